@@ -1,7 +1,9 @@
-//! One block: straight-line copies of a constant length, and loops for a length known at run time.
+//! Copies of one block: straight-line code for a constant length, and loops for a length known only
+//! at run time.
 //!
-//! `WIDE` is the widest piece in bytes that the calling function's instruction set moves at once: 16, 32 or 64. Pieces may
-//! overlap inside the block, which reads and writes no byte outside it.
+//! `WIDE` is the number of bytes of the widest piece that the instruction set of the calling
+//! function moves at once: 16, 32 or 64. Pieces may overlap inside the block; no byte outside it is
+//! read or written.
 
 use super::piece::{aligned, four, piece};
 use super::registers::Registers;
@@ -10,10 +12,10 @@ use super::run;
 /// Copies a block of the constant length `LEN` with the widest pieces of `I`.
 ///
 /// # Safety
-/// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `LEN` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(super) unsafe fn constant<I: Registers, const LEN: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the conditions of `in_line` are those of this function.
     unsafe {
         match const { I::WIDE } {
             64 => in_line::<LEN, 64>(dst, src),
@@ -23,13 +25,13 @@ pub(super) unsafe fn constant<I: Registers, const LEN: usize>(dst: *mut u8, src:
     }
 }
 
-/// Copies a block whose length is known at run time with the widest pieces of `I`.
+/// Copies a block whose length is known only at run time, with the widest pieces of `I`.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the conditions of `run_time` are those of this function.
     unsafe {
         match const { I::WIDE } {
             64 => run_time::<64>(dst, src, len),
@@ -39,18 +41,22 @@ pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len
     }
 }
 
-/// The pieces of a block of `LEN` bytes, in order: offset and size, a power of two up to `WIDE`; then zeros.
+/// The pieces of a block of `LEN` bytes, in order, as pairs of offset and size. Sizes are powers of
+/// two up to `WIDE`. The rest of the list is zeros.
 struct Pieces<const LEN: usize, const WIDE: usize>;
 
 impl<const LEN: usize, const WIDE: usize> Pieces<LEN, WIDE> {
     const LIST: [(usize, usize); 12] = pieces(LEN, WIDE);
 }
 
-/// The widest pieces first; what is left is one exact piece, or one that overlaps, or the next smaller and so on.
+/// Returns the list of pieces. The widest pieces come first. The remainder is covered by one piece
+/// of exactly its size, or by one that overlaps the pieces before it, or else by the next smaller
+/// pieces. The list is empty for blocks of more than eight of the widest pieces.
 const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
     let mut list = [(0, 0); 12];
     if len > 8 * wide {
-        return list; // Such a block is copied by a loop.
+        // Such a block is copied by a loop, or by a call if it is very long.
+        return list;
     }
     let (mut count, mut done, mut size) = (0, 0, wide);
     while done < len {
@@ -71,18 +77,21 @@ const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
     list
 }
 
-/// Copies a block of the constant length `LEN`, straight-line up to eight of the widest pieces.
+/// Copies a block of the constant length `LEN`, with straight-line code for up to eight of the
+/// widest pieces.
 ///
 /// # Safety
-/// `LEN` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `LEN` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 unsafe fn in_line<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: every piece lies inside [0, LEN) of both sides.
+    // SAFETY: the caller promises `LEN` bytes on both sides. `run_time` gets this whole block, and
+    // every piece of the list lies within `0..LEN`.
     unsafe {
         if const { LEN > 8 * WIDE } {
             return run_time::<WIDE>(dst, src, LEN);
         }
-        // Written out rather than looped over, and each choice a constant: what is not taken is never compiled.
+        // The steps are written out instead of looped over, and each choice is a constant, so that
+        // steps without a piece are not compiled.
         macro_rules! steps {
             ($($i:literal)*) => {$(
                 let at = const { Pieces::<LEN, WIDE>::LIST[$i].0 };
@@ -102,13 +111,16 @@ unsafe fn in_line<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const
     }
 }
 
-/// Copies a block whose length is known at run time.
+/// Copies a block whose length is known only at run time.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(crate) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: two pieces at 0 and at `len - 2 * WIDE` cover a block of 2 to 4 pieces.
+    // SAFETY: the caller promises `len` bytes on both sides, and the functions get this whole
+    // block. Where pieces are copied here, `len` is at least two of them, so the pairs of pieces at
+    // 0 and at `len - 2 * WIDE` lie within the block; as it is less than four pieces, they cover
+    // it.
     unsafe {
         if len > max_inline(WIDE) {
             call(dst, src, len);
@@ -126,20 +138,22 @@ pub(crate) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, l
     }
 }
 
-/// Longest block in bytes that is copied in line.
+/// Returns the maximum length in bytes of a block that is copied in line.
 pub(super) const fn max_inline(wide: usize) -> usize {
     if wide == 64 { 2048 } else { 16 * wide }
 }
 
-/// Copies a block of at least four pieces: all whole ones in order, so that they stay aligned if the block is, and what is left
-/// as one piece that ends with the block.
+/// Copies a block of at least four pieces. All whole pieces are copied in order, so that they are
+/// aligned if the block is. The remainder is copied as one piece that ends with the block.
 ///
 /// # Safety
-/// As [`run_time`], with `len >= 4 * WIDE`.
+/// The conditions of [`run_time`], and `len >= 4 * WIDE`.
 #[inline(always)]
 unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: pieces begin at `at`, where they end at or before `len`, or end at `len`, which is larger than any piece.
+    // SAFETY: the caller promises `len` bytes on both sides. The pieces of the loops begin at `at`
+    // and end at or before `len`. The last piece ends at `len`, which is larger than any piece.
+    // `should_align` is true only for more than 192 bytes, which `aligned` needs.
     unsafe {
         if should_align::<WIDE>(dst, len) {
             return aligned::<WIDE>(dst, src, len);
@@ -161,33 +175,41 @@ unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Says whether a block of `len` bytes gains by stores that are aligned. Every other misaligned one of 32 bytes crosses lines: 8 MiB of blocks of 512 B by 1024 in
-/// L3, 16 B off, take 500 us in order, 440 aligned, 448 by memcpy; blocks of 384 B take as long either way (Zen 3). Of 64 bytes every one does: blocks of
-/// 320 B to 2 KiB in L1, 8 B off, pack at 71 to 79 GB/s in order, 87 to 131 aligned, 48 to 125 by memcpy, in L2 24 to 28, 28 to 39, 23 to 36 (Emerald Rapids).
+/// Returns true if a block of `len` bytes is copied faster with aligned stores.
+///
+/// Every other misaligned store of 32 bytes crosses a boundary between cache lines. Blocks of 512 B
+/// at a stride of 1024 B, 8 MiB in L3 and misaligned by 16 B, take 500 us in order, 440 us aligned
+/// and 448 us by `memcpy`; blocks of 384 B take as long either way (Zen 3). Of stores of 64 bytes,
+/// every misaligned one crosses a boundary. Blocks of 320 B to 2 KiB, misaligned by 8 B, pack in L1
+/// at 71 to 79 GB/s in order, 87 to 131 aligned and 48 to 125 by `memcpy`; in L2 at 24 to 28, 28 to
+/// 39 and 23 to 36 GB/s (Emerald Rapids).
 #[inline(always)]
 pub(super) fn should_align<const WIDE: usize>(dst: *mut u8, len: usize) -> bool {
     let shortest = if WIDE == 64 { 320 } else { 448 };
     WIDE >= 32 && len >= shortest && !dst.addr().is_multiple_of(WIDE)
 }
 
-/// Copies a long block by a call, mostly of the C library's `memcpy`, which aligns its stores and, for very long blocks, does what the
-/// machine has for them (1 KiB in L1: 186 against 150 GB/s by pieces of 32 bytes; Sapphire Rapids).
+/// Copies a long block by a call, mostly of the C library's `memcpy`, which aligns its stores and,
+/// for very long blocks, uses what the machine has for them (1 KiB in L1: 186 GB/s, by pieces of 32
+/// bytes 150 GB/s; Sapphire Rapids).
 ///
 /// # Safety
-/// As [`run_time`].
+/// The conditions of [`run_time`].
 #[inline(always)]
 unsafe fn call(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the conditions of `run::copy` are those of this function.
     unsafe { run::copy(dst, src, len) }
 }
 
 /// Copies a block of less than `2 * WIDE` bytes.
 ///
 /// # Safety
-/// As [`run_time`].
+/// The conditions of [`run_time`], and `len < 2 * WIDE`.
 #[inline(always)]
 unsafe fn small<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: a pair of pieces of N bytes, at 0 and at `len - N`, is used where N <= len <= 2 N.
+    // SAFETY: the caller promises `len` bytes on both sides. Pieces of N bytes at 0 and at
+    // `len - N` are used only if N <= `len`, so they lie within the block; as `len` is at most 2 N,
+    // they cover it.
     unsafe {
         if WIDE >= 64 && len >= 64 {
             piece::<64>(dst, src);

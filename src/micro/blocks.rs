@@ -1,9 +1,10 @@
 //! Blocks: `n` blocks of listed lengths at listed offsets on both sides.
 //!
-//! The leaf for what has no pattern. Lengths differ from block to block; a branch on the length is learnt by the processor when a
-//! short list comes again and again, and mispredicted when the list is long. AVX-512 then moves up to 64 bytes under a mask
-//! without one (1 to 8 doubles a block, GB/s; Sapphire Rapids: 1000 blocks by branches 20, by masks 10 to 18; 100,000 blocks
-//! 5 and 8).
+//! This family moves layouts without any pattern. Lengths differ from block to block. The processor
+//! learns a branch on the length if a short list is used again and again, but mispredicts it if the
+//! list is long. For long lists, AVX-512 moves blocks of up to 64 bytes under a mask, without such
+//! a branch. Blocks of 1 to 8 doubles on Sapphire Rapids: 1000 blocks reach 20 GB/s with branches
+//! and 10 to 18 with masks; 100,000 blocks reach 5 and 8 GB/s.
 
 use std::marker::PhantomData;
 
@@ -18,8 +19,9 @@ use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 functions! {
-    /// Copies block `i` of `lens[i]` bytes between `user + users[i]` and `packed + packeds[i]`, in order; each column has `n` entries of the width that
-    /// the function is made for. Lengths are not negative.
+    /// Copies block `i` of `lens[i]` bytes between `user + users[i]` and `packed + packeds[i]`, in
+    /// order. Each column has `n` entries of the width for which the function is made. No length is
+    /// negative.
     pub type Function = unsafe extern "C" fn(
         user: *mut u8,
         packed: *mut u8,
@@ -30,24 +32,24 @@ functions! {
     );
 }
 
-/// Widths of the three columns.
+/// Widths of the three columns of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Widths {
-    /// Of the user offsets.
+    /// Width of the user offsets.
     pub user: Width,
-    /// Of the packed offsets.
+    /// Width of the packed offsets.
     pub packed: Width,
-    /// Of the lengths.
+    /// Width of the lengths.
     pub len: Width,
 }
 
 impl Widths {
-    /// Returns those of user offsets, packed offsets and lengths.
+    /// Returns the widths of three columns: user offsets, packed offsets and lengths.
     pub fn of([user, packed, len]: [&Column; 3]) -> Widths {
         Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
     }
 
-    /// As the number of a variant: one bit a column.
+    /// Returns the number of the variant for these widths, which has one bit per column.
     pub(super) fn number(self) -> u8 {
         self.user as u8 | (self.packed as u8) << 1 | (self.len as u8) << 2
     }
@@ -58,7 +60,7 @@ impl Widths {
     }
 }
 
-/// The columns of a call, in the order of its parameters.
+/// Roles of the columns of a call, in the order of its parameters.
 const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
 
 /// Returns the call that moves the blocks of `columns`, which are `tables` of the plan.
@@ -68,7 +70,8 @@ pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
 
-/// Blocks of listed lengths at listed offsets: as `blocks` of a nest, over three columns. The variant is the widths of the columns.
+/// The family of copies of blocks of listed lengths at listed offsets, given by three columns like
+/// `blocks` in a nest. The variant is the widths of the columns.
 pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,
@@ -105,11 +108,12 @@ pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
     Micro::new(&FAMILY, direction, level).with_variant(widths.number())
 }
 
-/// The meaning: the same bytes one by one.
+/// Scalar reference of the family: copies the bytes one by one.
 ///
 /// # Safety
-/// Each of `[user rows, packed rows, lengths]` has `n` entries of its width; every byte of every block is valid on both
-/// sides; the sides do not overlap.
+/// Each of the columns (user offsets, packed offsets, lengths) must have `n` entries of its width.
+/// Every byte of every block must be readable on the source side and writable on the destination
+/// side. The sides must not overlap.
 pub unsafe fn twin(
     direction: Direction,
     widths: Widths,
@@ -118,7 +122,8 @@ pub unsafe fn twin(
     columns: [*const u8; 3],
 ) {
     let entry = |width: Width, column: *const u8, i: usize| {
-        // SAFETY: `i < n` below.
+        // SAFETY: all callers below pass an `i` less than `n`, and the width that belongs to the
+        // column; the caller of `twin` promises `n` entries.
         unsafe {
             match width {
                 Width::I32 => i32::load(column, i),
@@ -131,7 +136,8 @@ pub unsafe fn twin(
         let p = packed.wrapping_offset(entry(widths.packed, columns[1], i));
         for k in 0..entry(widths.len, columns[2], i) {
             let (u, p) = (u.wrapping_offset(k), p.wrapping_offset(k));
-            // SAFETY: byte `k` of block `i`, which the caller promises.
+            // SAFETY: `u` and `p` are byte `k` of block `i` on both sides, which the caller
+            // promises.
             unsafe {
                 match direction {
                     Direction::Pack => p.write(u.read()),
@@ -142,10 +148,11 @@ pub unsafe fn twin(
     }
 }
 
-/// All blocks; `copy` moves one of a length known at run time.
+/// Copies all blocks. `copy` copies one block of a length known only at run time.
 ///
 /// # Safety
-/// As [`twin`], entries of types `U`, `P` and `L`; `copy` writes exactly the block.
+/// The conditions of [`twin`], with entries of the types `U`, `P` and `L`. `copy` must write
+/// exactly the bytes of the block.
 #[inline(always)]
 unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     user: *mut u8,
@@ -155,17 +162,19 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     copy: impl Fn(*mut u8, *const u8, usize),
 ) {
     for i in 0..n {
-        // SAFETY: entry `i` of `n` of each column.
+        // SAFETY: `i` is less than `n`, and the caller promises `n` entries of these types in each
+        // column.
         let (u, p, len) = unsafe { (U::load(users, i), P::load(packeds, i), L::load(lens, i) as usize) };
         let (dst, src) = ends::<PACK>(user.wrapping_offset(u), packed.wrapping_offset(p));
         copy(dst, src, len);
     }
 }
 
-/// Lists longer than this many blocks are copied under masks: a processor does not learn the lengths of more.
+/// Number of blocks up to which lists are copied with branches on the length. A processor does not
+/// learn the lengths of longer lists, which are copied under masks.
 const LEARNT: u64 = 4096;
 
-/// Blocks in a direction, in columns of entries of these types.
+/// Body for blocks in one direction, in columns whose entries have these types.
 struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
 impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {
@@ -179,7 +188,9 @@ impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U
         lens: *const u8,
     ) {
         let columns = [users, packeds, lens];
-        // SAFETY: as promised by the caller; every block that a closure is given is one of them.
+        // SAFETY: the caller promises `n` entries in each column, valid blocks, and a machine with
+        // the instructions of `I`. Each block that a closure gets is one of these blocks. The
+        // function of the instruction set below gets the same arguments.
         unsafe {
             if const { I::MASKED_UP_TO == 0 } {
                 all::<PACK, U, P, L>(user, packed, n as usize, columns, |d, s, len| {
@@ -196,14 +207,15 @@ impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U
     }
 }
 
-/// Copies a block: in line where lengths are entries of 4 bytes. Those of 8 are there for lengths of 2 GiB, which a call
-/// of [`run::copy`] serves best, and small code serves the others well enough.
+/// Copies a block: in line if lengths are entries of 4 bytes. Columns of lengths of 8 bytes exist
+/// for lengths of 2 GiB and more, which a call of [`run::copy`] serves best; for shorter blocks in
+/// such columns, the smaller code is good enough.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the conditions of both functions are those of this one.
     unsafe {
         if const { size_of::<L>() == 8 } {
             run::copy(dst, src, len);
@@ -213,13 +225,15 @@ unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize)
     }
 }
 
-/// Copies a block: under a mask if it is short enough, else in pieces of the instruction set below, as short lists are.
+/// Copies a block: under a mask if it is short enough, or else in pieces of the instruction set
+/// below, as for short lists.
 ///
 /// # Safety
-/// As [`by_length`]; the machine has the instructions of `I`.
+/// The conditions of [`by_length`]. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises the block and the instructions of `I`, which include those of the
+    // instruction set below. `copy_masked` gets at most `MASKED_UP_TO` bytes.
     unsafe {
         if len <= I::MASKED_UP_TO {
             I::copy_masked(dst, src, len);
@@ -229,7 +243,7 @@ unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// The function for columns of `widths`.
+/// Returns the function for columns of `widths` with instruction set `I`.
 fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {

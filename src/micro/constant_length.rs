@@ -1,17 +1,20 @@
-//! Loops over blocks of a constant length, for every kind of cursor and every instruction set.
+//! Loops over blocks of a constant length, for all kinds of cursors and all instruction sets.
 //!
-//! Three of them, because the best moves differ: to a dense destination (pack) several blocks make full vectors to store, from
-//! a dense source (unpack) only the blocks themselves may be written, and in general each block goes by itself.
+//! There are three loops, because different code is fastest for each case. For a dense destination
+//! (pack), several blocks are combined into full vectors, which are stored at once. For a dense
+//! source (unpack), only the bytes of the blocks may be written. In the general case each block is
+//! copied separately.
 //!
-//! Invariant: blocks are written in order, and nothing beside them.
+//! Invariant: blocks are written in order, and no byte outside them is written.
 
 use super::block;
 use super::cursor::{Cursor, Dense, opaque};
 use super::isa::{Code, Isa};
 use super::registers::{by_length, has};
 
-/// Blocks per iteration of the plain loops: enough to hide the loop, few enough for the cache of decoded instructions. One block of 64 B an iteration takes
-/// 27 or 46 ns for 64 of them, by where the loop lies (Emerald Rapids).
+/// Returns the number of blocks per iteration of the plain loops: enough to hide the cost of the
+/// loop, and few enough for the cache of decoded instructions. With one block of 64 B per
+/// iteration, 64 blocks take 27 or 46 ns, depending on the address of the loop (Emerald Rapids).
 const fn unrolled(len: usize) -> usize {
     match len {
         0..=16 => 8,
@@ -21,11 +24,11 @@ const fn unrolled(len: usize) -> usize {
     }
 }
 
-/// Copies `n` blocks, each by itself.
+/// Copies `n` blocks, each separately.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes remain on either side, readable in `src`, writable in `dst`, without overlap between the sides;
-/// the machine has the instructions of `I`.
+/// `n` blocks of `LEN` bytes must remain on both sides, readable in `src` and writable in `dst`,
+/// without overlap between the sides. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn each<I: Isa, const LEN: usize>(
     mut dst: impl Cursor,
@@ -34,32 +37,32 @@ pub(super) unsafe fn each<I: Isa, const LEN: usize>(
 ) {
     const { assert!(LEN > 0) };
     if const { unrolled(LEN) == 1 } {
-        // SAFETY: the same blocks.
+        // SAFETY: the conditions of `rolled` are those of this function, for the same blocks.
         return unsafe { rolled::<I, LEN>(dst, src, n) };
     }
     let unrolled = const { unrolled(LEN) };
     while n >= unrolled {
         for u in 0..unrolled {
-            // SAFETY: block `u` of the `n` blocks that remain.
+            // SAFETY: at least `unrolled` of the promised blocks remain, and `u` is less than that.
             unsafe { block::constant::<I, LEN>(dst.at(u), src.at(u)) };
         }
         dst.advance(unrolled);
         src.advance(unrolled);
         n -= unrolled;
     }
-    // SAFETY: the blocks that remain.
+    // SAFETY: these are the `n` promised blocks that remain.
     unsafe { few::<I, LEN>(dst, src, n) }
 }
 
-/// Copies `n` blocks in a loop of one block an iteration, which the compiler does not unroll.
+/// Copies `n` blocks in a loop of one block per iteration, which the compiler does not unroll.
 ///
 /// # Safety
-/// As [`each`].
+/// The conditions of [`each`].
 #[inline(always)]
 pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize) {
     let mut left = n as isize;
     while left > 0 {
-        // SAFETY: the first of the blocks that remain.
+        // SAFETY: `left` of the promised blocks remain, at least one; this is the next one.
         unsafe { block::constant::<I, LEN>(dst.at(0), src.at(0)) };
         dst.advance(1);
         src.advance(1);
@@ -67,28 +70,29 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
     }
 }
 
-/// Copies the few blocks that are no whole group.
+/// Copies the `n` blocks that are too few for a whole group.
 ///
 /// # Safety
-/// As [`each`].
+/// The conditions of [`each`].
 #[inline(always)]
 unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize) {
     for _ in 0..n {
-        // SAFETY: the first of the blocks that remain.
+        // SAFETY: at least one of the promised blocks remains; this is the next one.
         unsafe { block::constant::<I, LEN>(dst.at(0), src.at(0)) };
         dst.advance(1);
         src.advance(1);
     }
 }
 
-/// Says whether [`pack`] has something better than [`each`] on any two sides.
+/// Returns true if [`pack`] is faster than [`each`] with arbitrary cursors.
 ///
-/// Up to 16 bytes a dense side is worth a loop of its own (8 B unpacked: 52 against 44 GB/s; Sapphire Rapids), beyond only groups are.
+/// Up to 16 bytes, a dense side is worth a loop of its own (8 B unpacked: 52 against 44 GB/s;
+/// Sapphire Rapids). For longer blocks this is true only if blocks are combined into groups.
 pub(super) const fn has_pack<I: Isa>(len: usize) -> bool {
     len <= 16 || by_length(I::GATHERED, len) > 0
 }
 
-/// Says whether [`unpack`] has something better than [`each`] on any two sides.
+/// Returns true if [`unpack`] is faster than [`each`] with arbitrary cursors.
 pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
     len <= 16 || has(I::MASKED, len) || by_length(I::SCATTERED, len) > 0
 }
@@ -96,17 +100,22 @@ pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
 /// Copies `n` blocks to a dense destination.
 ///
 /// # Safety
-/// As [`each`].
+/// The conditions of [`each`], where block `i` of the destination lies at `dst + i * LEN`.
 #[inline(always)]
 pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl Cursor, mut n: usize) {
     let mut dst = Dense::<LEN>(dst);
     if const { by_length(I::GATHERED, LEN) == 0 } {
-        // SAFETY: the same blocks.
+        // SAFETY: the conditions of `each` are those of this function, for the same blocks.
         return unsafe { each::<I, LEN>(dst, src, n) };
     }
+    // The blocks before the first aligned store are copied separately, then whole groups, then the
+    // blocks that are left.
     let group = const { by_length(I::GATHERED, LEN) };
     let first = if n > group { misaligned::<I, LEN>(dst.0) } else { 0 };
-    // SAFETY: fewer blocks than remain.
+    // SAFETY: `first` is not greater than `n`. It is at most 3, and 0 unless more than a group of
+    // the promised blocks remains. Groups with an alignment have at least four blocks, except those
+    // of 48 bytes, which have two. For these `first` is at most 1, because two blocks are a
+    // multiple of the alignment.
     unsafe { few::<I, LEN>(dst, src, first) };
     for _ in 0..first {
         dst.advance(1);
@@ -114,20 +123,23 @@ pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl
     }
     n -= first;
     while n >= group {
-        // SAFETY: a group of blocks remains.
+        // SAFETY: at least `group` of the promised blocks remain, which is the number that `gather`
+        // copies.
         unsafe { I::gather::<LEN>(dst.0, &src) };
         dst.advance(group);
         src.advance(group);
         n -= group;
     }
-    // SAFETY: the blocks that remain.
+    // SAFETY: these are the `n` promised blocks that remain.
     unsafe { few::<I, LEN>(dst, src, n) }
 }
 
-/// Blocks before the one from which on the stores of groups are aligned: 0 to 3, and 0 where none is.
+/// Returns the number of blocks, 0 to 3, after which the stores of groups are aligned. It is 0 if
+/// no such number exists, or if alignment does not pay for this length.
 ///
-/// A store that crosses lines goes to both, and where the destination is misaligned every store of 64 bytes does and every other
-/// one of 32: 2000 blocks of 24 B in L2 8 B off 3250 instead of 1620 ns (Sapphire Rapids).
+/// A store that crosses the boundary between two cache lines writes to both. If the destination is
+/// misaligned, this happens to every store of 64 bytes and to every other store of 32 bytes. 2000
+/// blocks of 24 B in L2, misaligned by 8 B, take 3250 instead of 1620 ns (Sapphire Rapids).
 #[inline(always)]
 pub(super) fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
     let align = const { by_length(I::ALIGNED, LEN) };
@@ -137,10 +149,11 @@ pub(super) fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
     (1..4).find(|blocks| (dst as usize + blocks * LEN).is_multiple_of(align)).unwrap_or(0)
 }
 
-/// Copies `n` blocks from a dense source. `masked`: whether single stores under a mask pay, where there is a choice.
+/// Copies `n` blocks from a dense source. `masked` tells whether single masked stores pay, for
+/// lengths where the instruction set leaves a choice.
 ///
 /// # Safety
-/// As [`each`].
+/// The conditions of [`each`], where block `i` of the source lies at `src + i * LEN`.
 #[inline(always)]
 pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
     mut dst: impl Cursor,
@@ -150,11 +163,13 @@ pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
 ) {
     let mut src = Dense::<LEN>(src);
     if const { has(I::MASKED, LEN) } && masked {
-        // The last block goes by itself: its register would be read past the last packed byte.
+        // The last block is copied separately: a vector loaded from it would reach past the last
+        // packed byte.
         while n > 4 {
             for u in 0..4 {
-                // SAFETY: block `u` of more than four that remain; reading on ends within the block after it, which is
-                // not shorter than what is read on.
+                // SAFETY: more than four of the promised blocks remain, and `u` is less than four.
+                // `store_masked` reads `LEN` rounded up to a power of two; the bytes past the block
+                // belong to the block after it, which is at least that long.
                 unsafe { I::store_masked::<LEN>(dst.at(u), src.at(u)) };
             }
             dst.advance(4);
@@ -164,16 +179,17 @@ pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
     } else if const { by_length(I::SCATTERED, LEN) > 0 } {
         let group = const { by_length(I::SCATTERED, LEN) };
         while n >= group {
-            // SAFETY: a group of blocks remains on either side.
+            // SAFETY: at least `group` of the promised blocks remain on both sides, which is the
+            // number that `scatter` copies.
             unsafe { I::scatter::<LEN>(&dst, src.0) };
             dst.advance(group);
             src.advance(group);
             n -= group;
         }
     } else {
-        // SAFETY: the same blocks.
+        // SAFETY: the conditions of `each` are those of this function, for the same blocks.
         return unsafe { each::<I, LEN>(dst, src, n) };
     }
-    // SAFETY: the blocks that remain.
+    // SAFETY: these are the `n` promised blocks that remain.
     unsafe { few::<I, LEN>(dst, src, n) }
 }

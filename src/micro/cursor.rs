@@ -1,22 +1,24 @@
-//! Block cursors: where the blocks of one side of a copy lie, as the loops ask for it.
+//! Block cursors: the addresses of the blocks on one side of a copy, in the form in which the loops
+//! need them.
 //!
-//! A loop takes up to eight blocks an iteration. What it needs is eight addresses that do not depend on one another: with
-//! plain pointer arithmetic the optimizer turns `p + 3 * s` into a chain of additions through all eight, and the chain, not the
-//! memory, bounds the loop (8 B blocks: 31 instead of 48 GB/s; Sapphire Rapids).
+//! A loop moves up to eight blocks in one iteration and needs eight addresses that do not depend on
+//! each other. With plain pointer arithmetic, the optimizer turns `p + 3 * s` into a chain of
+//! additions through all eight addresses. The loop is then limited by the latency of this chain
+//! instead of by memory (blocks of 8 B: 31 instead of 48 GB/s; Sapphire Rapids).
 
 /// The blocks of one side that are still to be copied.
 pub(super) trait Cursor: Copy {
-    /// Address of the block `u < 8` blocks ahead.
+    /// Returns the address of the block `u` places after the next one. `u` is less than 8.
     ///
     /// # Safety
-    /// At least `u + 1` blocks remain.
+    /// At least `u + 1` blocks must remain.
     unsafe fn at(&self, u: usize) -> *mut u8;
 
-    /// Moves on by 1, 2, 4 or 8 blocks.
+    /// Advances by `blocks` blocks: 1, 2, 4 or 8.
     fn advance(&mut self, blocks: usize);
 }
 
-/// Blocks of `LEN` bytes one after the other.
+/// Cursor over blocks of `LEN` bytes that follow each other directly.
 #[derive(Clone, Copy)]
 pub(super) struct Dense<const LEN: usize>(pub(super) *mut u8);
 
@@ -32,7 +34,7 @@ impl<const LEN: usize> Cursor for Dense<LEN> {
     }
 }
 
-/// Blocks at a constant stride.
+/// Cursor over blocks at a constant stride.
 #[derive(Clone, Copy)]
 pub(super) struct Strided {
     next: *mut u8,
@@ -42,7 +44,7 @@ pub(super) struct Strided {
 }
 
 impl Strided {
-    /// Blocks from `start` on, `stride` bytes apart.
+    /// Returns a cursor over blocks that begin at `start` and are `stride` bytes apart.
     #[inline(always)]
     pub(super) fn new(start: *mut u8, stride: isize) -> Strided {
         let times = |k: isize| opaque(stride.wrapping_mul(k));
@@ -53,7 +55,8 @@ impl Strided {
 impl Cursor for Strided {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
-        // x86 adds a register once or twice to another in the address itself; three and four times are kept in registers.
+        // An address in x86 code can add a register to another once or twice. Three and four times
+        // the stride are therefore kept in registers.
         let base = if u < 4 { self.next } else { self.next.wrapping_offset(self.by_4) };
         match u % 4 {
             0 => base,
@@ -75,19 +78,19 @@ impl Cursor for Strided {
     }
 }
 
-/// One offset, or one length, of a column.
+/// Entry of a column: an offset or a length.
 pub(super) trait Offset: Copy {
-    /// Entry `i` of `column`, in bytes.
+    /// Returns entry `i` of `column`, in bytes.
     ///
     /// # Safety
-    /// `column` has more than `i` entries of this type.
+    /// `column` must have more than `i` entries of this type.
     unsafe fn load(column: *const u8, i: usize) -> isize;
 }
 
 impl Offset for i32 {
     #[inline(always)]
     unsafe fn load(column: *const u8, i: usize) -> isize {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises that entry `i` exists; the read needs no alignment.
         unsafe { column.cast::<i32>().add(i).read_unaligned() as isize }
     }
 }
@@ -95,24 +98,25 @@ impl Offset for i32 {
 impl Offset for i64 {
     #[inline(always)]
     unsafe fn load(column: *const u8, i: usize) -> isize {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises that entry `i` exists; the read needs no alignment.
         unsafe { column.cast::<i64>().add(i).read_unaligned() as isize }
     }
 }
 
-/// Blocks at the offsets of a column.
+/// Cursor over blocks at the offsets in a column.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<O> {
     /// Address to which the offsets are relative.
     pub(super) base: *mut u8,
-    /// The offset of the next block.
+    /// Place of the next block's offset in the column.
     pub(super) next: *const O,
 }
 
 impl<O: Offset> Cursor for Listed<O> {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
-        // SAFETY: a remaining block has its offset.
+        // SAFETY: the caller promises that more than `u` blocks remain, and each of them has an
+        // entry from `next` on.
         self.base.wrapping_offset(unsafe { O::load(self.next.cast(), u) })
     }
 
@@ -122,13 +126,14 @@ impl<O: Offset> Cursor for Listed<O> {
     }
 }
 
-/// `x`, of which the optimizer knows nothing.
+/// Returns `x`, but hides its value from the optimizer. Under Miri, it simply returns `x`.
 #[inline(always)]
 pub(super) fn opaque(x: isize) -> isize {
     #[cfg(not(miri))]
     {
         let mut x = x;
-        // SAFETY: no instruction at all; the comment keeps the operand in use.
+        // SAFETY: the assembly text is only a comment, so no instruction runs. It names the operand
+        // to keep the register in use.
         unsafe {
             std::arch::asm!("/* {0} */", inout(reg) x, options(pure, nomem, nostack, preserves_flags));
         }

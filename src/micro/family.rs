@@ -1,7 +1,10 @@
-//! Families of micro-kernels as data, and calls of them: each argument has a role.
+//! Families of micro-kernels as data, and calls of micro-kernels, in which each argument has a
+//! role.
 //!
-//! A family says in one place what its code is called, what it is given and in which order, which instances exist, what a call means, and what
-//! must hold for it. Plans, their text and their verifier, the context of a kernel, both emitters and precompiled code know roles, never families.
+//! A family states in one place how its code is called, which arguments it takes in which order,
+//! which instances exist, what a call means, and which conditions a call must fulfil. Plans, their
+//! text form and their verifier, the context of a kernel, both emitters and precompiled code
+//! therefore know only roles and need no code for each family.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,36 +21,37 @@ use crate::target::Level;
 /// Role of an argument of a micro-kernel. Steps, lengths and the entries of tables are in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// Address of the call in the user's buffer.
+    /// Address in the user's buffer at which the call begins.
     User,
-    /// Address of the call in the packed stream.
+    /// Address in the packed stream at which the call begins.
     Packed,
-    /// Number of blocks, rows or instances; of iterations of the outer of two loops.
+    /// Number of blocks, rows or instances. If there are two nested loops, it is the number of
+    /// iterations of the outer one.
     Iterations,
-    /// From one iteration to the next in the user's buffer.
+    /// Distance from one iteration to the next in the user's buffer.
     UserStep,
-    /// From one iteration to the next in the packed stream.
+    /// Distance from one iteration to the next in the packed stream.
     PackedStep,
-    /// Number of iterations of the inner of two loops.
+    /// Number of iterations of the inner of two nested loops.
     InnerIterations,
-    /// As [`Role::UserStep`], of the inner loop.
+    /// Distance from one iteration of the inner loop to the next in the user's buffer.
     InnerUserStep,
-    /// As [`Role::PackedStep`], of the inner loop.
+    /// Distance from one iteration of the inner loop to the next in the packed stream.
     InnerPackedStep,
-    /// Bytes of a block.
+    /// Number of bytes of a block.
     Length,
     /// Offset of every block in the user's buffer.
     UserOffsets,
     /// Offset of every block in the packed stream.
     PackedOffsets,
-    /// Bytes of every block.
+    /// Number of bytes of every block.
     Lengths,
-    /// The permutation that moves an instance.
+    /// Permutation that moves one instance.
     Permutation,
 }
 
 impl Role {
-    /// Returns the word of the text form.
+    /// Returns the word that stands for the role in text forms.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -66,12 +70,13 @@ impl Role {
         }
     }
 
-    /// Says whether it is one of the two addresses, which every call has.
+    /// Returns true for the roles of the two addresses, which every call has.
     pub fn is_address(self) -> bool {
         matches!(self, Role::User | Role::Packed)
     }
 
-    /// Whether `argument` is of the kind that the role has.
+    /// Returns true if `argument` is of the kind that this role takes. The addresses are not among
+    /// the arguments, so these two roles take none.
     fn takes(self, argument: Argument) -> bool {
         match self {
             Role::User | Role::Packed => false,
@@ -88,14 +93,15 @@ impl Role {
     }
 }
 
-/// The argument of one role.
+/// Value that a call has for one role.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Argument {
-    /// A number of iterations or bytes, times the instance count where it carries that.
+    /// Number of iterations or bytes. If it carries the instance count, it is multiplied by that
+    /// count.
     Number(Quantity),
-    /// A distance in bytes.
+    /// Distance in bytes.
     Step(i64),
-    /// A table of the plan.
+    /// Index of a table of the plan.
     Table(TableIndex),
 }
 
@@ -109,22 +115,22 @@ impl fmt::Display for Argument {
     }
 }
 
-/// The place of a table among those of a plan and of its context.
+/// Index of a table among the tables of a plan, and of the context that belongs to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableIndex(u32);
 
 impl TableIndex {
-    /// That of table `place` of a plan.
+    /// Returns the index of the table at `place`, from 0.
     pub fn new(place: usize) -> TableIndex {
         TableIndex(place as u32)
     }
 
-    /// Returns its place, from 0.
+    /// Returns the index as a number, from 0.
     pub fn place(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the table there, if there is one.
+    /// Returns the table at this index of `tables`, or `None` if there is none.
     pub fn of(self, tables: &[Table]) -> Option<&Table> {
         tables.get(self.place())
     }
@@ -136,17 +142,18 @@ impl fmt::Display for TableIndex {
     }
 }
 
-/// A table that code reads through its context.
+/// Table that code reads through its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Table {
     /// Offsets or lengths in bytes.
     Column(Column),
-    /// A permutation with its masks.
+    /// Permutation with its masks.
     Permutation(Arc<Permutation>),
 }
 
 impl Table {
-    /// Returns the address of its first byte; valid while a clone lives.
+    /// Returns the address of the first byte of the table. It is valid as long as a clone of the
+    /// table lives.
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Table::Column(column) => column.as_ptr(),
@@ -154,7 +161,7 @@ impl Table {
         }
     }
 
-    /// Returns the bytes of storage.
+    /// Returns the number of bytes of memory that the table takes.
     pub fn bytes(&self) -> usize {
         match self {
             Table::Column(column) => column.bytes(),
@@ -162,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Returns the column, unless it is a permutation.
+    /// Returns the column, or `None` if the table is a permutation.
     pub fn column(&self) -> Option<&Column> {
         match self {
             Table::Column(column) => Some(column),
@@ -180,16 +187,18 @@ impl fmt::Display for Table {
     }
 }
 
-/// A call of a micro-kernel: all of its arguments but the addresses, which the plan gives every operation.
+/// Call of a micro-kernel with all of its arguments except the addresses, which the plan adds to
+/// every operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     callee: Micro,
-    /// Ascending by role.
+    /// The arguments in ascending order of their roles.
     arguments: Arc<[(Role, Argument)]>,
 }
 
 impl Call {
-    /// Returns a call of `callee` with `arguments` in any order. Check it with [`Call::verify`].
+    /// Returns a call of `callee`; the order of `arguments` does not matter. Nothing is checked
+    /// here: see [`Call::verify`].
     pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
         let mut arguments: SmallVec<[_; 8]> = arguments.into_iter().collect();
         arguments.sort_unstable_by_key(|a| a.0);
@@ -201,32 +210,37 @@ impl Call {
         self.callee
     }
 
-    /// Returns the arguments, ascending by role.
+    /// Returns the arguments in ascending order of their roles.
     pub fn arguments(&self) -> &[(Role, Argument)] {
         &self.arguments
     }
 
-    /// Returns the argument of `role`.
+    /// Returns the argument for `role`, or `None` if the call has none.
     pub fn argument(&self, role: Role) -> Option<Argument> {
         self.arguments.iter().find(|a| a.0 == role).map(|a| a.1)
     }
 
-    /// Says whether the argument of `role` is a multiple of the instance count.
+    /// Returns true if the argument for `role` is a number that is multiplied by the instance
+    /// count.
     pub fn carries_count(&self, role: Role) -> bool {
         matches!(self.argument(role), Some(Argument::Number(n)) if n.per_count)
     }
 
-    /// Returns the column that `role` names in `tables`.
+    /// Returns the column in `tables` to which the argument for `role` refers, or `None` if there
+    /// is no such argument or it refers to no column.
     pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
         let Argument::Table(i) = self.argument(role)? else { return None };
         i.of(tables)?.column()
     }
 
-    /// Checks that these are the arguments that the callee takes, and what its family asks of them.
+    /// Checks that the arguments are those that the callee takes, and that they fulfil the
+    /// conditions of its family.
     ///
     /// # Errors
-    /// The rule that does not hold.
+    /// Returns the rule that the call breaks.
     pub fn verify(&self, tables: &[Table]) -> Result<(), &'static str> {
+        // The arguments are sorted by role, so the roles must be those of the parameters in the
+        // same order, without the addresses.
         let mut roles: Vec<Role> = self.callee.parameters().to_vec();
         roles.retain(|r| !r.is_address());
         roles.sort_unstable();
@@ -234,6 +248,8 @@ impl Call {
         if !given.eq(roles) || self.arguments.iter().any(|&(role, a)| !role.takes(a)) {
             return Err("other arguments than its micro-kernel takes");
         }
+        // Each argument is checked by itself: numbers are not 0, a length is the one for which the
+        // callee is made, and table indices refer to tables of the right kind.
         let mut counted = 0;
         for &(role, argument) in self.arguments.iter() {
             match argument {
@@ -253,6 +269,8 @@ impl Call {
                 },
             }
         }
+        // At most one argument may carry the instance count; the family checks the rest, for one
+        // instance.
         if counted > 1 {
             return Err("call that carries the instance count twice");
         }
@@ -260,17 +278,19 @@ impl Call {
         (family.check)(&Actual { call: self, tables, count: 1 })
     }
 
-    /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances, by the meaning of its family: in order where order
-    /// matters, else in the order in which an overlap would show.
+    /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances,
+    /// according to the family's definition. If the order matters, it is the order of the moves.
+    /// Otherwise it is the order in which an overlap would show.
     ///
     /// # Panics
-    /// If the call does not verify.
+    /// If an argument that the family reads is missing or of the wrong kind, or if a column is too
+    /// short, which [`Call::verify`] excludes.
     pub fn blocks(&self, tables: &[Table], count: u64, f: &mut dyn FnMut(Offsets, u64)) {
         (self.callee.family().blocks)(&Actual { call: self, tables, count }, f);
     }
 }
 
-/// The arguments of a call for some number of instances, as a family reads them.
+/// Arguments of a call for a certain number of instances, in the form in which a family reads them.
 pub struct Actual<'a> {
     call: &'a Call,
     tables: &'a [Table],
@@ -287,37 +307,39 @@ impl Actual<'_> {
         self.call.argument(role).unwrap_or_else(|| panic!("call without {}", role.name()))
     }
 
-    /// Returns a number of iterations or bytes.
+    /// Returns the number of iterations or bytes for `role`, for all instances.
     ///
     /// # Panics
-    /// If the call has no such number; the same for the other arguments.
+    /// If the call has no such number. The methods for other kinds of arguments panic in the same
+    /// way.
     pub fn number(&self, role: Role) -> u64 {
         let Argument::Number(n) = self.argument(role) else { panic!("{} is no number", role.name()) };
         n.at(self.count)
     }
 
-    /// Says whether a number is a multiple of the instance count.
+    /// Returns true if the argument for `role` is a number that is multiplied by the instance
+    /// count.
     pub fn carries_count(&self, role: Role) -> bool {
         self.call.carries_count(role)
     }
 
-    /// Returns a distance in bytes.
+    /// Returns the distance in bytes for `role`. Panics if the call has none.
     pub fn step(&self, role: Role) -> i64 {
         let Argument::Step(k) = self.argument(role) else { panic!("{} is no step", role.name()) };
         k
     }
 
-    /// Both steps of an iteration.
+    /// Returns the distances of one iteration on both sides. Panics if the call lacks one of them.
     pub fn steps(&self, user: Role, packed: Role) -> Offsets {
         Offsets::new(self.step(user), self.step(packed))
     }
 
-    /// Returns a column.
+    /// Returns the column for `role`. Panics if the call has none.
     pub fn column(&self, role: Role) -> &Column {
         self.call.column(self.tables, role).unwrap_or_else(|| panic!("{} is no column", role.name()))
     }
 
-    /// Returns the permutation.
+    /// Returns the permutation of the call. Panics if it has none.
     pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
         let Some(Table::Permutation(permutation)) = i.of(self.tables) else { panic!("no permutation") };
@@ -325,43 +347,52 @@ impl Actual<'_> {
     }
 }
 
-/// A family of micro-kernels: one algorithm, made for several lengths, tables, directions and levels.
+/// Family of micro-kernels: one algorithm, in instances for several lengths, tables, directions and
+/// levels.
 pub struct Family {
-    /// Its name in plans, listings and reports.
+    /// Name of the family in plans, listings and reports. Two families with the same name are
+    /// equal.
     pub name: &'static str,
-    /// Whether its code goes one way only; otherwise the caller exchanges the sides.
+    /// Whether the code is made for one direction. Otherwise the same code serves both, and the
+    /// caller exchanges the sides.
     pub directed: bool,
-    /// The parameters of its C functions, in order.
+    /// Roles of the parameters of its C functions, in order.
     pub parameters: fn(Direction) -> &'static [Role],
-    /// Writes the meaning of a variant's number: a part of the name, with its dot.
+    /// Writes the part of a micro-kernel's name that stands for the variant with this number,
+    /// including its leading dot.
     pub variant: fn(u8, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Returns the transform of a block's bytes on their way, by the number of the variant.
+    /// Returns what happens to the bytes of a block, for the variant with this number.
     pub transform: fn(u8) -> Transform,
-    /// Address of the code; 0 where the machine that this was built for has none.
+    /// Returns the address of the code; 0 if the architecture of this build has none.
     pub address: fn(Micro) -> usize,
-    /// Checks a call beyond the kinds of its arguments.
+    /// Checks the conditions of a call that go beyond the kinds of its arguments.
     pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
-    /// The blocks that a call moves ([`Call::blocks`]).
+    /// Calls the function with every block that a call moves ([`Call::blocks`]).
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
-    /// The call that moves a loop over equal blocks, if such loops are better moved by this family than by `strided`, which moves any.
+    /// Returns the call that moves a loop over equal blocks, if this family moves such a loop
+    /// faster than the family `strided`, which can move any. Otherwise it returns `None`.
     pub takes: fn(&Repeated) -> Option<Call>,
 }
 
-/// Transform of a block's bytes on their way.
+/// What happens to the bytes of a block on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transform {
-    /// Nothing.
+    /// Bytes are copied as they are.
     Copied,
-    /// In units of so many bytes, which end on the other side in reverse order.
+    /// The block is divided into units of this number of bytes, and the bytes of each unit are
+    /// reversed.
     Reversed(u8),
-    /// Values, combined with those at their destination.
+    /// The block consists of values, which are combined with those at their destination.
     Combined(Op, Value),
-    /// They end in reverse order: a block is one unit, of whatever size.
+    /// The bytes of the block are reversed: the block is a single unit, of any size.
     Mirrored,
 }
 
 impl Transform {
-    /// Says whether it may stand in a plan for `operation`: a copy only where values end as they were.
+    /// Returns true if a call with this transform may occur in a plan for `operation`. A plain copy
+    /// may occur for bytes, for external32, where it moves values that need no conversion, and
+    /// among reductions for `Replace` only. Any other transform may occur only for the operation to
+    /// which it belongs.
     pub fn serves(self, operation: Operation) -> bool {
         match (self, operation) {
             (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,
@@ -370,7 +401,7 @@ impl Transform {
         }
     }
 
-    /// The operation that it belongs to.
+    /// Returns the operation to which the transform belongs.
     fn operation(self) -> Operation {
         match self {
             Transform::Copied => Operation::Bytes,
@@ -380,40 +411,42 @@ impl Transform {
     }
 }
 
-/// An innermost loop over equal blocks, as the schedule finds it: what a family is asked to take ([`Family::takes`]).
+/// Innermost loop over equal blocks, as the schedule finds it and offers it to the families
+/// ([`Family::takes`]).
 ///
-/// Invariant of what takes it: the bytes at the end are those of the blocks moved one after the other, where destinations overlap too.
+/// Invariant of a family that takes such a loop: the destination has the same bytes at the end as
+/// if the blocks had been moved one after the other, even if destinations overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Repeated {
-    /// Which way.
+    /// Direction in which the loop moves bytes.
     pub direction: Direction,
-    /// Of the target.
+    /// Level of the target of the plan.
     pub level: Level,
     /// Number of blocks.
     pub n: Quantity,
-    /// From one block to the next.
+    /// Distances from one block to the next.
     pub step: Offsets,
-    /// Bytes of a block.
+    /// Number of bytes of a block.
     pub len: Quantity,
 }
 
 impl Family {
-    /// For families without variants.
+    /// Writes nothing: `variant` of families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 
-    /// For families that move bytes as they are.
+    /// Returns [`Transform::Copied`]: `transform` of families that move bytes as they are.
     pub(super) fn copied(_: u8) -> Transform {
         Transform::Copied
     }
 
-    /// For families that the schedule chooses by other means.
+    /// Returns `None`: `takes` of families that the schedule chooses by other means.
     pub(super) fn nothing(_: &Repeated) -> Option<Call> {
         None
     }
 
-    /// For families that ask nothing more.
+    /// Accepts every call: `check` of families without further conditions.
     pub(super) fn anything(_: &Actual<'_>) -> Result<(), &'static str> {
         Ok(())
     }
@@ -445,7 +478,8 @@ mod tests {
     use crate::micro::{FAMILIES, permute};
     use crate::target::Target;
 
-    /// A copy leaves values as they were in the stream, which of all reductions only `replace` asks for.
+    /// A plain copy leaves values as they were in the stream. Among reductions, only `replace` is
+    /// served by that.
     #[test]
     fn a_copy_serves_no_sum() {
         for op in Op::ALL {
@@ -458,7 +492,7 @@ mod tests {
         assert!(!Transform::Mirrored.serves(Operation::Bytes));
     }
 
-    /// A pattern and a column are tables both, and each is one for its own roles alone.
+    /// Permutations and columns are both tables, but each fits only the roles of its own kind.
     #[test]
     fn tables_are_of_the_kind_that_a_role_takes() {
         let part = |user, packed| permute::Part { user, packed, len: 8, unit: 1 };
@@ -470,7 +504,7 @@ mod tests {
         assert!(call.verify(std::slice::from_ref(&column)).is_err() && call.verify(&[]).is_err());
     }
 
-    /// Keys and calls are shown with the family's name, by which families are told apart.
+    /// Families are compared by their names, so names are unique, and the debug form is the name.
     #[test]
     fn families_show_their_names() {
         for family in FAMILIES {

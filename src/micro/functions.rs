@@ -1,12 +1,13 @@
-//! The functions of a family: for every instruction set one, made of a body that is written once over all of them.
+//! Functions of a family: one for each instruction set, made from a body that is written once for
+//! all instruction sets.
 //!
-//! A function whose instructions are enabled cannot be generic over them, so a macro makes each; a family states the signature alone, and its bodies
-//! are types.
+//! A function with enabled target features cannot be generic over them, so a macro makes one
+//! function for each instruction set. A family states only the signature; its bodies are types.
 
-/// Declares the type of a family's functions and, beside it, `Body`, what one does over any instruction set, and `Functions`, by which an instruction
-/// set has the function of a body.
+/// Declares the type of a family's functions and two traits: `Body`, what a function does with any
+/// instruction set, and `Functions`, by which an instruction set gives the function for a body.
 macro_rules! functions {
-    // One instruction set.
+    // Implements `Functions` for one instruction set.
     (@of ($isa:ty) ($(#[$feature:meta])?) unsafe $(extern $abi:literal)? fn($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         impl Functions for $isa {
             #[inline(always)]
@@ -15,11 +16,14 @@ macro_rules! functions {
                 if const { matches!(B::ONE_LENGTH, Some(blocks) if !blocks.has_code(&<$isa>::MADE_FOR)) } {
                     return <$isa>::below::<B>();
                 }
+                /// Runs the body `B` with this instruction set.
+                ///
                 /// # Safety
-                /// As [`Body::run`], on a machine of this instruction set.
+                /// The conditions of [`Body::run`], on a machine that has this instruction set.
                 $(#[$feature])?
                 unsafe $(extern $abi)? fn entry<B: Body>($($argument: $type),*) $(-> $result)? {
-                    // SAFETY: as promised by the caller.
+                    // SAFETY: the caller promises the conditions of `Body::run`, and the machine
+                    // has the instructions of `$isa`.
                     unsafe { B::run::<$isa>($($argument),*) }
                 }
                 entry::<B>
@@ -35,24 +39,27 @@ macro_rules! functions {
         $(#[$doc])*
         pub type Function = unsafe $(extern $abi)? fn($($type),*) $(-> $result)?;
 
-        /// What a function does, over any instruction set.
+        /// What a function does, written for any instruction set.
         trait Body {
-            /// The blocks of one length that it is made for, where it is made for one.
+            /// The length and arrangement of the blocks for which the body is made, if it is made
+            /// for one length.
             const ONE_LENGTH: Option<$crate::micro::isa::OneLength> = None;
 
             /// Moves the bytes.
             ///
             /// # Safety
-            /// As the family's twin, for the blocks that the body is made for; the machine has the instructions of `I`.
+            /// The conditions of the family's scalar reference, for blocks for which the body is
+            /// made. The machine must have the instructions of `I`.
             #[allow(clippy::too_many_arguments, reason = "the signature is the family's")]
             unsafe fn run<I: Functions>($($argument: $type),*) $(-> $result)?;
         }
 
         /// The functions of an instruction set.
         trait Functions: $crate::micro::isa::Code {
-            /// Returns the function of a body, or that of the instruction set below where this one has no code for the blocks.
+            /// Returns the function for body `B`. If this instruction set has no code of its own
+            /// for the blocks of `B`, it is the function of the instruction set below.
             fn of<B: Body>() -> Function;
-            /// Returns that of the instruction set below.
+            /// Returns the function for body `B` of the instruction set below this one.
             fn below<B: Body>() -> Function;
         }
 

@@ -1,13 +1,19 @@
-//! Instruction sets: what each has for the loops of the micro-kernels, said in the file of the instruction set and nowhere else.
+//! Instruction sets: what each of them provides for the loops of the micro-kernels. Each of them
+//! declares this in its own file, which may have a folder for the code.
 //!
-//! The loops are written once, over a type that stands for an instruction set and has no values. [`Isa`] is what any machine may
-//! ask of it, since a plan is made for machines other than this one: its [`Registers`], and for which blocks it has code. [`Code`] is that code, and
-//! exists on machines of its architecture only; what an instruction set leaves out is done in pieces of its widest register, by the primitives
-//! below: `block`, `cursor`, `units`, the pieces of `transpose`.
-//! A new instruction set is a level of the target, its own file, and a line in each of the three lists below.
+//! The loops are written once, generic over a type that has no values and stands for an instruction
+//! set. [`Isa`] is what can be asked of it on any machine, since plans are also made for machines
+//! other than this one: its [`Registers`], and the blocks for which it has code. [`Code`] is that
+//! code, and exists only on machines of its architecture. What an instruction set does not define
+//! is done in pieces of its widest register, by the primitives of the layer below: `block`,
+//! `cursor`, `units` and the pieces of `transpose`.
 //!
-//! Invariant: where an instruction set says that it has no code for blocks, the one below it serves, and the baseline has code
-//! for all. Functions of [`Code`] may run only on a machine that has the instructions.
+//! To add an instruction set, add a level of the target, a file for it, and a line in each of the
+//! three lists below.
+//!
+//! Invariants: if an instruction set declares that it has no code for certain blocks, the one below
+//! it serves them, and the baseline has code for all blocks. Functions of [`Code`] may run only on
+//! a machine that has the instructions.
 
 use super::cursor::Cursor;
 use super::permute::table::{Function, Granule};
@@ -36,7 +42,8 @@ macro_rules! with {
     }};
 }
 
-/// Evaluates an expression with a type alias for the instruction set of a level, on any machine.
+/// Evaluates an expression with a type alias for the instruction set of a level. It works on any
+/// machine.
 macro_rules! with_isa {
     ($level:expr, $isa:ident => $then:expr) => {
         match $level {
@@ -48,7 +55,8 @@ macro_rules! with_isa {
     };
 }
 
-/// Expands a body with the instruction sets that this architecture has code for; the baseline serves the levels of others.
+/// Evaluates an expression with a type alias for the instruction set of a level, if this
+/// architecture has code for it. For other levels, the alias is the baseline.
 macro_rules! with_code {
     ($level:expr, $isa:ident => $then:expr) => {
         match $level {
@@ -63,8 +71,9 @@ macro_rules! with_code {
     };
 }
 
-/// Calls a macro with the type of every instruction set that this architecture has code for, the attribute of functions that use its instructions,
-/// and what else it is to be given.
+/// Calls a macro once for every instruction set for which this architecture has code. It passes the
+/// type of the instruction set, the attribute of functions that use its instructions, and the
+/// remaining arguments.
 macro_rules! for_each_code {
     ($make:ident($($rest:tt)*)) => {
         $make!(@of ($crate::micro::isa::Baseline) () $($rest)*);
@@ -79,30 +88,31 @@ macro_rules! for_each_code {
 
 pub(super) use {for_each_code, with, with_code, with_isa};
 
-/// The blocks that an instruction set has code of its own for.
+/// The blocks for which an instruction set has code of its own.
 #[derive(Clone, Copy)]
 pub(super) struct MadeFor {
-    /// Blocks at constant strides.
+    /// Lengths of blocks at constant strides.
     pub(super) strided: Lengths,
-    /// Blocks at listed offsets.
+    /// Lengths of blocks at listed offsets.
     pub(super) rows: Lengths,
-    /// Elements of a matrix that is transposed.
+    /// Lengths of elements of a matrix that is transposed.
     pub(super) transposed: Lengths,
 }
 
-/// Blocks of one length in bytes, by how they lie; a length of 0 stands for any.
+/// Blocks of one length in bytes, with their arrangement. A length of 0 stands for any.
 #[derive(Clone, Copy)]
 pub(super) enum OneLength {
-    /// At constant strides.
+    /// Blocks at constant strides.
     Strided(usize),
-    /// At listed offsets.
+    /// Blocks at listed offsets.
     Rows(usize),
-    /// As elements of a matrix that is transposed.
+    /// Elements of a matrix that is transposed.
     Transposed(usize),
 }
 
 impl OneLength {
-    /// Says whether an instruction set has code of its own for them.
+    /// Returns true if an instruction set with this `made_for` has code of its own for these
+    /// blocks.
     pub(super) const fn has_code(self, made_for: &MadeFor) -> bool {
         match self {
             OneLength::Strided(len) => has(made_for.strided, len),
@@ -111,66 +121,78 @@ impl OneLength {
         }
     }
 
-    /// Returns the level whose code serves them where `level` is asked for.
+    /// Returns the level whose code serves these blocks if `level` is asked for: `level` itself, or
+    /// the first level below it that has code of its own.
     pub(super) fn serving(self, level: Level) -> Level {
         let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
         if self.has_code(&made_for) { level } else { self.serving(below) }
     }
 }
 
-/// How an instruction set permutes the instances of a small layout: [`super::Permutation`].
+/// How an instruction set permutes the instances of a small layout ([`super::Permutation`]).
 #[derive(Clone, Copy)]
 pub(super) struct Permuting {
-    /// Bytes of the user's buffer that are permuted at once.
+    /// Number of bytes of the user's buffer that are permuted at once.
     pub(super) vector: u64,
-    /// Loads and stores touch the mapped lanes alone. Else vectors are read whole, gaps included, and there is no unpacking.
+    /// Whether loads and stores access only the mapped lanes. Otherwise vectors are read whole,
+    /// including gaps, and unpacking is not possible.
     pub(super) masked: bool,
 }
 
-/// Abilities of an instruction set.
+/// Properties of an instruction set that can be asked for on any machine.
 pub(super) trait Isa: Registers {
-    /// Its level.
+    /// The level of the instruction set.
     const LEVEL: Level;
-    /// The instruction set whose code serves where this one has none that is better.
+    /// The instruction set whose code serves where this one has nothing better.
     type Below: Isa;
-    /// The blocks that it has code of its own for.
+    /// The blocks for which it has code of its own.
     const MADE_FOR: MadeFor;
-    /// How many blocks make full vectors to be stored, where packing gains from that.
+    /// For lengths of blocks where packing gains from combining blocks into full vectors, the
+    /// number of blocks that are combined.
     const GATHERED: ByLength = &[];
-    /// Alignment in bytes of those stores that is worth moving up to three blocks by themselves for.
+    /// For the same lengths, the alignment in bytes of the stores that makes it worth copying up to
+    /// three blocks separately.
     const ALIGNED: ByLength = &[];
-    /// How many blocks are loaded as full vectors, where unpacking gains from that.
+    /// For lengths of blocks where unpacking gains from loading full vectors, the number of blocks
+    /// that are loaded together.
     const SCATTERED: ByLength = &[];
-    /// Blocks that take two plain stores, but one under a mask.
+    /// Lengths of blocks that take two plain stores, but only one masked store.
     const MASKED: Lengths = &[];
-    /// Longest block in bytes that is loaded and stored under a mask whatever its length; 0 where none is.
+    /// Maximum length in bytes of a block that is loaded and stored under a mask computed from its
+    /// length; 0 if there are no such accesses.
     const MASKED_UP_TO: usize = 0;
-    /// How small layouts are permuted, if they are.
+    /// How small layouts are permuted, or `None` if they are not.
     const PERMUTATION: Option<Permuting> = None;
 }
 
-/// The code of an instruction set, which may run where the machine has the instructions.
+/// The code of an instruction set. It may run only on a machine that has the instructions.
 pub(super) trait Code: Isa + Reverse {
-    /// Copies as many blocks as [`Isa::GATHERED`] says, which names `LEN`, to a dense destination.
+    /// Copies as many blocks as [`Isa::GATHERED`] lists for `LEN` to a dense destination. `LEN`
+    /// must be in that list.
     ///
     /// # Safety
-    /// So many blocks of `LEN` bytes remain in `src`, readable, and are writable at `dst`, without overlap.
+    /// This number of blocks of `LEN` bytes must remain in `src` and be readable. Their bytes
+    /// together must be writable at `dst`. The sides must not overlap.
     #[inline(always)]
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
         for u in 0..by_length(Self::GATHERED, LEN) {
-            // SAFETY: block `u` of those.
+            // SAFETY: `u` is less than the number of blocks that the caller promises, in `src` and
+            // one after the other at `dst`.
             unsafe { block::constant::<Self, LEN>(dst.add(u * LEN), src.at(u)) }
         }
     }
 
-    /// Copies as many blocks as [`Isa::SCATTERED`] says, which names `LEN`, from a dense source.
+    /// Copies as many blocks as [`Isa::SCATTERED`] lists for `LEN` from a dense source. `LEN` must
+    /// be in that list.
     ///
     /// # Safety
-    /// So many blocks of `LEN` bytes remain in `dst`, writable, and are readable at `src`, without overlap.
+    /// This number of blocks of `LEN` bytes must remain in `dst` and be writable. Their bytes
+    /// together must be readable at `src`. The sides must not overlap.
     #[inline(always)]
     unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
         for u in 0..by_length(Self::SCATTERED, LEN) {
-            // SAFETY: block `u` of those.
+            // SAFETY: `u` is less than the number of blocks that the caller promises, in `dst` and
+            // one after the other at `src`.
             unsafe { block::constant::<Self, LEN>(dst.at(u), src.add(u * LEN)) }
         }
     }
@@ -178,28 +200,31 @@ pub(super) trait Code: Isa + Reverse {
     /// Copies a block of one of the lengths of [`Isa::MASKED`] by one store.
     ///
     /// # Safety
-    /// `LEN` bytes rounded up to a power of two are readable at `src`, `LEN` bytes writable at `dst`, without overlap.
+    /// `LEN` bytes, rounded up to a power of two, must be readable at `src`, and `LEN` bytes
+    /// writable at `dst`, without overlap.
     #[inline(always)]
     unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `LEN` bytes on both sides without overlap.
         unsafe { block::constant::<Self, LEN>(dst, src) }
     }
 
     /// Copies a block of at most [`Isa::MASKED_UP_TO`] bytes without a branch on its length.
     ///
     /// # Safety
-    /// `len` bytes are readable at `src`, writable at `dst`, without overlap.
+    /// `len` bytes must be readable at `src` and writable at `dst`, without overlap.
     #[inline(always)]
     unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `len` bytes on both sides without overlap.
         unsafe { block::run_time_by::<Self>(dst, src, len) }
     }
 
-    /// Copies the first of `n` blocks that are so short and so near to each other that a vector holds several; returns how
-    /// many. `strides` are of the destination and of the source.
+    /// Copies the first of `n` blocks, if they are so short and so near to each other that a vector
+    /// holds several. Returns the number of blocks that have been copied, which may be 0. `strides`
+    /// are those of the destination and of the source.
     ///
     /// # Safety
-    /// `n` blocks of `LEN` bytes readable from `src` on, writable from `dst` on, without overlap between the sides.
+    /// `n` blocks of `LEN` bytes must be readable from `src` on and writable from `dst` on, at
+    /// these strides, without overlap between the sides.
     #[inline(always)]
     unsafe fn copy_near<const LEN: usize>(
         _dst: *mut u8,
@@ -210,12 +235,13 @@ pub(super) trait Code: Isa + Reverse {
         0
     }
 
-    /// Combines the first of `n` blocks of values that are so short and so near to each other that a vector holds several; returns how many.
-    /// `strides` are of the destination and of the source.
+    /// Combines the first of `n` blocks of values, if they are so short and so near to each other
+    /// that a vector holds several. Returns the number of blocks that have been combined, which may
+    /// be 0. `strides` are those of the destination and of the source.
     ///
     /// # Safety
-    /// `n` blocks of `len` bytes of whole values readable from `src` on and from `dst` on, writable from `dst` on, without overlap between the
-    /// sides.
+    /// `n` blocks of `len` bytes of whole values must be readable from `src` on, and readable and
+    /// writable from `dst` on, at these strides, without overlap between the sides.
     #[inline(always)]
     unsafe fn combine_near<V: Vector>(
         _dst: *mut u8,
@@ -227,54 +253,63 @@ pub(super) trait Code: Isa + Reverse {
         0
     }
 
-    /// Transposes one block of a matrix of the shape of [`pieces::shape`], whose steps are dense.
+    /// Transposes one block of a matrix whose steps between elements are dense. The block has the
+    /// shape of [`pieces::shape`].
     ///
     /// # Safety
-    /// The elements of `LEN` bytes are valid at `dst` by rows of `dst_row` bytes and at `src` by rows of `src_row`, without
-    /// overlap.
+    /// The elements of `LEN` bytes must be readable at `src`, in rows `src_row` bytes apart, and
+    /// writable at `dst`, in rows `dst_row` bytes apart, without overlap.
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `in_pieces` are those of this function.
         unsafe { pieces::in_pieces::<Self, LEN>(dst, src, dst_row, src_row) }
     }
 
-    /// Copies lines of 64 bytes past the caches.
+    /// Copies cache lines of 64 bytes with stores that bypass the caches, if the architecture has
+    /// such stores.
     ///
     /// # Safety
-    /// That many lines are readable at `src` and writable at `dst`, which starts a line, without overlap.
+    /// `lines` lines must be readable at `src` and writable at `dst`, without overlap. If `lines`
+    /// is not 0, `dst` must be a multiple of 64.
     #[inline(always)]
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the baseline's function are those of this one.
         unsafe { Baseline::stream(dst, src, lines) }
     }
 
-    /// Swaps eight units of `UNIT` bytes to a dense destination.
+    /// Copies eight units of `UNIT` bytes to a dense destination and reverses each.
     ///
     /// # Safety
-    /// Eight blocks of `UNIT` bytes remain in `src`, readable, and are writable at `dst`, without overlap.
+    /// Eight blocks of `UNIT` bytes must remain in `src` and be readable, and `8 * UNIT` bytes must
+    /// be writable at `dst`, without overlap.
     #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
         for u in 0..8 {
-            // SAFETY: unit `u` of those.
+            // SAFETY: `u` is less than eight, the number of units that the caller promises in `src`
+            // and one after the other at `dst`.
             unsafe { units::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.at(u)) }
         }
     }
 
-    /// Swaps eight units of `UNIT` bytes from a dense source.
+    /// Copies eight units of `UNIT` bytes from a dense source and reverses each.
     ///
     /// # Safety
-    /// Eight blocks of `UNIT` bytes remain in `dst`, writable, and are readable at `src`, without overlap.
+    /// Eight blocks of `UNIT` bytes must remain in `dst` and be writable, and `8 * UNIT` bytes must
+    /// be readable at `src`, without overlap.
     #[inline(always)]
     unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `scatter` are those of this function.
         unsafe { units::scatter::<UNIT>(dst, src) }
     }
 
-    /// Swaps the first of `n` blocks of `len` bytes, units of `UNIT`, that are so short and so near to each other that a vector holds several;
-    /// returns how many. `strides` are of the destination and of the source.
+    /// Copies the first of `n` blocks of `len` bytes and reverses their units of `UNIT` bytes, if
+    /// the blocks are so short and so near to each other that a vector holds several. Returns the
+    /// number of blocks that have been copied, which may be 0. `strides` are those of the
+    /// destination and of the source.
     ///
     /// # Safety
-    /// As [`Code::copy_near`] with blocks of `len` bytes, a multiple of the unit.
+    /// The conditions of [`Code::copy_near`] for blocks of `len` bytes; `len` must be a multiple of
+    /// `UNIT`.
     #[inline(always)]
     unsafe fn reverse_near<const UNIT: usize>(
         _dst: *mut u8,
@@ -286,19 +321,21 @@ pub(super) trait Code: Isa + Reverse {
         0
     }
 
-    /// Orders the streamed lines before whatever is stored next.
+    /// Orders streamed lines before all stores that follow.
     #[inline(always)]
     fn fence() {
         Baseline::fence()
     }
 
-    /// Asks for the line at `address`, to be read or to be written; nothing happens where it is no address.
+    /// Prefetches the cache line at `address`, to be read or to be written. Nothing happens if no
+    /// memory is mapped there.
     #[inline(always)]
     fn prefetch<const WRITE: bool>(address: *const u8) {
         Baseline::prefetch::<WRITE>(address)
     }
 
-    /// The function for permutations of `granule`, in which units are reversed or not, if there is one.
+    /// Returns the function for permutations of `granule`, with or without reversed units, or
+    /// `None` if there is none.
     fn permute(_granule: Granule, _swaps: bool, _direction: Direction) -> Option<Function> {
         None
     }

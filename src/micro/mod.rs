@@ -1,16 +1,24 @@
-//! Micro-kernels: precompiled inner loops, chosen by what they move and called once per innermost loop.
+//! Micro-kernels: precompiled inner loops. The shape of the data that an innermost loop moves
+//! decides which micro-kernel it calls, once for all of its iterations.
 //!
-//! Cranelift has no vector wider than 16 bytes; these loops are Rust with the instruction set of their [`Level`], the block
-//! length const-generic where that pays. Compiled code finds the address of one in its context, so every family has one C signature, whose
-//! parameters its [`Family`] lists by role. Each family has a byte-loop twin that is its meaning.
+//! Cranelift has no vector wider than 16 bytes. These loops are therefore written in Rust and
+//! compiled with the instruction set of their [`Level`]; where that pays, the block length is a
+//! const generic. Compiled code finds the address of a micro-kernel in its context. All
+//! micro-kernels of one family have the same C signature, whose parameters the [`Family`] lists by
+//! role. What a family means is defined by a scalar reference, which the tests compare with it:
+//! mostly a loop over bytes, named `twin`.
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;
-//! * no byte is read outside the blocks, except gap bytes between two mapped bytes less than 4096 bytes apart;
-//! * destination blocks that overlap end up as if the blocks were copied one after the other (a transpose and an unpacked
-//!   permutation are for disjoint destinations only);
-//! * source and destination do not overlap (MPI 5.0, section 4.1: a buffer is not both).
-#![allow(unsafe_code)] // Copies through raw pointers and instruction sets chosen at run time.
+//! * no byte is read outside the blocks, except gap bytes between two mapped bytes that are less
+//!   than 4096 bytes apart, as such a gap lies on the pages of these two bytes;
+//! * destination blocks that overlap hold at the end what they would hold if the blocks had been
+//!   copied one after the other (only transposes and unpacked permutations need disjoint
+//!   destinations);
+//! * source and destination do not overlap, which callers ensure (MPI 5.0, section 4.1: a buffer is
+//!   not both).
+// Copies through raw pointers, with instruction sets that are chosen at run time.
+#![allow(unsafe_code)]
 
 mod block;
 pub mod blocks;
@@ -52,19 +60,19 @@ pub use permute::{Granule, Permutation};
 /// Width of the entries of a column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Width {
-    /// 4 bytes, signed.
+    /// Entries of 4 bytes, signed.
     I32 = 0,
-    /// 8 bytes, signed.
+    /// Entries of 8 bytes, signed.
     I64 = 1,
 }
 
 impl Width {
-    /// Returns the width of a number that `as u8` gave.
+    /// Returns the width whose number, as `as u8` gives it, is the lowest bit of `number`.
     pub(crate) fn of_number(number: u8) -> Width {
         if number & 1 == 0 { Width::I32 } else { Width::I64 }
     }
 
-    /// Returns the width that `column` is stored in.
+    /// Returns the width in which `column` is stored.
     pub fn of(column: &Column) -> Width {
         match column {
             Column::I32(_) => Width::I32,
@@ -82,7 +90,7 @@ impl fmt::Display for Width {
     }
 }
 
-/// All families.
+/// All families of micro-kernels.
 pub const FAMILIES: &[&Family] = &[
     &strided::FAMILY,
     &rows::FAMILY,
@@ -94,74 +102,81 @@ pub const FAMILIES: &[&Family] = &[
     &reduce::FAMILY,
 ];
 
-/// A micro-kernel by identity: plain data that plans, keys and logs can hold.
+/// Identity of a micro-kernel: plain data that plans, keys and logs can hold.
 ///
-/// Prints as `strided<8>.avx2`; without a length where the length is an argument: `strided.baseline`, `rows<24>.i32.pack.avx2`,
+/// The text form is for example `strided<8>.avx2`, or `strided.baseline` without a length if the
+/// length is an argument. Further examples: `rows<24>.i32.pack.avx2`,
 /// `blocks.i32.i32.i32.unpack.avx512`, `permute.byte.pack.avx512`, `transpose<16>.avx2`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Micro {
     family: &'static Family,
-    /// Block length in bytes that the code is made for; 0 where it is an argument.
+    /// Block length in bytes for which the code is made; 0 if the length is an argument.
     len: u16,
-    /// Variant that the code is made for beyond that, in the numbers of its family.
+    /// Variant for which the code is made, in addition to the length; each family numbers its own.
     variant: u8,
     direction: Direction,
-    /// The level that the code is made for, which may be lower than the one asked for.
+    /// Level for which the code is made. It may be lower than the level that was asked for.
     level: Level,
 }
 
 impl Micro {
-    /// Returns the micro-kernel of `family`, made for any length. Each family has a function of its own that says which there is.
+    /// Returns the micro-kernel of `family` for blocks of any length, with variant 0. This function
+    /// does not check that such code exists; each family has a function of its own that knows.
     pub(super) fn new(family: &'static Family, direction: Direction, level: Level) -> Micro {
         Micro { family, len: 0, variant: 0, direction, level }
     }
 
-    /// Returns the micro-kernel for blocks of `len` bytes; of any length if that is 0.
+    /// Returns the same micro-kernel for blocks of `len` bytes, or for blocks of any length if
+    /// `len` is 0.
     pub(super) fn with_length(self, len: u16) -> Micro {
         Micro { len, ..self }
     }
 
-    /// Returns the micro-kernel for `variant`, in the numbers of its family.
+    /// Returns the same micro-kernel for `variant`, a number that its family defines.
     pub(super) fn with_variant(self, variant: u8) -> Micro {
         Micro { variant, ..self }
     }
 
-    /// Returns the algorithm.
+    /// Returns the family, which is the algorithm of the micro-kernel.
     pub fn family(self) -> &'static Family {
         self.family
     }
 
-    /// Returns the parameters of its C function, in order.
+    /// Returns the roles of the parameters of its C function, in order.
     pub fn parameters(self) -> &'static [Role] {
         (self.family.parameters)(self.direction)
     }
 
-    /// Block length in bytes that the code is made for; none where the length is an argument.
+    /// Returns the block length in bytes for which the code is made, or `None` if the length is an
+    /// argument.
     pub fn made_for(self) -> Option<u64> {
         (self.len > 0).then_some(u64::from(self.len))
     }
 
-    /// Returns the variant that the code is made for beyond its length, in the numbers of its family.
+    /// Returns the number of the variant for which the code is made. Its family defines the
+    /// meaning.
     pub(crate) fn variant(self) -> u8 {
         self.variant
     }
 
-    /// Transform of a block's bytes on their way.
+    /// Returns what happens to the bytes of a block on their way.
     pub fn transform(self) -> Transform {
         (self.family.transform)(self.variant)
     }
 
-    /// Returns which way it goes.
+    /// Returns the direction in which bytes are moved.
     pub fn direction(self) -> Direction {
         self.direction
     }
 
-    /// Returns the level that the code is made for.
+    /// Returns the level for which the code is made.
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// Returns the address of the code, of the C signature of its family; the same for the life of the process.
+    /// Returns the address of the code, whose C signature is that of its family. The address is the
+    /// same for the life of the process; it is 0 if the architecture of this build has no such
+    /// code.
     pub fn address(self) -> usize {
         (self.family.address)(self)
     }

@@ -1,7 +1,8 @@
 //! Pairs: `n` blocks of `len` bytes at listed offsets on both sides.
 //!
-//! What two tables with nothing in common come to when bytes go straight from the one layout to the other. As in [`super::rows`] it is latency that bounds the
-//! loop; that all blocks have one length saves the branch that [`super::blocks`] mispredicts.
+//! This is what two tables without a common pattern become when bytes go directly from one layout
+//! to another. As in [`super::rows`], the loop is limited by latency. As all blocks have the same
+//! length, it avoids the branch on the length that [`super::blocks`] mispredicts.
 
 use super::cursor::{Listed, Offset};
 use super::functions::functions;
@@ -13,8 +14,9 @@ use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 functions! {
-    /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order; both columns have `n` entries of 4 bytes. An instance
-    /// made for one length does not read the argument.
+    /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order.
+    /// Both columns have `n` entries of 4 bytes. An instance that is made for one length does not
+    /// read `len`.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
         src: *const u8,
@@ -25,7 +27,9 @@ functions! {
     );
 }
 
-/// Equal blocks at listed offsets on both sides: one per row, at `a + (user row i, packed row i)`, in order. Columns of 4-byte offsets only.
+/// The family of copies of equal blocks at listed offsets on both sides. There is one block per
+/// row, at `a + (user row i, packed row i)`; blocks are moved in order. All columns have offsets of
+/// 4 bytes.
 pub static FAMILY: Family = Family {
     name: "pairs",
     directed: false,
@@ -58,8 +62,8 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the call that moves a block of `len` bytes for every one of the `n` rows of two columns of 4-byte offsets, user and packed, which are `tables` of
-/// the plan.
+/// Returns the call that moves a block of `len` bytes for each of the `n` rows of two columns of
+/// 4-byte offsets, user and packed. These columns are `tables` of the plan.
 pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);
     let arguments = [
@@ -71,11 +75,11 @@ pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2
     Call::new(Micro::new(&FAMILY, direction, level).with_length(made_for), arguments)
 }
 
-/// The meaning: the same bytes one by one.
+/// Scalar reference of the family: copies the bytes one by one.
 ///
 /// # Safety
-/// Both columns have `n` entries of 4 bytes; every byte of every block is readable at its source and writable at its destination; the sides
-/// do not overlap.
+/// Both columns must have `n` entries of 4 bytes. Every byte of every block must be readable at its
+/// source and writable at its destination. The sides must not overlap.
 pub unsafe extern "C" fn twin(
     dst: *mut u8,
     src: *const u8,
@@ -85,7 +89,8 @@ pub unsafe extern "C" fn twin(
     len: u64,
 ) {
     for i in 0..n as usize {
-        // SAFETY: entry `i` of `n`, then byte `k` of block `i`.
+        // SAFETY: the caller promises entry `i` of `n` in both columns, and byte `k` of block `i`
+        // on both sides.
         unsafe {
             let (to, from) = (i32::load(dst_rows, i), i32::load(src_rows, i));
             for k in 0..len as isize {
@@ -95,16 +100,17 @@ pub unsafe extern "C" fn twin(
     }
 }
 
-/// Both sides as cursors.
+/// Returns cursors over the blocks of the destination and of the source.
 fn sides(
     (dst, src): (*mut u8, *const u8),
     (dst_rows, src_rows): (*const u8, *const u8),
 ) -> (Listed<i32>, Listed<i32>) {
-    // Only read: a cursor is an address, the loops know which one they write.
+    // The source is only read. A cursor is an address of either side, and the loops know which one
+    // they write.
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
-/// Blocks of `LEN` bytes.
+/// Body for blocks of `LEN` bytes.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -120,12 +126,13 @@ impl<const LEN: usize> Body for OfLength<LEN> {
         _len: u64,
     ) {
         let (dst, src) = sides((dst, src), (dst_rows, src_rows));
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `n` entries in both columns and `n` blocks of `LEN` bytes,
+        // without overlap between the sides, and a machine with the instructions of `I`.
         unsafe { constant_length::each::<I, LEN>(dst, src, n as usize) }
     }
 }
 
-/// Blocks of any length.
+/// Body for blocks of any length.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {
@@ -139,18 +146,20 @@ impl Body for OfAnyLength {
         len: u64,
     ) {
         let (dst, src) = sides((dst, src), (dst_rows, src_rows));
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `n` entries in both columns and `n` blocks of `len` bytes,
+        // without overlap between the sides, and a machine with the instructions of `I`.
         unsafe { run_time_length::any::<I>(dst, src, n as usize, len as usize) }
     }
 }
 
-/// The lengths with instances of their own, and the lookup of them.
+/// Declares the lengths that have instances of their own, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have instances of their own, ascending.
+        /// Lengths in bytes that have instances of their own, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// The function for `len` (0: for any length).
+        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
+        /// it is the function for any length.
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -162,12 +171,14 @@ macro_rules! lengths {
 
 lengths! { 4 8 12 16 24 32 48 64 }
 
-/// The function made for `len` (0: for any length) at `level`, or below it where that is as good.
+/// Returns the function for `len` (0 for any length) at `level`, or at a lower level whose code is
+/// as good.
 fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
+/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
+/// `level`.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))
@@ -184,7 +195,8 @@ mod tests {
         let (to, from): (Column, Column) = (vec![4, 0, 2].into(), vec![0, 6, 1].into());
         for level in Level::available() {
             let (mut dst, src) = ([0_u8; 6], *b"abcdefgh");
-            // SAFETY: blocks of 2 bytes within 6 and 8 bytes.
+            // SAFETY: all blocks of 2 bytes lie within the 6 bytes of `dst` and the 8 bytes of
+            // `src`; both columns have 3 entries.
             unsafe { get(0, level)(dst.as_mut_ptr(), src.as_ptr(), 3, to.as_ptr(), from.as_ptr(), 2) };
             assert_eq!(&dst, b"ghbcab", "{level}");
         }
@@ -195,7 +207,8 @@ mod tests {
         let (to, from): (Column, Column) = (vec![0, 2, 0].into(), vec![0, 8, 16].into());
         for level in Level::available() {
             let (mut dst, src) = ([0_u8; 10], std::array::from_fn::<u8, 24, _>(|i| i as u8));
-            // SAFETY: blocks of 8 bytes within 10 and 24 bytes.
+            // SAFETY: all blocks of 8 bytes lie within the 10 bytes of `dst` and the 24 bytes of
+            // `src`; both columns have 3 entries.
             unsafe { get(8, level)(dst.as_mut_ptr(), src.as_ptr(), 3, to.as_ptr(), from.as_ptr(), 8) };
             assert_eq!(dst, [16, 17, 18, 19, 20, 21, 22, 23, 14, 15], "{level}");
         }
@@ -217,11 +230,11 @@ mod tests {
                     check(
                         &mut areas,
                         (span, span),
-                        // SAFETY: the areas span all blocks.
+                        // SAFETY: both areas contain all blocks, and both columns have `n` entries.
                         |dst, src| unsafe {
                             get(made_for, level)(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len)
                         },
-                        // SAFETY: the same.
+                        // SAFETY: both areas contain all blocks, and both columns have `n` entries.
                         |dst, src| unsafe { twin(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len) },
                         || format!("{level}: {n} blocks of {len}"),
                     );

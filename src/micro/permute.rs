@@ -1,12 +1,17 @@
-//! Permutation: instances of one small layout, each within a vector of 64 bytes, moved by one permutation per vector.
+//! Permutation: instances of one small layout, each of which fits into a vector of at most 64
+//! bytes, moved by one permutation per vector.
 //!
-//! An array of structs, or any short blocks that repeat: load a vector, permute its bytes into packed order, store; unpack
-//! the other way round through a mask. As many instances as fit share a vector. Loads and the last stores are masked too, so
-//! nothing outside the instances is touched and no remainder is left to other code. Bytes are permuted with AVX-512 VBMI,
-//! 4-byte words with AVX-512 or AVX2 (vectors of 32 bytes). NEON looks bytes up in tables, and only packs: it has no masks.
+//! This serves arrays of structures and any short blocks that repeat. To pack, load a vector,
+//! permute its bytes into packed order, and store it; to unpack, do the reverse and store through a
+//! mask. As many instances as fit share one vector. Loads and the last stores are masked too, so
+//! nothing outside the instances is accessed and no remainder is left to other code. Bytes are
+//! permuted with AVX-512 VBMI, words of 4 bytes with AVX-512 or with AVX2 (vectors of 32 bytes).
+//! NEON looks bytes up in tables. It has no masks, so it only packs, and reads vectors with their
+//! gaps.
 //!
-//! Parts may have units, whose bytes end in reverse order. Where bytes are permuted, that is another table; words are shuffled inside
-//! themselves once they are in their places.
+//! Parts may have units whose bytes are reversed. If bytes are permuted, this only needs another
+//! table. If words are permuted, the bytes inside each word are shuffled after the words are in
+//! their places.
 
 pub(super) mod table;
 
@@ -19,8 +24,9 @@ use crate::target::{Level, Target};
 use table::Table;
 pub use table::{Function, Granule};
 
-/// Instances of one small layout: instance `i` at `a + i * (user-step, its size)`, each moved as the parts of the permutation say, in order.
-/// The variant is the granule, and whether units are reversed.
+/// The family of permutations of one small layout. Instance `i` lies at
+/// `a + i * (user-step, its size)`. The parts of each instance are moved in the order in which the
+/// permutation lists them. The variant tells what is permuted and whether units are reversed.
 pub static FAMILY: Family = Family {
     name: "permute",
     directed: true,
@@ -52,7 +58,7 @@ pub static FAMILY: Family = Family {
         for i in 0..call.number(Role::Iterations) as i64 {
             for part in permutation.parts.iter() {
                 let at = Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64);
-                // Blocks that are mirrored are units.
+                // If units are reversed, each unit is a block of its own.
                 let len = if permutation.swaps() { part.unit.into() } else { part.len };
                 for k in 0..part.len / len {
                     f(at + Offsets::new((k * len) as i64, (k * len) as i64), len);
@@ -63,10 +69,10 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel for instances of `permute`.
+/// Returns the micro-kernel for instances of `permutation`.
 ///
 /// # Panics
-/// To unpack, if the permutation has overlapping parts.
+/// If the direction is `Unpack` and the permutation cannot be unpacked ([`Permutation::unpacks`]).
 pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
     assert!(
         direction == Direction::Pack || permutation.unpacks(),
@@ -75,10 +81,10 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
     Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.number())
 }
 
-/// Returns the call that moves `n` instances of `permute`, which is table `table` of the plan.
+/// Returns the call that moves `n` instances of `permutation`, which is table `table` of the plan.
 ///
 /// # Panics
-/// As [`micro`].
+/// The same as for [`micro`].
 pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutation, TableIndex)) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
@@ -91,22 +97,23 @@ pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutati
 /// One contiguous part of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
-    /// Offset from the instance's address in the user's buffer, in bytes.
+    /// Offset in bytes from the address of the instance in the user's buffer.
     pub user: i64,
-    /// Offset from the instance's first packed byte, in bytes.
+    /// Offset in bytes from the first packed byte of the instance.
     pub packed: u64,
-    /// Bytes, a multiple of the unit.
+    /// Number of bytes, a multiple of the unit.
     pub len: u64,
-    /// Bytes of the units whose bytes end in reverse order, a power of two; 1 where all stay as they are.
+    /// Number of bytes of the units whose bytes are reversed, a power of two; 1 if no bytes are
+    /// reversed.
     pub unit: u8,
 }
 
-/// Reads from the number of a variant what is permuted, and whether units are reversed.
+/// Decodes the number of a variant: what is permuted, and whether units are reversed.
 fn of_number(number: u8) -> (Granule, bool) {
     (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
 }
 
-/// A layout as a permutation. Contexts hold its address.
+/// A small layout as a permutation. Contexts hold the address of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
     table: Table,
@@ -115,17 +122,26 @@ pub struct Permutation {
     granule: Granule,
     swaps: bool,
     level: Level,
-    /// No byte of a vector is mapped twice, and the level stores under masks.
+    /// Whether no byte of a vector is mapped twice and the level has masked stores.
     unpacks: bool,
 }
 
 impl Permutation {
-    /// Returns the permutation of instances made of `parts`, `stride` bytes apart; none where it has no code for `target`:
-    /// a span of more than one vector, packed bytes that are not `0..size` in some order, or words that are not whole words of the user's
-    /// vector; without masks also less than two instances in a vector.
+    /// Returns the permutation of instances that consist of `parts` and lie `stride` bytes apart.
+    /// Returns `None` if `target` has no code for it:
+    /// * there are no bytes, the level permutes nothing, or a part is not a number of whole units
+    ///   whose size is a power of two;
+    /// * the packed bytes of the parts are not `0..size` in some order, or they exceed a vector;
+    /// * the mapped bytes of an instance, with the gaps between them, exceed a vector;
+    /// * words are permuted, and the packed bytes are not whole words of the user's vector, or
+    ///   bytes change places inside a word although no part has units;
+    /// * the level has no masks, and a vector holds fewer than two instances.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
         let level = target.level();
         let Permuting { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
+        // List the user offset of every packed byte, and find how many instances fit into one
+        // vector. Instances share a vector only if they do not interleave, that is if the stride is
+        // at least the span.
         let granule = if target.permutes_bytes() { Granule::Byte } else { Granule::Word };
         let bytes = bytes_of(parts, vector)?;
         let lowest = *bytes.iter().min()?;
@@ -141,6 +157,9 @@ impl Permutation {
             Granule::Byte => 1,
             Granule::Word => 4,
         };
+        // Fill the table for all instances of a full vector, lane by lane. A lane is a byte or a
+        // word of 4 bytes; each lane of the packed side gets the lane of the user's vector that it
+        // comes from, and vice versa.
         let none = [0; 64];
         let mut table = Table {
             pack: none,
@@ -157,13 +176,14 @@ impl Permutation {
         let mut disjoint = true;
         for i in 0..instances {
             for (k, word) in bytes.chunks(unit).enumerate() {
-                // Bytes of the user's vector that the lane comes from: those of one lane, each once.
+                // The bytes of a packed lane must be exactly the bytes of one lane of the user's
+                // vector.
                 let at = |user: &i64| (i as i64).wrapping_mul(stride).wrapping_add(user - lowest) as usize;
                 let (lane, to) = (at(&word[0]) / unit, i as usize * size as usize / unit + k);
                 let whole = word.iter().fold(0u8, |seen, user| seen | 1 << (at(user) % unit));
                 let moved = word.iter().enumerate().any(|(k, user)| at(user) % unit != k);
                 let torn = word.iter().any(|user| at(user) / unit != lane) || whole != (1u8 << unit) - 1;
-                // Words are shuffled inside themselves only where units are reversed.
+                // The bytes inside words are shuffled only if there are units to reverse.
                 if torn || moved && !swaps {
                     return None;
                 }
@@ -182,7 +202,8 @@ impl Permutation {
         if !size.is_multiple_of(unit as u64) || !span.is_multiple_of(unit as u64) {
             return None;
         }
-        // A vector that is read as it is must be worth more than one instance, and the gaps in it short.
+        // Without masks, a vector is read together with its gaps. This pays only if it holds more
+        // than one instance, and then the gaps are short.
         if !masked && instances == 1 {
             return None;
         }
@@ -190,32 +211,33 @@ impl Permutation {
         Some(Permutation { table, parts: parts.into(), stride, granule, swaps, level, unpacks })
     }
 
-    /// Returns the bytes of one instance, packed.
+    /// Returns the number of packed bytes of one instance.
     pub fn size(&self) -> u64 {
         self.table.size
     }
 
-    /// Returns the instances that one vector moves.
+    /// Returns the number of instances that one vector holds.
     pub fn instances(&self) -> u64 {
         self.table.instances
     }
 
-    /// Says whether it may be unpacked: a mask cannot write one byte twice, so overlapping parts have no order, and without masks there is none.
+    /// Returns true if the instances can be unpacked. This needs masked stores, and parts that do
+    /// not overlap: a masked store writes all bytes at once, so overlapping parts have no order.
     pub fn unpacks(&self) -> bool {
         self.unpacks
     }
 
-    /// Returns the unit that is permuted.
+    /// Returns what the code permutes: bytes or words.
     pub fn granule(&self) -> Granule {
         self.granule
     }
 
-    /// Says whether units are reversed.
+    /// Returns true if the bytes of units are reversed.
     pub fn swaps(&self) -> bool {
         self.swaps
     }
 
-    /// The number of the variant that moves it.
+    /// Returns the number of the variant of the micro-kernel that moves the permutation.
     fn number(&self) -> u8 {
         self.granule as u8 | u8::from(self.swaps) << 1
     }
@@ -225,7 +247,8 @@ impl Permutation {
         self.level
     }
 
-    /// Returns the address of the table that the code is called with; valid while this does not move.
+    /// Returns the address of the table with which the code is called. It is valid as long as
+    /// `self` is neither moved nor dropped.
     pub fn as_ptr(&self) -> *const u8 {
         std::ptr::from_ref(&self.table).cast()
     }
@@ -244,13 +267,15 @@ impl fmt::Display for Permutation {
     }
 }
 
-/// Writes a lane index: one byte for bytes, 4 bytes for words.
+/// Writes the index of a lane, which takes 1 byte if lanes are bytes and 4 bytes if they are words.
+/// The bytes other than the first must be 0 already.
 fn put(lanes: &mut [u8; 64], at: usize, value: usize, unit: usize) {
-    // Little-endian, as the machines that run this are.
+    // The first byte is the lowest one, because the machines that run this code are little-endian.
     lanes[at * unit] = value as u8;
 }
 
-/// User offset of every packed byte of an instance, if the parts are at most `limit` bytes of whole units and make exactly `0..size`.
+/// Returns the user offset of every packed byte of an instance. Returns `None` unless the parts are
+/// whole units, have at most `limit` packed bytes, and make exactly the bytes `0..size`.
 fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     let mut bytes: Vec<Option<i64>> = Vec::new();
     for part in parts {
@@ -270,10 +295,11 @@ fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     bytes.into_iter().collect()
 }
 
-/// The meaning: the same bytes one by one.
+/// Scalar reference of the family: copies the bytes one by one.
 ///
 /// # Safety
-/// Every byte of every instance is valid on both sides; the sides do not overlap.
+/// Every byte of every instance must be readable on the source side and writable on the destination
+/// side. The sides must not overlap.
 pub unsafe fn twin(
     direction: Direction,
     (user, packed): (*mut u8, *mut u8),
@@ -288,7 +314,8 @@ pub unsafe fn twin(
                 let from = (k ^ (u64::from(part.unit) - 1)) as i64;
                 let u = user.wrapping_offset((i as i64 * stride + part.user + from) as isize);
                 let p = packed.wrapping_add((i * size + part.packed + k) as usize);
-                // SAFETY: byte `k` of a part of instance `i`.
+                // SAFETY: `u` and `p` are byte `k` of a part of instance `i` on both sides, which
+                // the caller promises.
                 unsafe {
                     match direction {
                         Direction::Pack => p.write(u.read()),
@@ -303,7 +330,8 @@ pub unsafe fn twin(
 #[cfg(target_arch = "x86_64")]
 pub(super) mod masked;
 
-/// Returns the function for permutations of a granule, and whether units are reversed, at `level`; none where there is none.
+/// Returns the function at `level` for permutations of the given granule, with or without reversed
+/// units, or `None` if there is none.
 pub fn function((granule, swaps): (Granule, bool), direction: Direction, level: Level) -> Option<Function> {
     with_code!(level, I => I::permute(granule, swaps, direction))
 }

@@ -1,25 +1,26 @@
-//! Pieces of a block: one that a load and a store move, four in order, and all of a long block with
-//! aligned stores.
+//! Pieces of a block: copies of one piece, which a load and a store move, of four pieces in order,
+//! and of a long block with aligned stores.
 
 use std::ptr;
 
-/// Copies one piece of `N` bytes; a load and a store where the instruction set has the width.
+/// Copies one piece of `N` bytes. This is one load and one store if the instruction set has
+/// registers of this width.
 ///
 /// # Safety
-/// `N` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `N` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(super) unsafe fn piece<const N: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises `N` readable and `N` writable bytes that do not overlap.
     unsafe { ptr::copy_nonoverlapping(src, dst, N) }
 }
 
 /// Copies four pieces of `WIDE` bytes in order.
 ///
 /// # Safety
-/// `4 * WIDE` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `4 * WIDE` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the four pieces lie within the `4 * WIDE` bytes that the caller promises.
     unsafe {
         piece::<WIDE>(dst, src);
         piece::<WIDE>(dst.add(WIDE), src.add(WIDE));
@@ -28,16 +29,22 @@ pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// Copies more than 192 bytes in pieces of `WIDE`, 32 or 64, stores aligned.
+/// Copies more than 192 bytes in pieces of `WIDE` bytes, which is 32 or 64. Except at the start and
+/// at the end of the block, the stores are aligned.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping; `len > 192`.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. `len`
+/// must be greater than 192.
 #[inline(always)]
 pub(super) unsafe fn aligned<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     debug_assert!(len > 192 && WIDE <= 64);
-    // SAFETY: all pieces begin at 0 or later and end at or before `len`: the first at 64, which is behind `at`, those of the loops where they look, the last ones at `len`.
+    // SAFETY: all pieces lie within the `len` bytes that the caller promises. The pieces at the
+    // start end at 64. Each loop checks that its pieces end at or before `len`. The last pieces end
+    // at `len` and have at most 128 bytes together, so they begin after the start of the block.
     unsafe {
         let (mut at, off) = (0, dst.addr() % 64);
+        // If the destination does not begin at a multiple of 64, the first 64 bytes are stored
+        // unaligned, and the loops begin at the first multiple of 64 after the start.
         if off != 0 {
             for first in (0..64).step_by(WIDE) {
                 piece::<WIDE>(dst.add(first), src.add(first));
@@ -51,6 +58,8 @@ pub(super) unsafe fn aligned<const WIDE: usize>(dst: *mut u8, src: *const u8, le
         if at == len {
             return;
         }
+        // What is left is less than four pieces. It is covered by pieces that end at `len` and may
+        // overlap what is already copied.
         if const { WIDE == 32 } {
             return four::<WIDE>(dst.add(len - 128), src.add(len - 128));
         }

@@ -1,10 +1,16 @@
-//! Reduce: strided blocks of values, each combined with the one that lies at its destination: `dst = op(src, dst)`.
+//! Reduce: strided blocks of values, each of which is combined with the value at its destination:
+//! `dst = op(src, dst)`.
 //!
-//! Unlike a copy that is no operation to be done twice, and what it loads another block may just have stored. So blocks go one after the other, and
-//! a block, whose values are apart, by registers of whole values: no tail reaches back, no block is loaded before the one ahead of it is stored, and
-//! an element that several blocks name gets each contribution, in order. Strides are of both sides, so source and destination may be any layouts.
+//! Unlike a copy, a combination must not be done twice, and a value that it loads may have been
+//! stored by the block just before. Therefore blocks are combined strictly one after the other.
+//! Within a block, whose values do not overlap, rows of whole values are combined in registers. No
+//! remainder reaches back over values that are already combined, and no block is loaded before the
+//! block ahead of it is stored. An element that is in several blocks thus gets each contribution,
+//! in order. Both sides have strides, so source and destination may be any layouts.
 //!
-//! There is code per operation and value, once for any block (`LIST`); what has none is combined value by value ([`meaning`]).
+//! For each operation and value in `LIST` there is code that serves blocks of any length: one
+//! function for every instruction set if the combination is used often (`hot`), or else one
+//! function for all. Other values are combined one by one ([`meaning`]).
 
 mod cells;
 pub mod meaning;
@@ -25,13 +31,15 @@ use cells::{
 use vector::Vector;
 
 functions! {
-    /// Combines as [`strided::Function`] copies, blocks of `len` bytes of whole values. A pair comes alone, of as many bytes as it has on the side of
-    /// the source.
+    /// Combines blocks of `len` bytes of whole values, which lie where [`strided::Function`] has
+    /// its blocks. If the values are pairs, a block is a single pair, and `len` is the number of
+    /// its bytes on the source side.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Equal blocks of values at a constant step on both sides, each combined with what is there.
+/// The family of reductions: equal blocks of values at constant steps on both sides, each combined
+/// with the values at the destination. The variant is a place in `LIST`.
 pub static FAMILY: Family = Family {
     name: "reduce",
     directed: false,
@@ -56,9 +64,11 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
         return Err("values that no micro-kernel is made for");
     };
     let (unit, len) = (value.packed() as u64, call.number(Role::Length));
-    // Of a stream, or of a second layout, where a pair has its padding.
+    // A pair has its packed size in a stream. In a second layout it has its padding and thus its
+    // user size.
     let one = [unit, value.user() as u64].contains(&len) && !call.carries_count(Role::Length);
-    // For one instance: what carries the count is a multiple for any.
+    // The length is checked for one instance. If it carries the instance count, it is a multiple of
+    // the value's size for any count.
     match value.user() == value.packed() && !is_pair(value) {
         false if !one => Err("blocks that are not one pair"),
         true if !len.is_multiple_of(unit) => Err("blocks that are not whole values"),
@@ -67,12 +77,14 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     }
 }
 
-/// Says whether it is a value with an index.
+/// Returns true if `value` is a pair of a number and an index.
 pub(super) fn is_pair(value: Value) -> bool {
     matches!(value.class(), crate::nest::Class::Pair(_))
 }
 
-/// Returns the call that combines `n` blocks of `units` values, the one `step` from the other; none if there is no such code, or a block that has none.
+/// Returns the call that combines `n` blocks of `units` values, where `step` leads from one block
+/// to the next on both sides. Returns `None` if there is no code for the operation and value, if a
+/// block is too long, or if the values are pairs and `units` is not 1.
 pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, value: Value) -> Option<Call> {
     let cell = Cell::of(value)?;
     let variant = LIST.iter().position(|&known| known == (op, cell))?;
@@ -84,10 +96,12 @@ pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, v
     })
 }
 
-/// Combines one value after the other: what is written once, and small.
+/// Combines values one after the other, in a loop that is small on purpose.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes are readable at `src` and, as values in user memory, writable at `dst`, without overlap of the sides.
+/// `n` blocks of `len` bytes, of at least one value each, must be readable at `src`. The values of
+/// these blocks must be readable and writable at `dst` in the form that they have in user memory.
+/// The sides must not overlap.
 #[inline(always)]
 unsafe fn each<T: Held, O: Combine<T>>(
     mut dst: *mut u8,
@@ -96,7 +110,9 @@ unsafe fn each<T: Held, O: Combine<T>>(
     (ds, ss): (isize, isize),
     len: usize,
 ) {
-    // SAFETY: every value of every block, in order.
+    // SAFETY: `at` advances by whole values and is less than `len`, except that the first value of
+    // a block is always combined; blocks have at least one value. The blocks are those that the
+    // caller promises.
     unsafe {
         for _ in 0..n {
             let mut at = 0;
@@ -113,35 +129,42 @@ unsafe fn each<T: Held, O: Combine<T>>(
     }
 }
 
-/// Keeps a loop as it is written: the code of all operations has a budget, which those spend that are asked for most.
+/// Keeps the compiler from unrolling or vectorizing a loop. The size of the code of all operations
+/// is limited, and it is spent on the operations that are used most.
 #[inline(always)]
 fn small() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    // SAFETY: no instruction.
+    // SAFETY: the assembly text is empty, so no instruction runs.
     unsafe {
         std::arch::asm!("", options(nomem, nostack, preserves_flags));
     }
 }
 
-/// Combines one value.
+/// Combines one value. `len` is its number of bytes on the source side, of which only pairs make
+/// use.
 ///
 /// # Safety
-/// It is readable at both places, and writable at `dst`.
+/// The value must be readable at `src` and at `dst`, and writable at `dst`.
 #[inline(always)]
 unsafe fn one<T: Held, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises that the value is readable at `src` and `dst` and writable at
+    // `dst`.
     unsafe { O::combine(T::packed(src, len), T::user(dst)).put(dst) }
 }
 
-/// Functions that combine so many values that lie one after the other: they load all of them, and store all of them. Written out, so that all stay
-/// in registers whatever surrounds them.
+/// Declares functions that combine a fixed number of values that follow each other directly. Each
+/// loads all of its values before it stores any. The elements are written out so that they stay in
+/// registers whatever code surrounds them.
 macro_rules! rows_of {
     ($($name:ident $n:literal: $($k:literal)*;)*) => {$(
+        /// Combines a row of values.
+        ///
         /// # Safety
-        /// As [`one`], for all of the values; they are apart.
+        /// The conditions of [`one`] for all values of the row, which must not overlap.
         #[inline(always)]
         unsafe fn $name<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8) {
-            // SAFETY: as promised by the caller; every pattern of bits is such a row.
+            // SAFETY: the caller promises the values of the row on both sides; all bit patterns are
+            // valid arrays of plain numbers, and the accesses need no alignment.
             unsafe {
                 let (new, old) = (src.cast::<[T; $n]>().read_unaligned(), dst.cast::<[T; $n]>().read_unaligned());
                 dst.cast::<[T; $n]>().write_unaligned([$(O::combine(new[$k], old[$k])),*]);
@@ -157,7 +180,8 @@ rows_of! {
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
 }
 
-/// Vectors of numbers under an operation.
+/// Rows of numbers that are combined by one operation: a body for blocks of any length, and the
+/// vectors of it.
 struct Rows<T, O>(PhantomData<(T, O)>);
 
 impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
@@ -166,7 +190,8 @@ impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
     #[inline(always)]
     fn combine(new: [u8; 64], mut old: [u8; 64]) -> [u8; 64] {
         let (dst, src) = (old.as_mut_ptr(), new.as_ptr());
-        // SAFETY: 64 bytes on both sides, which are eight or sixteen numbers.
+        // SAFETY: both arrays have 64 bytes, which are sixteen numbers of 4 bytes or eight of 8
+        // bytes.
         unsafe {
             match size_of::<T>() {
                 4 => sixteen::<T, O>(dst, src),
@@ -177,14 +202,15 @@ impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
     }
 }
 
-/// Combines `len` bytes of values that lie one after the other.
+/// Combines `len` bytes of values that follow each other directly.
 ///
 /// # Safety
-/// As [`eight`].
+/// The conditions of [`eight`] for these values; `len` must be a multiple of their size.
 #[inline(always)]
 unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: rows, then values, that end at or before `len`.
+    // SAFETY: a row of 64 bytes is taken only if 64 bytes are left, and then values until `len`;
+    // all lie within the bytes that the caller promises.
     unsafe {
         while len - at >= 64 {
             match size_of::<T>() {
@@ -202,10 +228,10 @@ unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usiz
     }
 }
 
-/// Any blocks of numbers that rows are made of.
+/// Combines blocks of any length of values for which there are functions for rows.
 ///
 /// # Safety
-/// As [`each`]; the machine has the instructions of `I`.
+/// The conditions of [`each`]. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
     mut dst: *mut u8,
@@ -223,7 +249,9 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
             }
         };
     }
-    // SAFETY: the same blocks, one after the other. Blocks of one row: nothing is asked of each.
+    // SAFETY: these are the promised blocks, one after the other: first those that `combine_near`
+    // has done, then the others. For lengths of one row, the number of values is known from `len`,
+    // and nothing is tested for each block.
     unsafe {
         let done = I::combine_near::<Rows<T, O>>(dst, src, n, (ds, ss), len);
         (dst, src) = (dst.wrapping_offset(done as isize * ds), src.wrapping_offset(done as isize * ss));
@@ -240,7 +268,8 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
                 }
                 blocks! { one::<T, O>(dst, src, len) }
             }
-            // The rest of the code's budget goes to instruction sets that have wider registers.
+            // Instruction sets with narrower registers do without the functions for rows of two to
+            // eight values, to save code for those with wider registers.
             _ if I::WIDE < 32 => blocks! { dense::<T, O>(dst, src, len) },
             2 => blocks! { two::<T, O>(dst, src) },
             3 => blocks! { three::<T, O>(dst, src) },
@@ -262,12 +291,13 @@ impl<T: Plain, O: Combine<T>> Body for Rows<T, O> {
         len: u64,
     ) {
         let strides = (dst_stride as isize, src_stride as isize);
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `rows` are those of this function.
         unsafe { rows::<I, T, O>(dst, src, n as usize, strides, len as usize) }
     }
 }
 
-/// Calls a macro with the values that rows are made of, and the operations on them.
+/// Calls a macro with the values for which there are functions for rows, and with the operations on
+/// them.
 macro_rules! hot {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -281,7 +311,8 @@ macro_rules! hot {
     };
 }
 
-/// Expands a body with the operations that are combined one after the other, by code of the baseline.
+/// Calls a macro with the values and operations that are combined one after the other, by code of
+/// the baseline.
 macro_rules! cold {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -317,7 +348,8 @@ macro_rules! listed {
 const HOT: &[(Op, Cell)] = hot!(listed);
 const COLD: &[(Op, Cell)] = cold!(listed);
 
-/// Operations and values that there is code for; a place is the number of a variant.
+/// Operations and values for which there is code. The index of an entry is the number of the
+/// variant.
 const LIST: [(Op, Cell); HOT.len() + COLD.len()] = {
     let mut list = [HOT[0]; HOT.len() + COLD.len()];
     let mut i = 0;
@@ -328,7 +360,7 @@ const LIST: [(Op, Cell); HOT.len() + COLD.len()] = {
     list
 };
 
-/// Whether every instruction set has code of its own.
+/// Returns true if every instruction set has code of its own for this operation and value.
 fn is_hot(op: Op, cell: Cell) -> bool {
     HOT.contains(&(op, cell))
 }
@@ -342,7 +374,8 @@ macro_rules! chosen {
     };
 }
 
-/// The function for an operation and a value of those that every instruction set has code of its own for.
+/// Returns the function for an operation and a value for which every instruction set has code of
+/// its own, or `None` for others.
 fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
     macro_rules! made {
         ($t:ty, $name:ident) => {
@@ -352,8 +385,10 @@ fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
     hot!(chosen made op cell None)
 }
 
+/// Combines blocks of values of one type, one value after the other.
+///
 /// # Safety
-/// As [`each`].
+/// The conditions of [`each`].
 unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
     dst: *mut u8,
     src: *const u8,
@@ -363,7 +398,7 @@ unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
     len: u64,
 ) {
     let strides = (dst_stride as isize, src_stride as isize);
-    // SAFETY: as promised by the caller.
+    // SAFETY: the conditions of `each` are those of this function.
     unsafe { each::<T, O>(dst, src, n as usize, strides, len as usize) }
 }
 
@@ -376,7 +411,7 @@ fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
     cold!(chosen made op cell with_code!(level, I => hot::<I>(op, cell)))
 }
 
-/// Returns the function for an operation on a value, if there is one.
+/// Returns the function for an operation on a value, or `None` if there is none.
 pub fn function(op: Op, value: Value, level: Level) -> Option<Function> {
     get(op, Cell::of(value)?, level)
 }

@@ -1,24 +1,27 @@
-//! Registers: what the primitives ask of an instruction set, on any machine.
+//! Registers: the properties of an instruction set on which the primitives depend, available on any
+//! machine.
 //!
-//! The primitives (`block`, `units`, the pieces of `transpose`) stand below the instruction sets, which are made of them.
+//! The primitives (`block`, `units`, the pieces of `transpose`) are a layer below the instruction
+//! sets, whose code is built from them.
 
 use std::ops::RangeInclusive;
 
 /// The registers of an instruction set.
 pub(super) trait Registers: Sized {
-    /// Bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
+    /// Number of bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
     const WIDE: usize;
-    /// Side in elements of the square of a matrix that is transposed in registers.
+    /// For lengths of elements in bytes, the number of rows and of columns of the square of a
+    /// matrix that is transposed in registers.
     const SQUARES: ByLength = &[];
 }
 
-/// Lengths of blocks in bytes. 0 stands for a length known at run time.
+/// Ranges of block lengths in bytes. A length of 0 stands for one that is known only at run time.
 pub(super) type Lengths = &'static [RangeInclusive<u16>];
 
-/// Every length.
+/// All lengths up to 65535 bytes, and 0 for a length that is known only at run time.
 pub(super) const ALL: Lengths = &[0..=u16::MAX];
 
-/// Says whether `len` is among `lengths`.
+/// Returns true if `len` is in one of the ranges of `lengths`.
 pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
     let mut i = 0;
     while i < lengths.len() {
@@ -30,10 +33,10 @@ pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
     false
 }
 
-/// A number for each of some lengths of blocks in bytes.
+/// Pairs of a block length in bytes and a number that belongs to it.
 pub(super) type ByLength = &'static [(usize, usize)];
 
-/// Returns the number for `len`; 0 where there is none.
+/// Returns the number that belongs to `len`, or 0 if the list has none.
 pub(super) const fn by_length(list: ByLength, len: usize) -> usize {
     let mut i = 0;
     while i < list.len() {

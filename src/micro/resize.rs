@@ -1,8 +1,11 @@
-//! Resize: values that have another size, or another form, on the other side, converted one after the other until one does not fit.
+//! Resize: values that have another size or another form on the other side. They are converted one
+//! after the other until one does not fit.
 //!
-//! What a conversion is its user says, as a type: a value fits or not, and becomes another one. The loops are here, so that they have the
-//! instructions of their level. Dense values go in groups, which are asked together whether they fit and are then converted together: no branch
-//! depends on a value, and integers of any sign become vectors.
+//! The user of this module gives the conversion as a type, which tells whether a value fits and
+//! what it becomes. The loops are here, so that they are compiled with the instructions of their
+//! level. Dense values are converted in groups: first all values of a group are tested together,
+//! then they are converted together. No branch depends on a single value, so the compiler makes
+//! vector code for integers of any sign.
 
 use std::marker::PhantomData;
 
@@ -14,7 +17,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Bits as they stand in memory: unsigned integers, which any bytes are.
+/// Bits of a value as they lie in memory: unsigned integers, for which any bytes are valid.
 pub trait Bits: sealed::Sealed + Copy {}
 
 macro_rules! bits {
@@ -25,52 +28,54 @@ macro_rules! bits {
 }
 bits! { u16 u32 u64 u128 }
 
-/// Converts one value.
+/// Conversion of one value.
 pub trait Conversion {
-    /// Its bits at the source.
+    /// Bits of the value at the source.
     type From: Bits;
-    /// Its bits at the destination.
+    /// Bits of the value at the destination.
     type To: Bits;
 
-    /// Whether every value fits, so that none is asked.
+    /// Whether every value fits, so that no value is tested.
     const ALWAYS: bool = false;
 
-    /// Whether the other side can hold it.
+    /// Returns true if the destination can hold `value`.
     fn fits(value: Self::From) -> bool;
 
-    /// Returns the value there, if it fits; anything if it does not.
+    /// Returns the value at the destination if `value` fits. It is called only for values that fit.
     fn converted(value: Self::From) -> Self::To;
 }
 
-/// Blocks of dense values at constant strides, in bytes.
+/// Blocks of dense values at constant strides. Strides are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
-    /// Of the destination.
+    /// Address of the first block in the destination.
     pub dst: *mut u8,
-    /// Of the source.
+    /// Address of the first block in the source.
     pub src: *const u8,
     /// Number of blocks.
     pub n: u64,
-    /// From one block to the next in the destination.
+    /// Distance from one block to the next in the destination.
     pub dst_stride: i64,
-    /// Bytes between values in the source.
+    /// Distance from one block to the next in the source.
     pub src_stride: i64,
-    /// Values of a block.
+    /// Number of values in a block.
     pub units: u64,
 }
 
 functions! {
-    /// Converts the values of some blocks in order, up to the first that does not fit; returns how many those are.
+    /// Converts the values of some blocks in order. Stops before the first value that does not fit,
+    /// and returns the number of values before it.
     pub type Function = unsafe fn(blocks: &Blocks) -> u64;
 }
 
-/// Values that are asked together.
+/// Number of values that are tested together.
 const GROUP: usize = 16;
 
-/// The meaning: value by value.
+/// Scalar reference: converts value by value.
 ///
 /// # Safety
-/// Every value of every block is readable at the source and writable at the destination; the sides do not overlap.
+/// Every value of every block must be readable at the source and writable at the destination. The
+/// sides must not overlap.
 #[cfg(test)]
 unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
     let mut done = 0;
@@ -78,7 +83,8 @@ unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
         for k in 0..blocks.units as usize {
             let src = blocks.src.wrapping_offset((i * blocks.src_stride) as isize);
             let dst = blocks.dst.wrapping_offset((i * blocks.dst_stride) as isize);
-            // SAFETY: value `k` of block `i`.
+            // SAFETY: `k` is less than `units` and `i` less than `n`, so this is value `k` of block
+            // `i`, which the caller promises on both sides.
             unsafe {
                 let value = src.cast::<C::From>().wrapping_add(k).read_unaligned();
                 if !C::fits(value) {
@@ -92,14 +98,17 @@ unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
     done
 }
 
-/// Converts `n` dense values up to the first that does not fit; returns how many.
+/// Converts `n` dense values. Stops before the first value that does not fit, and returns the
+/// number of values before it.
 ///
 /// # Safety
-/// They are readable at `src` and writable at `dst`, without overlap.
+/// The values must be readable at `src` and writable at `dst`, without overlap.
 #[inline(always)]
 unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -> usize {
     let mut done = 0;
-    // SAFETY: each of the values, a group of values that remain, or the first of them.
+    // SAFETY: all indices are less than `n`: a group is taken only if `GROUP` values remain, and a
+    // single value only if `done < n`. The caller promises these values on both sides, and the
+    // accesses need no alignment.
     unsafe {
         if C::ALWAYS {
             for k in 0..n {
@@ -133,7 +142,7 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// Blocks of values under a conversion.
+/// Body for blocks of values under a conversion.
 struct Converted<C>(PhantomData<C>);
 
 impl<C: Conversion> Body for Converted<C> {
@@ -141,7 +150,8 @@ impl<C: Conversion> Body for Converted<C> {
     unsafe fn run<I: Functions>(blocks: &Blocks) -> u64 {
         let Blocks { mut dst, mut src, n, dst_stride, src_stride, units } = *blocks;
         for i in 0..n {
-            // SAFETY: the values of block `i`, which the caller promises.
+            // SAFETY: `dst` and `src` are block `i` of the `n` blocks, whose `units` values the
+            // caller promises on both sides.
             let done = unsafe { dense::<C>(dst.cast(), src.cast(), units as usize) } as u64;
             if done < units {
                 return i * units + done;
@@ -153,7 +163,7 @@ impl<C: Conversion> Body for Converted<C> {
     }
 }
 
-/// Returns the function for a conversion.
+/// Returns the function for the conversion `C` at `level`.
 #[inline]
 pub fn function<C: Conversion>(level: Level) -> Function {
     with_code!(level, I => I::of::<Converted<C>>())
@@ -164,7 +174,7 @@ mod tests {
     use super::*;
     use crate::micro::testing::{Guarded, fill};
 
-    /// Half a value, if it is even and not too large; numbers of a pattern rarely are neither.
+    /// Conversion for the tests: half of a value, which fits if it is even and less than 2^33.
     struct Half;
 
     impl Conversion for Half {
@@ -206,7 +216,7 @@ mod tests {
                                 fill(dst, 7);
                                 let blocks =
                                     Blocks { dst: dst.as_mut_ptr(), src, n, dst_stride, src_stride, units };
-                                // SAFETY: the areas span all blocks.
+                                // SAFETY: both areas contain all `n` blocks at these strides.
                                 (unsafe { f(&blocks) }, dst.to_vec())
                             };
                             let (done, bytes) = run(f);

@@ -1,7 +1,8 @@
-//! Rows: `n` blocks of `len` bytes at listed user offsets, a constant stride on the packed side.
+//! Rows: `n` blocks of `len` bytes at listed user offsets, at a constant stride on the packed side.
 //!
-//! Packing gathers, unpacking scatters. The table is a column of 4- or 8-byte offsets; it is latency that bounds these loops
-//! (`load row; load [user + row]`), so they are plain, unrolled, and leave the overlap to the processor.
+//! Packing gathers blocks, unpacking scatters them. The table is a column of offsets of 4 or 8
+//! bytes. These loops are limited by latency (`load row; load [user + row]`); they are therefore
+//! plain and unrolled, and the processor overlaps their loads.
 
 use std::marker::PhantomData;
 
@@ -16,8 +17,8 @@ use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 functions! {
-    /// Copies block `i` of `len` bytes between `user + rows[i]` and `packed + i * packed_stride`, in order; `rows` has `n` entries of the width that the
-    /// function is made for.
+    /// Copies block `i` of `len` bytes between `user + rows[i]` and `packed + i * packed_stride`,
+    /// in order. `rows` has `n` entries of the width for which the function is made.
     pub type Function = unsafe extern "C" fn(
         user: *mut u8,
         packed: *mut u8,
@@ -28,7 +29,9 @@ functions! {
     );
 }
 
-/// Equal blocks at listed user offsets: one per row, at `a + (row i, i * packed-step)`, in order. The variant is the width of the column.
+/// The family of copies of equal blocks at listed user offsets. There is one block per row, at
+/// `a + (row i, i * packed-step)`; blocks are moved in order. The variant is the width of the
+/// column.
 pub static FAMILY: Family = Family {
     name: "rows",
     directed: true,
@@ -60,13 +63,14 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel for blocks of `len` bytes at offsets in a column of `width`.
+/// Returns the micro-kernel for blocks of `len` bytes at the offsets in a column of `width`.
 pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
     let (len, level) = choose(len, level);
     Micro::new(&FAMILY, direction, level).with_length(len).with_variant(width as u8)
 }
 
-/// Returns the call that moves a block of `len` bytes for every row of `column`, which is table `table` of the plan.
+/// Returns the call that moves a block of `len` bytes for every row of `column`, which is table
+/// `table` of the plan.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -83,16 +87,17 @@ pub fn call(
     Call::new(micro(len, Width::of(column), direction, level), arguments)
 }
 
-/// Destination and source of a move between the two sides.
+/// Returns the destination and the source of a move between the two sides.
 #[inline(always)]
 pub(super) fn ends<const PACK: bool>(user: *mut u8, packed: *mut u8) -> (*mut u8, *const u8) {
     if PACK { (packed, user) } else { (user, packed) }
 }
 
-/// The meaning: the same bytes one by one.
+/// Scalar reference of the family: copies the bytes one by one.
 ///
 /// # Safety
-/// `rows` has `n` entries of `width`; every byte of every block is valid on both sides; the sides do not overlap.
+/// `rows` must have `n` entries of `width`. Every byte of every block must be readable on the
+/// source side and writable on the destination side. The sides must not overlap.
 pub unsafe fn twin(
     direction: Direction,
     width: Width,
@@ -103,7 +108,7 @@ pub unsafe fn twin(
     len: u64,
 ) {
     for i in 0..n as usize {
-        // SAFETY: entry `i` of `n`, then byte `k` of block `i`.
+        // SAFETY: the caller promises entry `i` of `n`, and byte `k` of block `i` on both sides.
         unsafe {
             let row = match width {
                 Width::I32 => i32::load(rows, i),
@@ -121,10 +126,12 @@ pub unsafe fn twin(
     }
 }
 
-/// Chooses the loop by direction and by whether the packed side is dense.
+/// Copies blocks of `LEN` bytes by the loop that fits the direction and the stride on the packed
+/// side. If there are many blocks that are far apart, it prefetches, or moves them one by one.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`, entries of type `O`; the machine has the instructions of `I`.
+/// The conditions of [`twin`] with `len = LEN` and entries of type `O`. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
     user: *mut u8,
@@ -135,19 +142,20 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
 ) {
     let mut rows = Listed::<O> { base: user, next: rows.cast() };
     let (mut packed, mut left) = (packed, n);
-    // SAFETY: `n` entries.
+    // SAFETY: `rows` has `n` entries, more than `FEW`.
     let far = n > FEW && unsafe { spread::<O>(rows.next.cast(), n) } >= FAR;
     let (ahead, apart) = (far && n <= MANY, far && n > PAGES);
     while left > 0 {
         let n = if ahead { left.min(AHEAD) } else { left };
         left -= n;
         if ahead {
-            // SAFETY: the entries after the next `n`, of which `left` remain.
+            // SAFETY: `left` entries follow the next `n` ones, and at most `left` of them are read.
             unsafe {
                 prefetch::<I, PACK>(Listed { next: rows.next.wrapping_add(n), ..rows }, left.min(AHEAD))
             };
         }
-        // SAFETY: the same blocks in every case.
+        // SAFETY: in every case these are the next `n` of the blocks that the caller promises.
+        // `pack` and `unpack` are used only if the stride on the packed side is `LEN`.
         unsafe {
             match (PACK, stride == LEN as isize && !apart) {
                 (true, true) if const { constant_length::has_pack::<I>(LEN) } => {
@@ -165,46 +173,51 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
     }
 }
 
-/// Pages that the second-level TLB holds. Blocks in more are found by walks of page tables, and go one by one, each behind its own entry: four entries read before the
-/// first of their blocks take 13 in a hundred more time (87,500 blocks of 12 B in 40 MB; Emerald Rapids). Where the pages are known they take 15 less.
+/// Number of pages that the second-level TLB holds. If blocks lie in more pages, most accesses need
+/// a page walk, and blocks are moved one by one, each after its own entry. Reading four entries
+/// before the first of their blocks takes 13 % more time then (87,500 blocks of 12 B in 40 MB;
+/// Emerald Rapids). If the TLB holds the pages, it takes 15 % less.
 const PAGES: usize = 2048;
 
-/// Bytes of so many pages: between the outermost entries of a column.
+/// Number of bytes of that many pages. Blocks are far apart if the outermost sampled entries of
+/// their column differ by at least this much.
 const FAR: usize = 4096 * PAGES;
 
-/// Blocks whose lines, and pages, are asked for while the ones before them are moved, where no prefetcher follows them.
+/// Number of blocks whose cache lines, and thereby pages, are prefetched while the blocks before
+/// them are moved. Hardware prefetchers do not follow blocks at listed offsets.
 const AHEAD: usize = 32;
 
-/// Blocks from which on it is asked whether they are far apart.
+/// The spread of addresses is sampled only for more blocks than this.
 const FEW: usize = 16 * AHEAD;
 
-/// Blocks up to which asking ahead gains, 2 to 12 in a hundred: of more it may take up to 6 more
-/// (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
+/// Maximum number of blocks for which prefetching gains, by 2 to 12 %. For more blocks it can cost
+/// up to 6 % (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
 const MANY: usize = 1 << 15;
 
-/// Bytes between the outermost of a few entries, from all parts of the column.
+/// Returns the distance in bytes between the lowest and the highest of eight entries, which are
+/// sampled from all parts of the column.
 ///
 /// # Safety
-/// `rows` has `n > FEW` entries.
+/// `rows` must have `n` entries of type `O`, and `n` must be greater than [`FEW`].
 #[inline(never)]
 unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
     let (mut least, mut most) = (isize::MAX, isize::MIN);
     for i in 0..8 {
-        // SAFETY: one of `n` entries, the last one at most.
+        // SAFETY: the index is at most `n - 1`, as `i` is at most 7.
         let row = unsafe { O::load(rows, i * (n - 1) / 7) };
         (least, most) = (least.min(row), most.max(row));
     }
     most.abs_diff(least)
 }
 
-/// Asks for the lines in which the next `n` blocks begin.
+/// Prefetches the cache lines in which the next `n` blocks begin.
 ///
 /// # Safety
-/// `rows` has `n` entries.
+/// `rows` must have `n` entries left.
 #[inline(never)]
 unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     for _ in 0..n {
-        // SAFETY: a remaining block has its entry.
+        // SAFETY: fewer than `n` blocks have been taken, so the next block has its entry.
         let at = unsafe { rows.at(0) };
         if PACK {
             I::prefetch::<false>(at)
@@ -215,7 +228,7 @@ unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     }
 }
 
-/// Blocks of `LEN` bytes, in a direction, at offsets of a width.
+/// Body for blocks of `LEN` bytes in one direction, at offsets of one width.
 struct OfLength<const PACK: bool, O, const LEN: usize>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, LEN> {
@@ -230,12 +243,13 @@ impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, L
         packed_stride: i64,
         _len: u64,
     ) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `made_for` are those of this function, for the length and width
+        // of the body.
         unsafe { made_for::<I, PACK, O, LEN>(user, packed, n as usize, rows, packed_stride as isize) }
     }
 }
 
-/// Blocks of any length, in a direction, at offsets of a width.
+/// Body for blocks of any length in one direction, at offsets of one width.
 struct OfAnyLength<const PACK: bool, O>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
@@ -251,7 +265,9 @@ impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
         let user = Listed::<O> { base: user, next: rows.cast() };
         let packed = Strided::new(packed, packed_stride as isize);
         let (n, len) = (n as usize, len as usize);
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `n` entries and `n` blocks of `len` bytes, without overlap
+        // between the sides, and a machine with the instructions of `I`. The destination is the
+        // side that the direction writes.
         unsafe {
             if PACK {
                 run_time_length::any::<I>(packed, user, n, len);
@@ -262,13 +278,14 @@ impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
     }
 }
 
-/// The lengths with instances of their own, and the lookup of them.
+/// Declares the lengths that have instances of their own, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have instances of their own, ascending.
+        /// Lengths in bytes that have instances of their own, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// The function for `len` (0: for any length).
+        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
+        /// it is the function for any length.
         fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<PACK, O, $len>>(),)*
@@ -280,7 +297,8 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 20 24 32 40 48 64 }
 
-/// Returns the function made for `len` (0: for any length) at `level`, or below it where that is as good.
+/// Returns the function for `len` (0 for any length) at `level`, or at a lower level whose code is
+/// as good.
 pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match (direction, width) {
         (Direction::Pack, Width::I32) => lookup::<I, true, i32>(len),
@@ -290,7 +308,8 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
     })
 }
 
-/// The instance for blocks of `len` bytes at `level`: the length it is made for (0: any) and the level it is made for.
+/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
+/// `level`.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))
@@ -299,7 +318,8 @@ fn choose(len: u64, level: Level) -> (u16, Level) {
 /// Returns the function for blocks of `len` bytes.
 #[inline]
 pub fn function(len: u64, width: Width, direction: Direction, level: Level) -> Function {
-    // By the tables of `get` alone: callers with many short runs ask every time.
+    // Only the table in `get` is used, and not `choose`: callers with many short runs look up a
+    // function for each of them.
     get(u16::try_from(len).unwrap_or(0), width, direction, level)
 }
 

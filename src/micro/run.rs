@@ -1,21 +1,28 @@
-//! One long run of bytes: the C library's `memcpy`, or a loop where that is slower.
+//! Copies of one long run of bytes: by the C library's `memcpy`, or by a loop where `memcpy` is
+//! slower.
 //!
-//! glibc copies runs of more than 2 KiB by `rep movsb` where a processor announces that this is fast. What that is worth depends on the family of processors:
+//! glibc copies runs of more than 2 KiB by `rep movsb` if the processor announces that this
+//! instruction is fast. How fast it really is depends on the family of processors:
 //!
-//! * Zen 3 announces it, and where the destination lies 1 to 31 bytes behind the source, whole pages left out, it takes thirty times as long: 2200 bytes 750 ns
-//!   instead of 36, 256 KiB 86 us instead of 6. The loop takes 22 ns and 6 us wherever buffers lie (glibc 2.36).
-//! * On Emerald Rapids its start costs some 20 cycles: runs of 2.5 to 4 KiB by twice their length pack from L1 at 119 to 157 GB/s, 105 to 117 where they are
-//!   misaligned, by the loop at 180 and 135. Aligned it is as good from 12 KiB on, misaligned at no length: 12 KiB 119 and 142 GB/s in L1, 34 and 38 in L2.
-//!   Past that cache `memcpy` is the better one by up to 5 in a hundred: 1 MiB of runs of 4 KiB.
+//! * Zen 3 announces it. If the destination lies 1 to 31 bytes after the source, not counting whole
+//!   pages, it takes thirty times as long: 750 instead of 36 ns for 2200 bytes, 86 instead of 6 us
+//!   for 256 KiB. The loop takes 22 ns and 6 us wherever the buffers lie (glibc 2.36).
+//! * On Emerald Rapids its start costs some 20 cycles. Runs of 2.5 to 4 KiB, at a stride of twice
+//!   their length, pack from L1 at 119 to 157 GB/s if they are aligned and at 105 to 117 GB/s if
+//!   not; the loop reaches 180 and 135 GB/s. For aligned runs it is as good as the loop from 12 KiB
+//!   on, for misaligned ones at no length: runs of 12 KiB reach 119 GB/s by `memcpy` and 142 GB/s
+//!   by the loop in L1, 34 and 38 GB/s in L2. For data that exceeds L2, `memcpy` is better by up to
+//!   5 %: 1 MiB of runs of 4 KiB.
 //!
-//! docs/records/performance.md, "Long runs".
+//! The measurements are in docs/records/performance.md, "Long runs".
 
 use std::ptr;
 
-/// Copies a run of bytes.
+/// Function that copies a run of `len` bytes.
 pub(super) type Function = unsafe fn(dst: *mut u8, src: *const u8, len: usize);
 
-/// Returns the loop for runs of `len` bytes, `total` in all, the first of which goes to `dst`; none where `memcpy` serves best.
+/// Returns the loop that copies runs of `len` bytes, `total` bytes together, of which the first
+/// goes to `dst`. Returns `None` where `memcpy` is the best choice.
 #[inline(always)]
 #[cfg_attr(any(not(target_arch = "x86_64"), miri), expect(unused_variables))]
 pub(super) fn by_loop(dst: *mut u8, len: usize, total: usize) -> Option<Function> {
@@ -26,13 +33,15 @@ pub(super) fn by_loop(dst: *mut u8, len: usize, total: usize) -> Option<Function
     None
 }
 
-/// Copies `len` bytes.
+/// Copies `len` bytes, by a loop or by `memcpy`.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: as promised by the caller; the loop is one whose instructions this machine has.
+    // SAFETY: the caller promises `len` bytes on both sides without overlap. `by_loop` returns a
+    // loop only for runs of more than 2048 bytes, and `Family::host` names only families whose
+    // instructions this machine has.
     unsafe {
         match by_loop(dst, len, len) {
             Some(copy) => copy(dst, src, len),
@@ -46,14 +55,16 @@ mod x86 {
     use super::super::piece;
     use crate::target::Family;
 
-    /// Bytes up to which `memcpy` uses vectors everywhere.
+    /// Number of bytes up to which `memcpy` uses vectors on every processor.
     pub(super) const SHORT: usize = 2048;
-    /// Bytes from which stores that bypass the caches pay, which `memcpy` has.
+    /// Number of bytes from which on stores that bypass the caches pay. `memcpy` uses them.
     const LARGE: usize = 16 << 20;
-    /// Longest runs that go by vectors of 64 bytes where their destinations are aligned, and where they are not.
+    /// Maximum length in bytes of runs that are copied with vectors of 64 bytes, if their
+    /// destinations are aligned (first constant) and if they are not (second constant).
     const ALIGNED: usize = 8 << 10;
     const MISALIGNED: usize = 24 << 10;
-    /// Most bytes of all runs that do: what both sides have in the second-level cache.
+    /// Maximum number of bytes of all runs together for these loops: source and destination must
+    /// both fit into the second-level cache.
     const CACHED: usize = 512 << 10;
 
     #[inline]
@@ -68,23 +79,25 @@ mod x86 {
         }
     }
 
-    /// Copies more than 192 bytes in pieces of 32, stores aligned.
+    /// Copies more than 192 bytes in pieces of 32 bytes with aligned stores.
     ///
     /// # Safety
-    /// As [`super::copy`]; the machine has AVX2.
+    /// The conditions of [`super::copy`]; `len` must be greater than 192, and the machine must have
+    /// AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn by_avx2(dst: *mut u8, src: *const u8, len: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the bytes on both sides and `len > 192`.
         unsafe { piece::aligned::<32>(dst, src, len) }
     }
 
-    /// Copies more than 192 bytes in pieces of 64, stores aligned.
+    /// Copies more than 192 bytes in pieces of 64 bytes with aligned stores.
     ///
     /// # Safety
-    /// As [`super::copy`]; the machine has AVX-512 F.
+    /// The conditions of [`super::copy`]; `len` must be greater than 192, and the machine must have
+    /// AVX-512 F.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn by_avx512(dst: *mut u8, src: *const u8, len: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the bytes on both sides and `len > 192`.
         unsafe { piece::aligned::<64>(dst, src, len) }
     }
 }
@@ -93,7 +106,8 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Every byte of the run and none beside it, wherever both sides lie and however the run ends.
+    /// Every byte of the run is copied and no byte outside it is written, at all alignments of both
+    /// sides and for all remainders of the length.
     #[test]
     fn copies_the_run_alone() {
         let source: Vec<u8> = (0..9000u32).map(|i| (i * 31 + i / 251) as u8).collect();
@@ -106,16 +120,16 @@ mod tests {
                     let beside = target[..d + 64].iter().chain(&target[d + 64 + len..]);
                     assert!(beside.copied().all(|byte| byte == 0xa5), "{len} bytes, {d} {s}");
                 };
-                // SAFETY: both sides have that many bytes.
+                // SAFETY: from `d + 64` and from `s` on, both buffers have at least `len` bytes.
                 check(&|dst, src| unsafe { copy(dst, src, len) });
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
                 if len > x86::SHORT && std::is_x86_feature_detected!("avx2") {
-                    // SAFETY: as above, on a machine that has the instructions.
+                    // SAFETY: as above; `len` exceeds 2048 and the machine has AVX2.
                     check(&|dst, src| unsafe { x86::by_avx2(dst, src, len) });
                 }
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
                 if len > x86::SHORT && std::is_x86_feature_detected!("avx512f") {
-                    // SAFETY: the same.
+                    // SAFETY: as above; `len` exceeds 2048 and the machine has AVX-512 F.
                     check(&|dst, src| unsafe { x86::by_avx512(dst, src, len) });
                 }
             }

@@ -1,7 +1,8 @@
 //! Loops over blocks of one length that is known only at run time.
 //!
-//! Every length is a few of the widest pieces at fixed offsets and a last piece that ends with the block, overlapping the one
-//! before it. How many is decided once, before the loop, so that the loop is as straight as one made for the length.
+//! A block of medium length is a few of the widest pieces at fixed offsets, and a last piece that
+//! ends with the block and may overlap the one before it. The number of pieces is determined once,
+//! before the loop, so the loop is as free of branches as one that is made for the length.
 
 use std::ptr;
 
@@ -12,11 +13,12 @@ use super::{block, piece, run};
 /// Copies `n` blocks of `len` bytes, in order.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes remain on either side, readable in `src`, writable in `dst`, without overlap between the sides;
-/// the machine has the instructions of `I`.
+/// `n` blocks of `len` bytes must remain on both sides, readable in `src` and writable in `dst`,
+/// without overlap between the sides. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, len: usize) {
-    // Called with the width as a constant and so many pieces of it.
+    // Selects the loop for the number of pieces of `$wide` bytes that a block has, if this number
+    // is in the list.
     macro_rules! pieces {
         ($wide:literal: $($count:literal)*) => {
             match len.div_ceil($wide) {
@@ -25,12 +27,14 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
             }
         };
     }
-    // SAFETY: the same blocks. Where `count` pieces of W bytes are used, `len` is above `count - 1` and at most `count` of
-    // them, and at least one.
+    // SAFETY: all loops get the blocks that the caller promises. If a loop with `count` pieces of W
+    // bytes is chosen, `len` is at least W, greater than `count - 1` pieces and at most `count`
+    // pieces. `fours` is chosen only for multiples of four pieces.
     unsafe {
         match const { I::WIDE } {
             64 if len.is_multiple_of(64) => {
-                // All lie as the first two do.
+                // If the first two blocks at a constant stride are aligned, all are. At listed
+                // offsets these two are only a sample. The result decides nothing but the speed.
                 if (0..n.min(2)).any(|i| block::should_align::<64>(dst.at(i), len)) {
                     return each::<I>(dst, src, n, len);
                 }
@@ -40,14 +44,18 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 }
             }
             64 | 32 if len > 32 => {
-                // With a last piece that overlaps only where there are half as many: 24 blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92 of the time of pieces
-                // of 32, 512 of them 0.91 to 1.07, but of 92 B 1.25 to 1.44, of 152 B 1.1 to 1.4 (Emerald Rapids).
+                // Pieces of 64 bytes whose last one overlaps are used only if they are half as many
+                // as pieces of 32. Then 24 blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92
+                // of the time of pieces of 32, and 512 blocks 0.91 to 1.07. Otherwise, blocks of 92
+                // B take 1.25 to 1.44, and of 152 B 1.1 to 1.4 of that time (Emerald Rapids).
                 if I::WIDE == 64 && len % 64 > 32 {
                     pieces! { 64: 2 3 4 }
                 }
                 pieces! { 32: 2 3 4 5 6 7 8 }
                 if n == 1 {
-                    // A lone block up to where stores are worth aligning (`should_align`): many of 264 B in L2 take 1.13 of the time of `each`.
+                    // A single block, up to the length from which on aligned stores pay
+                    // (`should_align`). Many blocks of 264 B in L2 would take 1.13 of the time that
+                    // `each` needs.
                     pieces! { 32: 9 10 }
                 }
                 if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {
@@ -64,13 +72,14 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
     }
 }
 
-/// Blocks each of which is a call.
+/// Copies blocks that are so long that each is copied by a call.
 ///
 /// # Safety
-/// As [`any`].
+/// The conditions of [`any`].
 #[inline(always)]
 unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
-    // SAFETY: the first of the blocks that remain; the loop is one whose instructions this machine has.
+    // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for `len`
+    // bytes. `by_loop` returns only loops for this length whose instructions this machine has.
     unsafe {
         let first = if n > 0 { dst.at(0) } else { return };
         let by_loop = run::by_loop(first, len, n.saturating_mul(len));
@@ -86,10 +95,12 @@ unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize)
     }
 }
 
-/// Blocks of `COUNT` pieces of `WIDE` bytes each, the last of which may overlap the one before it.
+/// Copies blocks of `COUNT` pieces of `WIDE` bytes each. The last piece of a block may overlap the
+/// one before it.
 ///
 /// # Safety
-/// As [`any`]; `len` is at least `WIDE`, above `(COUNT - 1) * WIDE` and at most `COUNT * WIDE`.
+/// The conditions of [`any`]. `len` must be at least `WIDE`, greater than `(COUNT - 1) * WIDE` and
+/// at most `COUNT * WIDE`.
 #[inline(always)]
 unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
     mut dst: impl Cursor,
@@ -99,10 +110,13 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
 ) {
     let last = len - WIDE;
     for _ in 0..n {
-        // SAFETY: the first of the blocks that remain; every piece ends at or before `len`.
+        // SAFETY: `d` and `s` are the next of the blocks that remain. Pieces at a multiple of
+        // `WIDE` are the first `COUNT - 1`, which end before `len`, and the last piece ends at
+        // `len`.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            // Written out, since it must be unrolled: what is past the count is never compiled.
+            // The pieces are written out because they must be unrolled. Those after the count are
+            // not compiled.
             macro_rules! steps {
                 ($($i:literal)*) => {$(
                     if const { $i + 1 < COUNT } {
@@ -118,17 +132,21 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
     }
 }
 
-/// Blocks of a multiple of four pieces, which leaves no rest to ask for: 16 blocks of 768 B in 0.89 of the time (Sapphire Rapids, L1).
+/// Copies blocks of a multiple of four pieces, so that no remainder has to be tested for: 16 blocks
+/// of 768 B take 0.89 of the time (Sapphire Rapids, L1).
 ///
 /// # Safety
-/// As [`any`]; `len` is a multiple of `4 * WIDE`.
+/// The conditions of [`any`]; `len` must be a multiple of `4 * WIDE`.
 #[inline(always)]
 unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
-        // SAFETY: the first of the blocks that remain; four pieces end at or before `len`.
+        // SAFETY: `d` and `s` are the next of the blocks that remain. `len` is a multiple of four
+        // pieces, so four pieces from `at` end at or before `len`. `aligned` is used only if
+        // `should_align` is true, which needs more than 192 bytes.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            // With 64 bytes `any` has looked at the first one.
+            // For pieces of 64 bytes, `any` has already tested the alignment of the first two
+            // blocks.
             if const { WIDE == 32 } && block::should_align::<WIDE>(d, len) {
                 piece::aligned::<WIDE>(d, s, len);
             } else {
@@ -144,14 +162,16 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
     }
 }
 
-/// Blocks that are very short, or so long that each is a loop of its own in line.
+/// Copies blocks that are very short, or so long that each needs a loop of its own, which is
+/// inlined.
 ///
 /// # Safety
-/// As [`any`].
+/// The conditions of [`any`].
 #[inline(always)]
 unsafe fn each<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
-        // SAFETY: the first of the blocks that remain.
+        // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for
+        // `len` bytes. The caller promises a machine with the instructions of `I`.
         unsafe { block::run_time_by::<I>(dst.at(0), src.at(0), len) };
         dst.advance(1);
         src.advance(1);

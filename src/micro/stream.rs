@@ -1,8 +1,10 @@
-//! Stream: a strided pack whose destination bypasses the caches.
+//! Stream: a strided pack whose stores bypass the caches.
 //!
-//! For payloads past the last-level cache that nobody reads soon: a plain store first reads the line that it overwrites, a
-//! streaming store does not. Blocks are packed into a small buffer by the strided micro-kernel and leave it in whole lines; long
-//! blocks leave directly. In cache this is far slower than plain stores: the choice is the caller's.
+//! It is for payloads that exceed the last-level cache and that nobody reads soon. A plain store
+//! first reads the cache line that it overwrites; a streaming store does not. Short blocks are
+//! packed into a small buffer by the strided micro-kernel, and whole lines are streamed from there;
+//! long blocks are streamed directly. For data in the caches this is far slower than plain stores,
+//! so the caller decides when to use it.
 
 use super::functions::functions;
 use super::isa::{Code, with_code};
@@ -10,28 +12,32 @@ use super::{block, strided};
 use crate::target::Level;
 
 functions! {
-    /// Copies as [`strided::Function`] does, to a dense destination: `dst_stride` is `len`, or the blocks are copied by plain stores.
+    /// Copies as [`strided::Function`] does. The destination should be dense (`dst_stride` equal to
+    /// `len`); otherwise the blocks are copied by plain stores.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes that are packed before they are streamed: well within L1, and many lines.
+/// Number of bytes that are packed before they are streamed: many lines, and small enough for L1.
 const BUFFER: usize = 8 << 10;
-/// Blocks of at least this many bytes are streamed from where they are.
+/// Blocks of at least this many bytes are streamed without being packed into the buffer first.
 const LONG: usize = 2 << 10;
 
-/// Copies `len` bytes: whole lines past the caches, the edges by plain stores.
+/// Copies `len` bytes. Whole cache lines of the destination are streamed; the bytes before and
+/// after them are copied by plain stores.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, without overlap; the machine has the instructions.
+/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. The machine must
+/// have the instructions of `I`.
 #[inline(always)]
 unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
     let head = dst.align_offset(LINE).min(len);
     let lines = (len - head) / LINE;
     let done = head + lines * LINE;
-    // SAFETY: three pieces of the block; the middle one starts a line.
+    // SAFETY: the three parts are consecutive and end at `len`, within the block that the caller
+    // promises. If there is a line to stream, `dst + head` is a multiple of 64.
     unsafe {
         block::run_time::<16>(dst, src, head);
         I::stream(dst.add(head), src.add(head), lines);
@@ -42,8 +48,9 @@ unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
 /// Copies `n` short blocks to a dense destination through a buffer.
 ///
 /// # Safety
-/// As [`strided::twin`] with `dst_stride = len < LONG`; `pack` is the strided micro-kernel for `len`; the machine has the
-/// instructions.
+/// The conditions of [`strided::twin`] with `dst_stride = len`, where `len` is greater than 0 and
+/// less than `LONG`. `pack` must be the strided micro-kernel for `len`. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn buffered<I: Code>(
     mut dst: *mut u8,
@@ -55,12 +62,14 @@ unsafe fn buffered<I: Code>(
 ) {
     let mut room = [std::mem::MaybeUninit::<u8>::uninit(); LINE + BUFFER];
     let buffer = room.as_mut_ptr().cast::<u8>();
-    // Bytes at the start of the buffer that are packed and not yet stored.
+    // Number of bytes at the start of the buffer that are packed but not yet stored.
     let mut held = 0;
     while n > 0 {
         let blocks = n.min(((BUFFER - held) / len).max(1));
-        // SAFETY: `held < LINE` and `blocks * len` is at most `BUFFER - held`, or one block of less than `LONG`: it fits. The
-        // bytes that are stored have been packed.
+        // SAFETY: `held` is less than `LINE`. `blocks * len` is at most `BUFFER - held`, or it is
+        // one block of less than `LONG` bytes, so the packed bytes fit into the buffer. Only bytes
+        // that have been packed are stored. They go to `dst`, which has advanced by the bytes
+        // stored before and has room for those of the remaining blocks.
         unsafe {
             pack(buffer.add(held), src, blocks as u64, len as i64, src_stride as i64, len as u64);
             let packed = held + blocks * len;
@@ -76,11 +85,12 @@ unsafe fn buffered<I: Code>(
         src = src.wrapping_offset(blocks as isize * src_stride);
         n -= blocks;
     }
-    // SAFETY: the last bytes of the last block.
+    // SAFETY: the `held` bytes are the last packed bytes, and `dst` is their place in the
+    // destination.
     unsafe { block::run_time::<16>(dst, buffer, held) }
 }
 
-/// Blocks of any length.
+/// Body for blocks of any length.
 struct Streamed;
 
 impl Body for Streamed {
@@ -93,7 +103,9 @@ impl Body for Streamed {
         src_stride: i64,
         len: u64,
     ) {
-        // SAFETY: the blocks are the caller's, in every case.
+        // SAFETY: the caller promises `n` blocks of `len` bytes at these strides and the
+        // instructions of `I`, whose level `pack` is made for. `buffered` gets blocks of 1 to
+        // `LONG - 1` bytes and a dense destination; `copy` gets one block at a time.
         unsafe {
             let pack = strided::function(len, I::LEVEL);
             if len == 0 || dst_stride != len as i64 {

@@ -1,7 +1,11 @@
-//! Swap: strided blocks of units of 2, 4, 8 or 16 bytes, the bytes of every unit reversed: external32 on a little-endian machine.
+//! Swap: strided blocks of units of 2, 4, 8 or 16 bytes, in which the bytes of every unit are
+//! reversed. On a little-endian machine, this is the conversion to and from external32 of values
+//! that have the same size and format on both sides.
 //!
-//! Long blocks go by registers of whole units. Short blocks near to each other go as `strided` moves them, by a permutation that reverses too. Other
-//! single units are gathered and scattered eight by eight, through full vectors where the instruction set does that.
+//! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
+//! moved like those of the family `strided`, by a permutation that also reverses. Other blocks of a
+//! single unit are gathered and scattered in groups of eight, through full vectors if the
+//! instruction set does that.
 
 use std::marker::PhantomData;
 
@@ -15,12 +19,14 @@ use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 functions! {
-    /// Copies as [`strided::Function`] does, reversed, blocks of `len` bytes, a multiple of the unit that the function is made for.
+    /// Copies blocks as [`strided::Function`] does, and reverses the bytes of every unit. `len` is
+    /// a multiple of the unit for which the function is made.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Equal blocks at a constant step on both sides, the bytes of every unit reversed.
+/// The family of swaps: equal blocks at constant steps on both sides, with the bytes of every unit
+/// reversed. The variant is the number of bytes of a unit.
 pub static FAMILY: Family = Family {
     name: "swap",
     directed: false,
@@ -33,20 +39,23 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Bytes of the units that there are functions for.
+/// Numbers of bytes of the units for which functions exist.
 pub const UNITS: [u8; 4] = [2, 4, 8, 16];
 
 fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     let unit = u64::from(call.callee().variant());
     match UNITS.iter().any(|&u| u64::from(u) == unit) {
         false => Err("units that no micro-kernel is made for"),
-        // For one instance: what carries the count is a multiple for any.
+        // The length is checked for one instance. If it carries the instance count, it is a
+        // multiple of the unit for any count.
         true if !call.number(Role::Length).is_multiple_of(unit) => Err("blocks that are not whole units"),
         true => Ok(()),
     }
 }
 
-/// Returns the call that moves `n` blocks of `len` bytes, the one `step` from the other, in units of `unit` bytes; none if there is no such unit.
+/// Returns the call that moves `n` blocks of `len` bytes in units of `unit` bytes, where `step`
+/// leads from one block to the next on both sides. Returns `None` if there is no such unit. Whether
+/// `len` is a multiple of the unit is not checked here.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -59,10 +68,10 @@ pub fn call(
     Some(strided::with(Micro::new(&FAMILY, direction, level).with_variant(unit), n, step, len))
 }
 
-/// The meaning: every unit's bytes, the last first.
+/// Scalar reference of the family: copies the bytes of every unit in reverse order.
 ///
 /// # Safety
-/// As [`strided::twin`]; `len` is a multiple of `UNIT`.
+/// The conditions of [`strided::twin`]. `len` must be a multiple of `UNIT`.
 pub unsafe extern "C" fn twin<const UNIT: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -76,16 +85,17 @@ pub unsafe extern "C" fn twin<const UNIT: usize>(
             let from = k / UNIT * UNIT + (UNIT - 1 - k % UNIT);
             let d = dst.wrapping_offset((i * dst_stride) as isize).wrapping_add(k);
             let s = src.wrapping_offset((i * src_stride) as isize).wrapping_add(from);
-            // SAFETY: bytes of block `i`, which the caller promises.
+            // SAFETY: `d` and `s` are bytes of block `i` on their sides: `k` is less than `len`,
+            // and `from` lies in the same unit as `k`, which is whole.
             unsafe { d.write(s.read()) }
         }
     }
 }
 
-/// Swaps `n` blocks of one unit, `UNIT` bytes.
+/// Copies `n` blocks of one unit of `UNIT` bytes, reversed.
 ///
 /// # Safety
-/// As [`twin`] with `len = UNIT`; the machine has the instructions of `I`.
+/// The conditions of [`twin`] with `len = UNIT`. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     dst: *mut u8,
@@ -93,9 +103,11 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     mut n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // Only read: a cursor is an address.
+    // The source is only read; a cursor is an address of either side.
     let src = src.cast_mut();
-    // SAFETY: blocks that remain, eight by eight and one by one.
+    // SAFETY: `n` always counts the promised blocks that remain after those that the cursors have
+    // passed. The functions for eight units are used only if eight remain, on the side that is
+    // dense. `first` is at most 3, and 0 unless more than eight blocks remain.
     unsafe {
         if ds == UNIT as isize {
             let (mut to, mut from) = (Dense::<UNIT>(dst), Strided::new(src, ss));
@@ -124,24 +136,25 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     }
 }
 
-/// Swaps `n` units, the ones after which the cursors then stand.
+/// Copies `n` units, reversed, and advances both cursors past them.
 ///
 /// # Safety
-/// They remain on either side, readable in `src` and writable in `dst`, without overlap between the sides.
+/// `n` units must remain on both sides, readable in `src` and writable in `dst`, without overlap
+/// between the sides.
 #[inline(always)]
 unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
     for _ in 0..n {
-        // SAFETY: the first of those that remain.
+        // SAFETY: fewer than `n` units have been copied, so the next one remains on both sides.
         unsafe { one::<U>(dst.at(0), src.at(0)) };
         dst.advance(1);
         src.advance(1);
     }
 }
 
-/// Any blocks of whole units.
+/// Copies blocks of any number of whole units, reversed.
 ///
 /// # Safety
-/// As [`twin`]; the machine has the instructions of `I`.
+/// The conditions of [`twin`]. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     dst: *mut u8,
@@ -150,11 +163,13 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     (ds, ss): (isize, isize),
     len: usize,
 ) {
-    // SAFETY: the first of the same blocks.
+    // SAFETY: the conditions of `reverse_near` are those of this function, and it copies only
+    // blocks among the `n`.
     let done = unsafe { I::reverse_near::<UNIT>(dst, src, n, len, (ds, ss)) };
     let after = |stride: isize| (done as isize).wrapping_mul(stride);
     let (mut dst, mut src, n) = (dst.wrapping_offset(after(ds)), src.wrapping_offset(after(ss)), n - done);
-    // SAFETY: those that remain, or one after the other.
+    // SAFETY: these are the `n` blocks after the first `done` ones. Each function gets all of them
+    // with their length, or one after the other, which is a multiple of the unit.
     unsafe {
         if len == UNIT {
             return single::<I, U, UNIT>(dst, src, n, (ds, ss));
@@ -173,10 +188,11 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     }
 }
 
-/// Swaps `n` blocks of `LEN` bytes, 16, 32 or 64: nothing is asked of each.
+/// Copies `n` blocks of `LEN` bytes (16, 32 or 64), reversed. As the length is constant, nothing
+/// has to be tested for each block.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
+/// The conditions of [`twin`] with `len = LEN`. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     dst: *mut u8,
@@ -184,9 +200,10 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // Only read: a cursor is an address.
+    // The source is only read; a cursor is an address of either side.
     let (src, len) = (src.cast_mut(), LEN as isize);
-    // SAFETY: the same blocks.
+    // SAFETY: in each case these are the promised blocks; a dense cursor is used only where the
+    // stride is `LEN`.
     unsafe {
         if ds == len {
             each::<I, UNIT, LEN>(Dense::<LEN>(dst), Strided::new(src, ss), n);
@@ -198,17 +215,19 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Swaps `n` blocks of `LEN` bytes, 16, 32 or 64.
+/// Copies `n` blocks of `LEN` bytes (16, 32 or 64), reversed.
 ///
 /// # Safety
-/// They remain on either side, readable in `src` and writable in `dst`, without overlap between the sides; the machine has the instructions of `I`.
+/// `n` blocks must remain on both sides, readable in `src` and writable in `dst`, without overlap
+/// between the sides. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     mut dst: impl Cursor,
     mut src: impl Cursor,
     n: usize,
 ) {
-    // SAFETY: block `u` of four that remain, or the first.
+    // SAFETY: the first loop takes four of the promised blocks in each iteration, `n / 4` times,
+    // and `u` is less than four. The second takes the `n % 4` blocks that are left.
     unsafe {
         for _ in 0..n / 4 {
             for u in 0..4 {
@@ -225,7 +244,7 @@ unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Blocks of units of `UNIT` bytes.
+/// Body for blocks of units of `UNIT` bytes.
 struct OfUnits<U, const UNIT: usize>(PhantomData<U>);
 
 impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {
@@ -239,7 +258,7 @@ impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {
         len: u64,
     ) {
         let strides = (dst_stride as isize, src_stride as isize);
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `any` are those of this function, for the unit of the body.
         unsafe { any::<I, U, UNIT>(dst, src, n as usize, strides, len as usize) }
     }
 }
@@ -254,7 +273,7 @@ fn of_unit<I: Functions>(unit: u64) -> Option<Function> {
     }
 }
 
-/// Returns the function for units of `unit` bytes, if there is one.
+/// Returns the function for units of `unit` bytes, or `None` if there is none.
 pub fn function(unit: u64, level: Level) -> Option<Function> {
     with_code!(level, I => of_unit::<I>(unit))
 }
@@ -269,13 +288,16 @@ mod tests {
         let src = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
         for level in Level::available() {
             let mut dst = [0; 8];
-            // SAFETY: blocks of 4 bytes at 0 and 6 of 10 bytes go to the 8 bytes of `dst`.
+            // SAFETY: blocks of 4 bytes at 0 and 6 lie within the 10 bytes of `src`, and at 0 and 4
+            // within the 8 bytes of `dst`.
             unsafe { function(2, level).unwrap()(dst.as_mut_ptr(), src.as_ptr(), 2, 4, 6, 4) };
             assert_eq!(dst, [2, 1, 4, 3, 8, 7, 10, 9], "{level}");
         }
     }
 
-    /// All levels and units: blocks of so many units, at strides that `strides` gives for a length, in bytes, on one side, so many of them.
+    /// Compares the functions of all levels and units with the scalar reference. Blocks have the
+    /// listed numbers of units, and there are `counts` of them. One side is dense; the other has
+    /// the strides in bytes that `strides` returns for the length of a block.
     fn between_guard_pages(units: &[i64], strides: impl Fn(i64) -> Vec<i64>, counts: &[u64]) {
         let twins: [Function; 4] = [twin::<2>, twin::<4>, twin::<8>, twin::<16>];
         let mut areas = (Guarded::new(300 << 10), Guarded::new(300 << 10));
@@ -294,9 +316,11 @@ mod tests {
                         check(
                             &mut areas,
                             (dst_len, src_len),
-                            // SAFETY: the areas span all blocks.
+                            // SAFETY: `span` returns lengths of areas that contain all `n` blocks
+                            // at these strides, and the offsets of their first blocks.
                             |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
-                            // SAFETY: the same.
+                            // SAFETY: `span` returns lengths of areas that contain all `n` blocks
+                            // at these strides, and the offsets of their first blocks.
                             |dst, src| unsafe {
                                 twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len)
                             },

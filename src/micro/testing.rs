@@ -1,20 +1,23 @@
-//! Test help: memory between two pages that must not be touched, and every way to place blocks in it.
+//! Equipment of the tests: memory between two pages that must not be touched, and a comparison that
+//! places blocks at both edges of it.
 
 use std::ptr;
 
-/// Accessible memory with an inaccessible page on either side.
+/// Accessible memory with an inaccessible page on each side.
 pub(super) struct Guarded {
     start: *mut u8,
     len: usize,
 }
 
-const PAGE: usize = 64 << 10; // The largest page of any supported machine.
+// The largest page of any supported machine.
+const PAGE: usize = 64 << 10;
 
 impl Guarded {
-    /// At least `len` bytes.
+    /// Returns new accessible memory of at least `len` bytes.
     pub(super) fn new(len: usize) -> Guarded {
         let len = len.next_multiple_of(PAGE);
-        // SAFETY: new memory; the middle is then made accessible.
+        // SAFETY: this is a new mapping, which nobody else uses. Its middle, from `PAGE` on, is
+        // made accessible.
         let start = unsafe {
             let all = libc::mmap(
                 ptr::null_mut(),
@@ -32,21 +35,23 @@ impl Guarded {
         Guarded { start, len }
     }
 
-    /// Returns the first `len` bytes, which begin at the edge.
+    /// Returns the first `len` bytes. Before them is an inaccessible page.
     pub(super) fn front(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
-        // SAFETY: `len` accessible bytes that nobody else holds.
+        // SAFETY: `len` bytes from `start` are accessible, and `self` is borrowed mutably as long
+        // as the slice is.
         unsafe { std::slice::from_raw_parts_mut(self.start, len) }
     }
 
-    /// Returns the last `len` bytes, which end at the edge.
+    /// Returns the last `len` bytes. After them is an inaccessible page.
     pub(super) fn back(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
-        // SAFETY: as above.
+        // SAFETY: the last `len` of the accessible bytes; `self` is borrowed mutably as long as the
+        // slice is.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(self.len - len), len) }
     }
 
-    /// One of the two.
+    /// Returns the last `len` bytes if `back` is true, or else the first.
     pub(super) fn edge(&mut self, back: bool, len: usize) -> &mut [u8] {
         if back { self.back(len) } else { self.front(len) }
     }
@@ -54,26 +59,28 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the whole mapping made by `new`.
+        // SAFETY: this is exactly the mapping that `new` made, and no slice of it is left.
         unsafe { libc::munmap(self.start.sub(PAGE).cast(), self.len + 2 * PAGE) };
     }
 }
 
-/// Fills `bytes` with a pattern that differs at every offset within 64 KiB and between seeds.
+/// Fills `bytes` with a pattern that depends on the offset and on `seed`.
 pub(super) fn fill(bytes: &mut [u8], seed: u8) {
     for (i, b) in bytes.iter_mut().enumerate() {
         *b = (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8).wrapping_add(seed);
     }
 }
 
-/// Returns the bytes from the lowest to the highest block, and the offset of block 0 in them.
+/// Returns the number of bytes from the lowest to the highest of `n` blocks, and the offset of
+/// block 0 in them.
 pub(super) fn span(n: u64, stride: i64, len: u64) -> (usize, usize) {
     let reach = (n.max(1) - 1) as usize * stride.unsigned_abs() as usize;
     (if n == 0 { 0 } else { reach + len as usize }, if stride < 0 { reach } else { 0 })
 }
 
-/// The destination as `run` leaves it, checked to be what `model` leaves, with both sides against a guard page at both
-/// edges. `run` and `model` get the destination and the source.
+/// Checks that `run` leaves the destination as `model` does, and the source unchanged. Both sides
+/// lie against a guard page, at the front edge and then at the back edge. `run` and `model` get the
+/// addresses of the destination and of the source.
 pub(super) fn check(
     areas: &mut (Guarded, Guarded),
     (dst_len, src_len): (usize, usize),

@@ -1,10 +1,12 @@
-//! Transpose: a matrix of small elements whose rows become columns, by tiles.
+//! Transpose: a matrix of small elements whose rows become columns, tile by tile.
 //!
-//! A column type walks memory at a large stride and touches a cache line again for each element in it; strides that are
-//! multiples of a page's size evict it in between. Blocks of elements go through registers and use up whole lines of at least
-//! one side at once; tiles of few rows and many columns read along rows, as many as the hardware prefetches.
+//! A column type accesses memory at a large stride, and touches a cache line again for every
+//! element in it. If the stride is a multiple of the page size, the line is evicted in between.
+//! Here, blocks of elements go through registers and use up whole lines of at least one side at
+//! once. Tiles of few rows and many columns read along as many rows as the hardware prefetches.
 //!
-//! Writes come in another order than the blocks', so this is for destinations without overlap only.
+//! Elements are written in another order than that of the nest, so this family is only for
+//! destinations without overlap.
 
 pub(super) mod pieces;
 
@@ -18,8 +20,9 @@ use crate::target::{Level, cost};
 use pieces::shape;
 
 functions! {
-    /// Copies for `r < rows` and `c < cols` the element at `src + r * src_row + c * src_step` to `dst + c * dst_row + r * dst_step`. Strides are in
-    /// bytes, of any sign. No two destination elements overlap.
+    /// Copies, for all `r < rows` and `c < cols`, the element at `src + r * src_row + c * src_step`
+    /// to `dst + c * dst_row + r * dst_step`. Strides are in bytes and may have any sign. No two
+    /// destination elements overlap.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
         src: *const u8,
@@ -32,8 +35,8 @@ functions! {
     );
 }
 
-/// A matrix whose rows become columns: element `(i, j)`, of the length that the code is made for, at `a + i * steps + j * inner steps`, in any
-/// order.
+/// The family of transposes of a matrix. Element `(i, j)` lies at `a + i * steps + j * inner steps`
+/// and has the length for which the code is made. Elements are moved in any order.
 pub static FAMILY: Family = Family {
     name: "transpose",
     directed: false,
@@ -48,13 +51,16 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// A loop: its trip and its steps in bytes.
+/// A loop: its number of iterations, and its steps in bytes.
 pub type Repeat = (Quantity, Offsets);
 
-/// Returns two loops around one element of `len` bytes as the outer and the inner one of a transpose, if they are one worth a call: the inner one runs along the packed side,
-/// the outer one along the user's, both at small strides.
+/// Returns two loops around one element of `len` bytes as the outer and the inner loop of a
+/// transpose. The inner loop runs along the packed side and the outer one along the user's side,
+/// both at small strides. Returns `None` if the loops do not have this form, if one has too few
+/// iterations, or if an element is so long that a transpose does not pay.
 pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
-    // Along a stream the inner loop always runs; between two layouts the outer one may.
+    // In a stream the inner loop always runs along the packed side. Between two layouts the outer
+    // one may; then the two are exchanged.
     let [outer, inner] = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
         [inner, outer]
     } else {
@@ -64,18 +70,20 @@ pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
     let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
     let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
         && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
-    // Elements of whole lines share none either.
+    // Elements of at least a whole cache line share no lines either.
     let lines = len >= cost::TRANSPOSED_STRIDE;
     (!few(&outer.0) && !few(&inner.0) && near && crossed && !lines).then_some([outer, inner])
 }
 
-/// Returns the micro-kernel for elements of `len` bytes, if one is made for that length. Only for destinations whose elements do not overlap.
+/// Returns the micro-kernel for elements of `len` bytes, or `None` if there is no code for this
+/// length. It must be used only if no elements of the destination overlap.
 pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
     let (len, level) = choose(len, level)?;
     Some(Micro::new(&FAMILY, direction, level).with_length(len))
 }
 
-/// Returns the call that moves `trips` elements of `len` bytes of an outer and an inner loop, if there is code for that length.
+/// Returns the call that moves the elements of `len` bytes of an outer and an inner loop with these
+/// numbers of iterations, or `None` if there is no code for this length.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -94,7 +102,8 @@ pub fn call(
     Some(Call::new(micro(len, direction, level)?, arguments))
 }
 
-/// Rows of the source become columns of the destination: the inner loop runs along the packed side.
+/// Returns the roles of the parameters in the order of [`Function`]. The rows of the source become
+/// columns of the destination, and the inner loop runs along the packed side.
 fn parameters(direction: Direction) -> &'static [Role] {
     use Role::{
         InnerIterations, InnerPackedStep, InnerUserStep, Iterations, Packed, PackedStep, User, UserStep,
@@ -109,7 +118,9 @@ fn parameters(direction: Direction) -> &'static [Role] {
     }
 }
 
-/// By tiles in truth; here in the order that an overlap would show: the first of entries in one place is the last.
+/// Calls `f` with every element, in reverse order. The code moves elements tile by tile. If two
+/// elements had the same destination, this order would give another result than the order of the
+/// nest, so a comparison shows such an overlap.
 fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     let (outer, inner) = (call.number(Role::Iterations) as i64, call.number(Role::InnerIterations) as i64);
     let step = call.steps(Role::UserStep, Role::PackedStep);
@@ -121,51 +132,55 @@ fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     }
 }
 
-/// Where elements are: the last four arguments of [`Function`].
+/// Strides of the elements: the last four arguments of [`Function`].
 #[derive(Clone, Copy, Debug)]
 pub struct Strides {
-    /// From one source column to the next, in the destination.
+    /// Distance in the destination from one source column to the next.
     pub dst_row: i64,
-    /// From one source row to the next, in the source.
+    /// Distance in the source from one source row to the next.
     pub src_row: i64,
-    /// From one source row to the next, in the destination.
+    /// Distance in the destination from one source row to the next.
     pub dst_step: i64,
-    /// From one source column to the next, in the source.
+    /// Distance in the source from one source column to the next.
     pub src_step: i64,
 }
 
-/// The meaning: the same bytes one by one, for elements of `len` bytes.
+/// Scalar reference of the family: copies elements of `len` bytes byte by byte.
 ///
 /// # Safety
-/// Every byte of every source element is readable, of every destination element writable; the two sides do not overlap.
+/// Every byte of every source element must be readable, and every byte of every destination element
+/// writable. The two sides must not overlap.
 pub unsafe fn twin(dst: *mut u8, src: *const u8, (rows, cols): (u64, u64), s: Strides, len: u64) {
     for r in 0..rows as i64 {
         for c in 0..cols as i64 {
             for k in 0..len as isize {
                 let d = dst.wrapping_offset((c * s.dst_row + r * s.dst_step) as isize + k);
                 let s = src.wrapping_offset((r * s.src_row + c * s.src_step) as isize + k);
-                // SAFETY: byte `k` of element `(r, c)`.
+                // SAFETY: `d` and `s` are byte `k` of element `(r, c)` on both sides, which the
+                // caller promises.
                 unsafe { d.write(s.read()) }
             }
         }
     }
 }
 
-/// The order in which elements are moved: tile by tile, in each tile down its rows, then on to its next columns.
+/// Order in which elements are moved: tile by tile. In each tile, the code goes down the rows and
+/// then on to the next columns.
 struct Tiles {
-    /// Source rows of a tile.
+    /// Number of source rows of a tile.
     rows: usize,
-    /// Source columns of a tile.
+    /// Number of source columns of a tile.
     cols: usize,
-    /// Whether the next tile is the one below; else the one beside it.
+    /// Whether the next tile is the one below. Otherwise it is the one to the right.
     down: bool,
 }
 
-/// The tiles for elements of `len` bytes.
+/// Returns the tiles for elements of `len` bytes.
 ///
-/// Rows are read as so many streams, and the prefetcher of the second-level cache follows about 16 of them. Time of 1024 x
-/// 1024 elements over that of tiles of 512 bytes by 512: 8 B 0.53, 12 B 0.71, 16 B 0.79, 24 B 0.69 (in L2 0.58, 0.73, 0.83 and
-/// 0.73); one step down and 32 rows instead: 4 B 0.80, 32 B 0.91, 64 B 0.76 (Sapphire Rapids).
+/// Each row of a tile is read as a stream of its own, and the prefetcher of the second-level cache
+/// follows about 16 streams. Time of 1024 x 1024 elements relative to tiles of 512 by 512 bytes: 8
+/// B 0.53, 12 B 0.71, 16 B 0.79, 24 B 0.69 (in L2 0.58, 0.73, 0.83 and 0.73). With tiles of 32 rows
+/// that follow each other downwards: 4 B 0.80, 32 B 0.91, 64 B 0.76 (Sapphire Rapids).
 const fn tiles(len: usize) -> Tiles {
     match len {
         1 | 2 => Tiles { rows: 64, cols: 64, down: false },
@@ -174,7 +189,7 @@ const fn tiles(len: usize) -> Tiles {
     }
 }
 
-/// Where the elements are, for code that is made for their length.
+/// Addresses and strides of the elements, for code that is made for their length.
 #[derive(Clone, Copy)]
 struct Matrix<const LEN: usize> {
     dst: *mut u8,
@@ -186,7 +201,7 @@ struct Matrix<const LEN: usize> {
 }
 
 impl<const LEN: usize> Matrix<LEN> {
-    /// Element `(r, c)` on both sides.
+    /// Returns the addresses of element `(r, c)` in the destination and in the source.
     #[inline(always)]
     fn place(self, r: usize, c: usize) -> (*mut u8, *const u8) {
         let (r, c) = (r as isize, c as isize);
@@ -201,14 +216,16 @@ impl<const LEN: usize> Matrix<LEN> {
     /// Moves the elements of some rows and columns one by one.
     ///
     /// # Safety
-    /// They are readable and writable; the two sides do not overlap.
+    /// The elements must be readable in the source and writable in the destination. The two sides
+    /// must not overlap.
     #[inline(always)]
     unsafe fn each(self, rows: Range<usize>, cols: Range<usize>) {
         let (mut to, mut from) = self.place(rows.start, cols.start);
         for _ in cols {
             let (mut d, mut s) = (to, from);
             for _ in rows.clone() {
-                // SAFETY: an element of the ranges.
+                // SAFETY: `d` and `s` are an element of the given rows and columns, which the
+                // caller promises.
                 unsafe { block::constant::<Baseline, LEN>(d, s) };
                 (d, s) = (d.wrapping_offset(self.dst_step), s.wrapping_offset(self.src_row));
             }
@@ -216,17 +233,20 @@ impl<const LEN: usize> Matrix<LEN> {
         }
     }
 
-    /// Moves the elements of some rows and columns, in blocks where steps are dense.
+    /// Moves the elements of some rows and columns. Where the steps between elements are dense,
+    /// they are moved in blocks through registers.
     ///
     /// # Safety
-    /// As [`Matrix::each`]; the machine has the instructions of `I`.
+    /// The conditions of [`Matrix::each`]. The machine must have the instructions of `I`.
     #[inline(always)]
     unsafe fn tile<I: Code>(self, rows: Range<usize>, cols: Range<usize>) {
         let (block_rows, block_cols) = const { shape::<I>(LEN) };
         if [self.dst_step, self.src_step] != [LEN as isize; 2] {
-            // SAFETY: as promised by the caller.
+            // SAFETY: the conditions of `each` are those of this function, for the same elements.
             return unsafe { self.each(rows, cols) };
         }
+        // Whole blocks are transposed in registers, down the rows of each group of columns. The
+        // rows below and the columns to the right, which fill no whole block, are moved one by one.
         let whole = |all: &Range<usize>, block: usize| all.start + (all.end - all.start) / block * block;
         let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
         let mut c = cols.start;
@@ -234,8 +254,9 @@ impl<const LEN: usize> Matrix<LEN> {
             let (mut d, mut s) = self.place(rows.start, c);
             let mut r = rows.start;
             while r < row_end {
-                // SAFETY: a whole block lies within the rows and columns. The caller promises a
-                // machine with the instructions of `I`.
+                // SAFETY: the block lies within the rows and columns, as `row_end` and `col_end`
+                // end whole blocks. The caller promises its elements and a machine with the
+                // instructions of `I`. Steps between elements are dense on both sides.
                 unsafe { I::transpose::<LEN>(d, s, self.dst_row, self.src_row) };
                 d = d.wrapping_add(block_rows * LEN);
                 s = s.wrapping_offset(self.src_row.wrapping_mul(block_rows as isize));
@@ -243,7 +264,7 @@ impl<const LEN: usize> Matrix<LEN> {
             }
             c += block_cols;
         }
-        // SAFETY: the rest of the same rows and columns.
+        // SAFETY: these are the rest of the elements that the caller promises.
         unsafe {
             self.each(row_end..rows.end, cols.start..col_end);
             self.each(rows, col_end..cols.end);
@@ -254,7 +275,7 @@ impl<const LEN: usize> Matrix<LEN> {
 /// Moves all elements tile by tile.
 ///
 /// # Safety
-/// As [`twin`] with `len = LEN`; the machine has the instructions of `I`.
+/// The conditions of [`twin`] with `len = LEN`. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn made_for<I: Code, const LEN: usize>(
     dst: *mut u8,
@@ -267,7 +288,7 @@ unsafe fn made_for<I: Code, const LEN: usize>(
         [s.dst_row, s.src_row, s.dst_step, s.src_step].map(|s| s as isize);
     let matrix = Matrix::<LEN> { dst, src, dst_row, src_row, dst_step, src_step };
     let Tiles { rows: by_rows, cols: by_cols, down } = const { tiles(LEN) };
-    // One alone needs nothing of what is made ready for many, which takes some 20 ns.
+    // A single tile does not need what is prepared for many, which takes some 20 ns.
     if rows <= by_rows && cols <= by_cols {
         // SAFETY: these are all elements. The caller promises them, and a machine with the
         // instructions of `I`.
@@ -278,15 +299,15 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     for a in (0..outer.0).step_by(outer.1) {
         for b in (0..inner.0).step_by(inner.1) {
             let (r, c) = if down { (b, a) } else { (a, b) };
-            // SAFETY: `r` is less than `rows` and `c` less than `cols`, and the ranges end there at
-            // the latest, so these are elements that the caller promises. The caller promises a
-            // machine with the instructions of `I` too.
+            // SAFETY: `r` is less than `rows` and `c` less than `cols`, and the ranges end at
+            // `rows` and `cols` at the latest, so these are elements that the caller promises. The
+            // caller also promises a machine with the instructions of `I`.
             unsafe { matrix.tile::<I>(r..rows.min(r + by_rows), c..cols.min(c + by_cols)) };
         }
     }
 }
 
-/// Elements of `LEN` bytes.
+/// Body for elements of `LEN` bytes.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -304,18 +325,19 @@ impl<const LEN: usize> Body for OfLength<LEN> {
         src_step: i64,
     ) {
         let s = Strides { dst_row, src_row, dst_step, src_step };
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `made_for` are those of this function, for the length of the
+        // body.
         unsafe { made_for::<I, LEN>(dst, src, rows as usize, cols as usize, s) }
     }
 }
 
-/// The lengths of elements that there is code for, and the lookup of it.
+/// Declares the lengths of elements for which code exists, and the function that looks it up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths of elements that there is code for, in bytes, ascending.
+        /// Lengths of elements in bytes for which code exists, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// The function for elements of `len` bytes, if there is one.
+        /// Returns the function for elements of `len` bytes, or `None` if there is none.
         fn lookup<I: Functions>(len: u16) -> Option<Function> {
             Some(match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -327,18 +349,20 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 24 32 64 }
 
-/// Returns the function made for elements of `len` bytes at `level`, or below it where that is as good; of those of another length, none.
+/// Returns the function for elements of `len` bytes at `level`, or at a lower level whose code is
+/// as good. Returns `None` if there is no code for this length.
 pub(super) fn get(len: u16, level: Level) -> Option<Function> {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// The code for elements of `len` bytes: its length and level; none where no code is made for the length.
+/// Returns the length and the level of the code for elements of `len` bytes, or `None` if there is
+/// no code for this length.
 fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
     Some((made_for, OneLength::Transposed(made_for.into()).serving(level)))
 }
 
-/// Returns the function for elements of `len` bytes, if there is one.
+/// Returns the function for elements of `len` bytes, or `None` if there is none.
 pub fn function(len: u64, level: Level) -> Option<Function> {
     get(u16::try_from(len).ok()?, level)
 }

@@ -1,9 +1,10 @@
-//! Units: 2, 4, 8 or 16 bytes whose order is reversed, one by one, in registers, and by rows of them.
+//! Units: 2, 4, 8 or 16 bytes whose order is to be reversed. They are reversed one by one in
+//! integer registers, or in rows of 16, 32 or 64 bytes.
 
 use super::block;
 use super::cursor::Cursor;
 
-/// An unsigned integer of a unit's size.
+/// Unsigned integer of the size of a unit.
 pub(super) trait Unit: Copy {
     fn swapped(self) -> Self;
 }
@@ -20,24 +21,28 @@ macro_rules! units {
 }
 units! { u16 u32 u64 u128 }
 
-/// Swaps one unit.
+/// Copies one unit and reverses its bytes.
 ///
 /// # Safety
-/// It is readable at `src` and writable at `dst`.
+/// The unit must be readable at `src` and writable at `dst`.
 #[inline(always)]
 pub(super) unsafe fn one<U: Unit>(dst: *mut u8, src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises that the unit is readable at `src` and writable at `dst`. Neither
+    // access needs alignment.
     unsafe { dst.cast::<U>().write_unaligned(src.cast::<U>().read_unaligned().swapped()) }
 }
 
-/// Swaps `LEN` bytes of units of `UNIT` bytes, one by one: what serves where an instruction set reverses no bytes in a register.
+/// Copies `LEN` bytes and reverses every unit of `UNIT` bytes in them, one unit after the other. It
+/// serves instruction sets that cannot reverse bytes in a vector register.
 ///
 /// # Safety
-/// They are readable at `src` and writable at `dst`, without overlap.
+/// The bytes must be readable at `src` and writable at `dst`, without overlap. `LEN` must be a
+/// multiple of `UNIT`.
 #[inline(always)]
 pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
     for at in (0..LEN).step_by(UNIT) {
-        // SAFETY: one of those units.
+        // SAFETY: the unit at `at` lies within the `LEN` bytes, which are readable and writable by
+        // the caller's promise.
         unsafe {
             let (dst, src) = (dst.add(at), src.add(at));
             match UNIT {
@@ -50,7 +55,8 @@ pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8,
     }
 }
 
-/// Returns the places in a register of 16 bytes that its bytes come from.
+/// Returns, for each byte of a register of 16 bytes whose units of `UNIT` bytes are reversed, the
+/// place that it comes from.
 pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     let mut places = [0; 16];
     let mut i = 0;
@@ -61,41 +67,49 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     places
 }
 
-/// Registers of units.
+/// The registers in which an instruction set reverses units.
 pub(super) trait Reverse {
-    /// Reverses the bytes of every unit of `UNIT` bytes (2, 4, 8 or 16) in a row of `LEN` (16, 32 or 64).
+    /// Copies a row of `LEN` bytes (16, 32 or 64) and reverses the bytes of every unit of `UNIT`
+    /// bytes (2, 4, 8 or 16).
     ///
     /// # Safety
-    /// They are readable at `src` and writable at `dst`, without overlap.
+    /// The row must be readable at `src` and writable at `dst`, without overlap.
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the row on both sides. `LEN` is a multiple of `UNIT`, as both
+        // are powers of two and `LEN` is not the smaller one.
         unsafe { by_units::<UNIT, LEN>(dst, src) }
     }
 }
 
-/// Permutation of units one by one, on every machine.
+/// Reverses units one by one, which works on every machine.
 struct OneByOne;
 
 impl Reverse for OneByOne {}
 
-/// Bytes from which a block is written by whole lines: a store that crosses them goes to both.
+/// Length in bytes from which on the stores of a block are aligned to whole cache lines. A store
+/// that crosses the boundary between two lines writes to both.
 const ALIGNED: usize = 512;
 
-/// Swaps `len` bytes of units that lie one after the other.
+/// Copies `len` bytes of units that follow each other directly, and reverses each unit.
 ///
 /// # Safety
-/// They are readable at `src` and writable at `dst`, without overlap; `len` is a multiple of the unit; the machine has the instructions of `I`.
+/// The bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
+/// multiple of `UNIT`. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
-    // SAFETY: registers, then units, that end at or before `len`; two of them may overlap where the first whole line begins.
+    // SAFETY: every row and every unit below begins at a multiple of the unit and ends at or before
+    // `len`. The row before the first whole line and the one that begins there may overlap, which
+    // writes the same bytes twice.
     unsafe {
         let before = (dst as usize).wrapping_neg() % 64;
         if len >= ALIGNED && before > 0 && before.is_multiple_of(UNIT) {
             I::reverse::<UNIT, 64>(dst, src);
             at = before;
         }
+        // From here on `at` is the number of bytes that need not be moved again, and the rest is
+        // moved in rows of decreasing size.
         while len - at >= 256 {
             for row in 0..4 {
                 I::reverse::<UNIT, 64>(dst.add(at + 64 * row), src.add(at + 64 * row));
@@ -121,14 +135,17 @@ pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8,
     }
 }
 
-/// Swaps one block of units of `unit` bytes; of one byte copies it. AVX-512 asks for those before an aligned one.
+/// Copies one block and reverses its units of `unit` bytes; with a unit of 1 byte it only copies.
+/// The code for AVX-512 calls this for the blocks before an aligned one.
 ///
 /// # Safety
-/// `len` bytes, whole units, are readable at `src` and writable at `dst`, without overlap.
+/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
+/// multiple of `unit`.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 #[inline(always)]
 pub(super) unsafe fn swapped(dst: *mut u8, src: *const u8, len: usize, unit: usize) {
-    // SAFETY: the block, or units of it.
+    // SAFETY: the caller promises `len` bytes on both sides, which are whole units. `OneByOne`
+    // needs no special instructions.
     unsafe {
         match unit {
             1 => block::run_time::<16>(dst, src, len),
@@ -140,14 +157,19 @@ pub(super) unsafe fn swapped(dst: *mut u8, src: *const u8, len: usize, unit: usi
     }
 }
 
-/// Swaps eight units of `UNIT` bytes from a dense source, short ones by words of 8 bytes: in a swapped word the first unit is the highest.
+/// Copies eight units of `UNIT` bytes from a dense source and reverses each. Units shorter than 8
+/// bytes are loaded in words of 8 bytes, whose bytes are reversed at once; the first unit is then
+/// in the highest bits.
 ///
 /// # Safety
-/// Eight blocks of `UNIT` bytes remain in `dst`, writable, and are readable at `src`, without overlap.
+/// Eight blocks of `UNIT` bytes must remain in `dst` and be writable. `8 * UNIT` bytes must be
+/// readable at `src`. The two sides must not overlap.
 #[inline(always)]
 pub(super) unsafe fn scatter<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
     let units = if UNIT < 8 { 8 / UNIT } else { 1 };
-    // SAFETY: unit `u` of those, or the 8 bytes of `units` of them.
+    // SAFETY: `first` is less than 8, so unit `first` remains on both sides. For shorter units, so
+    // do the `units` units from `first` on, which are the 8 bytes of the word; `dst.at` gets
+    // numbers of at most 7.
     unsafe {
         for first in (0..8).step_by(units) {
             let src = src.add(first * UNIT);

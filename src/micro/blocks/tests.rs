@@ -1,4 +1,4 @@
-//! Irregular blocks against their twin.
+//! Irregular blocks, compared with the scalar reference.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ fn blocks_by_hand() {
         let mut user = *b"abcdefgh";
         let mut packed = [0; 5];
         let columns = [&users, &packeds, &lens].map(Column::as_ptr);
-        // SAFETY: 3 bytes at 5 and 2 bytes at 0 lie within 8 bytes; 5 bytes are packed.
+        // SAFETY: 3 bytes at 5 and 2 bytes at 0 lie within the 8 bytes of the user's buffer, and 5
+        // bytes are packed.
         unsafe {
             let pack = function(widths, Direction::Pack, level);
             pack(user.as_mut_ptr(), packed.as_mut_ptr(), 2, columns[0], columns[1], columns[2]);
@@ -26,7 +27,8 @@ fn blocks_by_hand() {
     }
 }
 
-/// Blocks of `lens` laid out one after the other with gaps, packed densely in reverse order of their addresses.
+/// Blocks of the lengths `lens`, which follow each other with gaps in user memory and are packed
+/// densely in the reverse order of their addresses.
 struct Layout {
     columns: [Column; 3],
     bases: [i64; 2],
@@ -53,7 +55,7 @@ fn layout(lens: &[u64], wide: [bool; 3]) -> Layout {
         packed_len += len as usize;
     }
     let lens = lens.iter().map(|&l| l as i64);
-    // No length needs 8 bytes here, but a column may have them.
+    // No length needs 8 bytes here, but a column of lengths may have entries of 8 bytes.
     let lens = if wide[2] { Column::I64(Arc::new(lens.collect())) } else { lens.collect() };
     let n = users.len() as u64;
     let columns = [users.into(), packeds.into(), lens];
@@ -83,11 +85,13 @@ fn check_layout(areas: &mut (Guarded, Guarded), layout: &Layout, level: Level) {
             lens,
             |dst, src| {
                 let (user, packed) = order(dst, src);
-                // SAFETY: the areas span all blocks.
+                // SAFETY: both areas contain all blocks, and the columns have `n` entries of these
+                // widths.
                 unsafe { f(user, packed, *n, columns[0], columns[1], columns[2]) }
             },
             |dst, src| {
-                // SAFETY: the same.
+                // SAFETY: both areas contain all blocks, and the columns have `n` entries of these
+                // widths.
                 unsafe { twin(direction, *widths, order(dst, src), *n, columns) }
             },
             || format!("{direction} {level} {widths:?}: {n} blocks"),
@@ -136,7 +140,7 @@ fn names() {
     let widths = Widths { user: Width::I64, packed: Width::I32, len: Width::I32 };
     let micro = super::micro(widths, Direction::Unpack, Level::Baseline);
     assert_eq!(micro.to_string(), "blocks.i64.i32.i32.unpack.baseline");
-    // The number of a variant keeps every width.
+    // The number of a variant stands for all three widths.
     for [user, packed, len] in (0..8).map(|bits| [0, 1, 2].map(|b| Width::of_number(bits >> b))) {
         let widths = Widths { user, packed, len };
         assert_eq!(Widths::of_number(widths.number()), widths);

@@ -1,4 +1,4 @@
-//! The handle moves the blocks that it is told to, both ways.
+//! Buffers move exactly the blocks that their methods are given, in both directions.
 
 use super::{Buffers, Element, Handed, STAGE};
 use crate::column::Column;
@@ -8,12 +8,13 @@ use crate::micro::testing::{Guarded, fill};
 use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
-/// Runs `f` on 2 KiB of user memory and 1 KiB of packed memory and returns both.
+/// Runs `f` on buffers of 2 KiB of user memory and 1 KiB of packed memory, and returns both.
 fn run(direction: Direction, level: Level, f: impl Fn(&Buffers)) -> (Vec<u8>, Vec<u8>) {
     let (mut user, mut packed) = (vec![0; 2048], vec![0; 1024]);
     fill(&mut user, 1);
     fill(&mut packed, 100);
-    // SAFETY: the tests move blocks within the first 2048 and 1024 bytes.
+    // SAFETY: the tests move blocks within the 2048 and 1024 bytes, which do not overlap, and
+    // `level` is available.
     f(&unsafe { Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), direction, level) });
     (user, packed)
 }
@@ -51,7 +52,8 @@ fn copies_of_every_length_between_guard_pages() {
             let expected = user.to_vec();
             let packed = areas.1.edge(back, len);
             packed.fill(0);
-            // SAFETY: one block of `len` bytes on either side.
+            // SAFETY: the block of `len` bytes that is moved below is readable on the user side and
+            // writable on the packed side. Every machine runs the baseline.
             let memory = unsafe {
                 Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), Direction::Pack, Level::Baseline)
             };
@@ -68,7 +70,8 @@ fn rows_past_the_column_are_refused() {
     run(Direction::Pack, Level::Baseline, |m| m.rows(0, 0, (&rows, 1, 2), 8, 8));
 }
 
-/// Values that are not where a compiler has them go to the function in pieces: every one once, in order, and no other.
+/// Values that are not aligned as the element demands are passed to the function in copies: each
+/// value once, in order, and nothing else.
 #[test]
 fn values_are_handed_on_once() {
     let value = Value::native(Named::Double);
@@ -76,12 +79,12 @@ fn values_are_handed_on_once() {
     let (mut user, mut packed) = (vec![0_u8; 8 * n + 9], vec![0_u8; 8 * n + 9]);
     fill(&mut user, 1);
     fill(&mut packed, 100);
-    // One side of the two is aligned at most.
+    // At most one of the two sides is aligned.
     let (user_at, packed_at) = (1 + user.as_ptr().align_offset(8), packed.as_ptr().align_offset(8));
     let (before, want) = (user.clone(), packed[packed_at..packed_at + 8 * n].to_vec());
     let (mut handed, mut calls) = (Vec::new(), 0);
     let mut f = |new: *const u8, old: *mut u8, k: u64| {
-        // SAFETY: the function is given `k` values on both sides.
+        // SAFETY: the function gets `k` values of 8 bytes on both sides.
         let (new, old) = unsafe {
             (
                 std::slice::from_raw_parts(new, 8 * k as usize),
@@ -93,7 +96,7 @@ fn values_are_handed_on_once() {
         old.copy_from_slice(new);
         calls += 1;
     };
-    // SAFETY: `n` values at either place.
+    // SAFETY: `n` values lie on both sides, and every machine runs the baseline.
     let memory = unsafe {
         Buffers::new(
             user[user_at..].as_mut_ptr(),
@@ -110,7 +113,7 @@ fn values_are_handed_on_once() {
     );
 }
 
-/// Of a pair the index lies behind padding that the stream has not, and that nobody writes.
+/// The index of a pair follows padding, which the stream does not have and which is not written.
 #[test]
 fn pairs_are_handed_on_with_their_padding() {
     let value = Value::native(Named::ShortInt);
@@ -118,7 +121,7 @@ fn pairs_are_handed_on_with_their_padding() {
     let mut user: Vec<u8> = (0..24).collect();
     let mut packed: Vec<u8> = (100..118).collect();
     let mut f = |new: *const u8, old: *mut u8, k: u64| {
-        // SAFETY: the function is given `k` pairs on both sides.
+        // SAFETY: the function gets `k` pairs of 8 bytes on both sides.
         let (new, old) = unsafe {
             (
                 std::slice::from_raw_parts(new, 8 * k as usize),
@@ -133,7 +136,7 @@ fn pairs_are_handed_on_with_their_padding() {
         }
         old.fill(0xee);
     };
-    // SAFETY: three pairs at either place.
+    // SAFETY: three pairs lie on both sides, and every machine runs the baseline.
     let memory =
         unsafe { Buffers::new(user.as_mut_ptr(), packed.as_mut_ptr(), Direction::Unpack, Level::Baseline) };
     let run = Handed { value, at: Offsets::ZERO, n: 1, step: Offsets::ZERO, units: 3 };

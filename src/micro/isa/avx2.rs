@@ -9,13 +9,14 @@ mod code;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
 
-/// AVX2.
+/// The instruction set AVX2.
 pub(in crate::micro) struct Avx2;
 
-/// Blocks at listed offsets: one or two bytes go by no vector.
+/// Lengths of blocks at listed offsets. Blocks of one to three bytes make no use of vectors.
 const ROWS: Lengths = &[0..=0, 4..=64];
 
-/// Elements of matrices: for squares, and for those that are a register or two.
+/// Lengths of elements of matrices: those that are transposed in squares, and those that are one or
+/// two registers long.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
 impl Registers for Avx2 {

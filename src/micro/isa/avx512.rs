@@ -1,4 +1,5 @@
-//! AVX-512 F, BW, DQ and VL: x86-64-v4. Byte permutations are VBMI, which the level does not promise and the machine is asked for.
+//! AVX-512 F, BW, DQ and VL: x86-64-v4. Permutations of bytes need VBMI, which the level does not
+//! include; code that uses it asks the machine first.
 
 use super::{Avx2, Isa, MadeFor, Permuting};
 use crate::micro::registers::{ByLength, Lengths, Registers};
@@ -17,23 +18,24 @@ mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod words;
 
-/// AVX-512.
+/// The instruction set AVX-512.
 pub(in crate::micro) struct Avx512;
 
-/// Blocks at constant strides: short ones, for masks and permutations, whole registers, and those that are packed as whole registers. Elsewhere the code of AVX2
-/// is as good.
+/// Lengths of blocks at constant strides: short ones, for masks and permutations; whole registers;
+/// and those that are packed as whole registers. For other lengths the code of AVX2 is as good.
 const STRIDED: Lengths =
     &[0..=32, 48..=48, 64..=64, 72..=88, 104..=104, 120..=120, 128..=128, 192..=192, 256..=256];
 
-/// Blocks at listed offsets. Below 64 bytes there is nothing better: masked stores that cross lines cost more at random rows than they
-/// save (12 B: 14 against 32 GB/s), and masked loads no less than two plain ones (24 B: 57 against 67; Sapphire Rapids, L1).
+/// Lengths of blocks at listed offsets. Below 64 bytes the code of AVX2 is the best. Masked stores
+/// that cross cache lines cost more at random rows than they save (12 B: 14 against 32 GB/s), and
+/// masked loads cost no less than two plain ones (24 B: 57 against 67 GB/s; Sapphire Rapids, L1).
 const ROWS: Lengths = &[0..=0, 64..=64];
 
-/// Elements of matrices: squares only.
+/// Lengths of elements of matrices: only those that are transposed in squares.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16];
 
 impl Registers for Avx512 {
-    // 65 blocks of 64 B by 128 pack at 199 instead of 165 GB/s (Sapphire Rapids, L1).
+    // 65 blocks of 64 B at a stride of 128 pack at 199 GB/s instead of 165 (Sapphire Rapids, L1).
     const WIDE: usize = 64;
     const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
 }
@@ -51,7 +53,8 @@ impl Isa for Avx512 {
     const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 64, masked: true });
 }
 
-/// Whether the machine permutes bytes: asked by code that has two ways and is called either way.
+/// Returns true if the machine permutes bytes. Code that has two ways calls this, and may itself be
+/// called on any machine of the level.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn permutes_bytes() -> bool {

@@ -1,11 +1,11 @@
-//! The baseline: what every machine of the architecture has, SSE2 on x86-64.
+//! The baseline: instructions that every machine of the architecture has, which is SSE2 on x86-64.
 
 use super::{Code, Isa, MadeFor};
 use crate::micro::registers::{ALL, Registers};
 use crate::micro::units::{Reverse, by_units};
 use crate::target::Level;
 
-/// Portable code.
+/// The baseline, whose code is portable except for a few functions on x86-64.
 pub(in crate::micro) struct Baseline;
 
 impl Registers for Baseline {
@@ -18,12 +18,13 @@ impl Isa for Baseline {
     const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
 }
 
-/// Unit by unit. Called, not inlined: where a register's bytes are not reversed by one instruction, a row of units is a few hundred bytes of code, and swaps have
-/// dozens of rows.
+/// Reverses unit by unit. The function is called and not inlined: without an instruction that
+/// reverses the bytes of a register, a row of units takes a few hundred bytes of code, and swaps
+/// have dozens of rows.
 impl Reverse for Baseline {
     #[inline(never)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `by_units` are those of this function.
         unsafe { by_units::<UNIT, LEN>(dst, src) }
     }
 }
@@ -34,21 +35,22 @@ impl Code for Baseline {
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
         for i in 0..4 * lines {
-            // SAFETY: 16 bytes of the lines, aligned to 16 in `dst`.
+            // SAFETY: the 16 bytes at `16 * i` lie within the lines that the caller promises on
+            // both sides. In `dst`, which is a multiple of 64, they are aligned to 16.
             unsafe { _mm_stream_si128(dst.add(16 * i).cast(), _mm_loadu_si128(src.add(16 * i).cast())) }
         }
     }
 
     #[inline(always)]
     fn fence() {
-        // SAFETY: every x86-64 has the instruction.
+        // SAFETY: every x86-64 machine has the instruction.
         unsafe { std::arch::x86_64::_mm_sfence() }
     }
 
     #[inline(always)]
     fn prefetch<const WRITE: bool>(address: *const u8) {
         #[cfg(not(miri))]
-        // SAFETY: a hint, which no address makes fail.
+        // SAFETY: a prefetch is a hint, which does not fail for any address.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
             if WRITE {
@@ -62,7 +64,7 @@ impl Code for Baseline {
     }
 }
 
-/// Plain stores, where there are no others.
+/// Other architectures use plain stores here, as portable code has no others.
 #[cfg(not(target_arch = "x86_64"))]
 impl Code for Baseline {
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! aarch64 with Advanced SIMD, which every such machine has.
+//! aarch64 with Advanced SIMD, which every machine of the architecture has.
 
 use super::{Baseline, Isa, MadeFor, Permuting};
 use crate::micro::registers::{ALL, ByLength, Lengths, Registers};
@@ -11,19 +11,20 @@ mod permute;
 #[cfg(target_arch = "aarch64")]
 mod transpose;
 
-/// NEON.
+/// The instruction set NEON.
 pub(in crate::micro) struct Neon;
 
-/// Blocks at listed offsets: pairs of blocks, or pairs of registers in one. At other lengths the portable code is the same
-/// instructions.
+/// Lengths of blocks at listed offsets: those where pairs of blocks are moved together, or pairs of
+/// registers of one block. For other lengths, portable code compiles to the same instructions.
 const ROWS: Lengths = &[0..=0, 4..=4, 8..=8, 16..=16, 32..=u16::MAX];
 
-/// Elements of matrices: for squares, and for those that are pairs of registers.
+/// Lengths of elements of matrices: those that are transposed in squares, and those that are pairs
+/// of registers.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
 impl Registers for Neon {
-    // `ldp` and `stp` of two registers, which the compiler makes of one copy of 32 bytes but not of two of 16, whose stores might be
-    // what is loaded next.
+    // `ldp` and `stp` of two registers. The compiler makes them from one copy of 32 bytes, but not
+    // from two of 16, because the first store could change what the second load reads.
     const WIDE: usize = 32;
     const SQUARES: ByLength = &[(4, 8), (8, 4), (16, 4)];
 }

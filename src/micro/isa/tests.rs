@@ -1,4 +1,4 @@
-//! Instruction sets are consistent in what they say of themselves, on any machine.
+//! What instruction sets declare about themselves is consistent. These tests run on any machine.
 
 use super::avx2::Avx2;
 use super::{Isa, MadeFor};
@@ -7,7 +7,7 @@ use crate::micro::registers::{ALL, Lengths, Registers, by_length, has};
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 
-/// Abilities that a level claims, and the level below it.
+/// Properties that a level declares, and the level below it.
 struct Says {
     made_for: MadeFor,
     below: Level,
@@ -36,9 +36,11 @@ fn the_baseline_has_code_for_all_and_the_others_are_above_it() {
         let Says { made_for, below, wide, masked, masked_up_to } = says(level);
         assert_eq!(below == level, level == Level::Baseline, "{level}");
         assert!(wide >= says(below).wide && [16, 32, 64].contains(&wide), "{level}");
-        // A length that is known at run time has no level below to serve it.
+        // The code for a length known only at run time has to exist at every level, because no
+        // level below would serve it.
         assert!(has(made_for.strided, 0) && has(made_for.rows, 0), "{level}");
-        // A masked store reads on to a power of two, which the next block must make up for.
+        // A masked store reads up to the next power of two, and the block that follows must have
+        // these bytes.
         assert!((1..=1024).all(|l: usize| !has(masked, l) || l.next_power_of_two() < 2 * l), "{level}");
         assert!(masked_up_to == 0 || masked_up_to >= 16, "{level}");
     }
@@ -64,11 +66,12 @@ fn groups_are_whole_blocks_that_a_cursor_reaches() {
 
 #[test]
 fn few_blocks_lead_to_aligned_stores() {
-    // AVX2 aligns blocks of 24 bytes to 32: places, and the blocks before the first that is aligned; none where none ever is.
+    // AVX2 aligns stores of blocks of 24 bytes to 32 bytes. These are addresses, each with the
+    // number of blocks before the first aligned one; it is 0 if there is none.
     for (place, blocks) in [(0, 0), (8, 1), (16, 2), (24, 3), (32, 0), (4, 0), (40, 1), (63, 0)] {
         assert_eq!(misaligned::<Avx2, 24>(std::ptr::without_provenance_mut(place)), blocks, "{place}");
     }
-    // Every block of so many bytes is as misaligned as the first.
+    // All blocks of 32 bytes are as misaligned as the first one.
     assert_eq!(misaligned::<Avx2, 32>(std::ptr::without_provenance_mut(8)), 0);
 }
 
@@ -98,7 +101,8 @@ fn levels_without_better_code_are_served_by_those_below() {
     }
 }
 
-/// The function that a plan names and the one that the walker takes are the same for every length and level.
+/// The function of the micro-kernel that a plan names, and the function that the interpreter of
+/// nests looks up, are the same for every length and level.
 #[test]
 fn plans_and_the_walker_choose_alike() {
     for level in Level::available() {

@@ -1,41 +1,52 @@
-//! The loop of permutations for instruction sets with masks: loads and stores touch the mapped lanes alone.
+//! The loop of permutations for instruction sets with masks: loads and stores access only mapped
+//! lanes.
 
 use super::table::Table;
 
 /// Lanes that an instruction set permutes. Masks have one bit per lane.
 pub(in crate::micro) trait Lanes {
-    /// Bytes of a lane.
+    /// Number of bytes of a lane.
     const UNIT: u64;
-    /// Bytes of a vector.
+    /// Number of bytes of a vector.
     const BYTES: u64;
-    /// A vector.
+    /// A vector register.
     type Vector: Copy;
-    /// Where its lanes come from.
+    /// The places from which the lanes of a vector come.
     type Places: Copy;
 
-    /// # Safety
-    /// The machine has the instructions; lanes in `mask` are readable at `p`.
-    unsafe fn load(p: *const u8, mask: u64) -> Self::Vector;
-    /// # Safety
-    /// The machine has the instructions; lanes in `mask` are writable at `p`.
-    unsafe fn store(p: *mut u8, mask: u64, v: Self::Vector);
-    /// # Safety
-    /// The machine has the instructions; a vector is readable at `p`.
-    unsafe fn load_all(p: *const u8) -> Self::Vector;
-    /// Stores the first 32, 48 or 64 bytes, or the whole of a vector that is shorter.
+    /// Loads the lanes in `mask`; the other lanes of the result are not used.
     ///
     /// # Safety
-    /// The machine has the instructions; a vector is writable at `p`.
+    /// The machine must have the instructions, and the lanes in `mask` must be readable at `p`.
+    unsafe fn load(p: *const u8, mask: u64) -> Self::Vector;
+    /// Stores the lanes in `mask` and leaves the bytes of the others as they are.
+    ///
+    /// # Safety
+    /// The machine must have the instructions, and the lanes in `mask` must be writable at `p`.
+    unsafe fn store(p: *mut u8, mask: u64, v: Self::Vector);
+    /// Loads a whole vector.
+    ///
+    /// # Safety
+    /// The machine must have the instructions, and a whole vector must be readable at `p`.
+    unsafe fn load_all(p: *const u8) -> Self::Vector;
+    /// Stores the first 32, 48 or 64 bytes of a vector, or the whole vector if it is shorter.
+    ///
+    /// # Safety
+    /// The machine must have the instructions, and a whole vector must be writable at `p`.
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: Self::Vector);
+    /// Loads the places from the two tables of lanes and of bytes within lanes.
+    ///
     /// # Safety
-    /// The machine has the instructions.
+    /// The machine must have the instructions.
     unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> Self::Places;
+    /// Permutes the lanes of a vector.
+    ///
     /// # Safety
-    /// The machine has the instructions.
+    /// The machine must have the instructions.
     unsafe fn permute(v: Self::Vector, places: Self::Places) -> Self::Vector;
 }
 
-/// The lowest `bytes` bytes, at least one lane, as lanes.
+/// Returns the mask of the lanes in the lowest `bytes` bytes, which must be at least one lane.
 #[inline(always)]
 fn below<L: Lanes>(bytes: u64) -> u64 {
     u64::MAX >> (64 - (bytes / L::UNIT).min(64))
@@ -44,8 +55,10 @@ fn below<L: Lanes>(bytes: u64) -> u64 {
 /// Moves `n` instances.
 ///
 /// # Safety
-/// `table` has the words of a permutation made for these lanes and for `stride`, disjoint to unpack; all instances are valid on both
-/// sides, which do not overlap; the machine has the instructions.
+/// `table` must be the table of a permutation that is made for these lanes and for `stride`; to
+/// unpack, its lanes must be mapped at most once. All instances must be readable on the source side
+/// and writable on the destination side, and the sides must not overlap. The machine must have the
+/// instructions of `L`.
 #[inline(always)]
 pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     user: *mut u8,
@@ -54,9 +67,10 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     stride: isize,
     table: *const u64,
 ) {
-    // SAFETY: `words` of a permutation is a table, word by word. A copy, which no store can be thought to change.
+    // SAFETY: the caller promises that a `Table` lies at `table`. It is copied so that the compiler
+    // knows that no store changes it.
     let table = unsafe { table.cast::<Table>().read() };
-    // SAFETY: the instructions are there.
+    // SAFETY: the caller promises a machine with the instructions of `L`.
     let lanes = unsafe {
         if PACK {
             L::places(&table.pack, &table.pack_within)
@@ -65,8 +79,9 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
         }
     };
     let step = table.instances * table.size;
-    // Steps before which a vector of packed bytes is left: the packed side is loaded or stored whole, and what a store writes in
-    // excess is written again by what follows.
+    // Number of steps before which at least a vector of packed bytes is left. In these steps the
+    // packed side is loaded or stored as a whole vector. What such a store writes after the bytes
+    // of its own step, later steps overwrite.
     let whole = if n * table.size >= L::BYTES { (n * table.size - L::BYTES) / step + 1 } else { 0 };
     let steps = n / table.instances;
     let mut at = Cursors {
@@ -76,11 +91,13 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
         packed_step: step as usize,
     };
     let packed_mask = below::<L>(step);
-    // SAFETY: in every step `instances` instances remain. The masks have the lanes of their bytes and no others, and in a
-    // whole step a vector remains on the packed side.
+    // SAFETY: there are `n / instances` steps, so a full vector of instances remains in each.
+    // `mapped` and `packed_mask` have the lanes of these instances and no others. In the first
+    // `whole` steps, a whole vector of bytes remains on the packed side.
     unsafe {
         if PACK {
-            // The narrower the store, the fewer cross lines.
+            // The narrowest possible store is used, because fewer of such stores cross a cache
+            // line.
             match step {
                 0..=32 => at.run(whole.min(steps), |u, p| {
                     L::store_first::<32>(p, L::permute(L::load(u, table.mapped), lanes));
@@ -106,10 +123,12 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     }
     let left = n - steps * table.instances;
     if left > 0 {
-        // Instances of one vector lie one after the other, so the first `left` of them are the lowest lanes.
+        // Instances that share a vector do not interleave, so the lanes of the first `left`
+        // instances are the lowest ones.
         let mapped = table.mapped & below::<L>((left - 1) * stride as u64 + table.span);
         let packed_mask = below::<L>(left * table.size);
-        // SAFETY: `left` instances remain, and the masks have their bytes and no others.
+        // SAFETY: `left` instances remain, and the two masks have the lanes of their bytes and no
+        // others.
         unsafe {
             if PACK {
                 L::store(at.packed, packed_mask, L::permute(L::load(at.user, mapped), lanes));
@@ -120,7 +139,8 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     }
 }
 
-/// Where the next step begins on either side, and how far the one after it is.
+/// The addresses at which the next step begins on both sides, and the distances to the step after
+/// it.
 struct Cursors {
     user: *mut u8,
     packed: *mut u8,
@@ -129,7 +149,7 @@ struct Cursors {
 }
 
 impl Cursors {
-    /// Runs `n` steps.
+    /// Runs `n` steps and advances the addresses past them.
     #[inline(always)]
     fn run(&mut self, n: u64, step: impl Fn(*mut u8, *mut u8)) {
         for _ in 0..n {
@@ -140,11 +160,13 @@ impl Cursors {
     }
 }
 
-/// Makes the C functions of lanes, with the features of their instruction set.
+/// Declares the C function for one type of lanes, with the target features of its instruction set.
 macro_rules! masked_permute {
     ($name:ident, $lanes:ty, $feature:literal) => {
+        /// Moves instances by [`masked::all`].
+        ///
         /// # Safety
-        /// As [`masked::all`].
+        /// The conditions of [`masked::all`].
         #[target_feature(enable = $feature)]
         unsafe extern "C" fn $name<const PACK: bool>(
             user: *mut u8,
@@ -153,7 +175,8 @@ macro_rules! masked_permute {
             stride: i64,
             table: *const u64,
         ) {
-            // SAFETY: as promised by the caller.
+            // SAFETY: the conditions of `masked::all` are those of this function; the target
+            // features are those that the lanes need.
             unsafe { masked::all::<PACK, $lanes>(user, packed, n, stride as isize, table) }
         }
     };

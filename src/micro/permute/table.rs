@@ -1,17 +1,19 @@
-//! Data of the code of permutations: their C signature, what they permute, and the table that they read.
+//! Data of the code of permutations: its C signature, what it permutes, and the table that it
+//! reads.
 
 use std::fmt;
 
-/// `(user, packed, n, user_stride, table)`: instance `i` of `n` lies at `user + i * user_stride` and at `packed + i * size`,
-/// dense. `table` is [`super::Permutation::as_ptr`] of a permutation made for this stride.
+/// C signature of permutations, with the parameters `(user, packed, n, user_stride, table)`.
+/// Instance `i` of `n` lies at `user + i * user_stride` and, without gaps, at `packed + i * size`.
+/// `table` is [`super::Permutation::as_ptr`] of a permutation that is made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
-/// Unit that a permutation's code permutes.
+/// Unit of data that the code of a permutation moves.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
-    /// Bytes, by `vpermb` or `tbl`.
+    /// Bytes, permuted by `vpermb` or `tbl`.
     Byte = 0,
-    /// Words of 4 bytes, by `vpermd`.
+    /// Words of 4 bytes, permuted by `vpermd`.
     Word = 1,
 }
 
@@ -28,22 +30,24 @@ impl fmt::Display for Granule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(in crate::micro) struct Table {
-    /// For every lane of the packed side the lane of the user's vector that it comes from.
+    /// For every lane of the packed side, the lane of the user's vector from which it comes.
     pub(in crate::micro) pack: [u8; 64],
-    /// For every lane of the user's vector the lane of the packed side that it comes from.
+    /// For every lane of the user's vector, the lane of the packed side from which it comes.
     pub(in crate::micro) unpack: [u8; 64],
-    /// For every byte of the packed side, once its word is there, the place in the 16 bytes around it that it comes from: for words with units.
+    /// For every byte of the packed side, after its word has been moved there, the place from which
+    /// it comes among the 16 aligned bytes around it. It is used for words with units.
     pub(in crate::micro) pack_within: [u8; 64],
-    /// Lanes inside the user's vector.
+    /// The same as `pack_within`, for the bytes of the user's vector.
     pub(in crate::micro) unpack_within: [u8; 64],
-    /// Lanes of the user's vector that are mapped when it is full.
+    /// Mask of the lanes that are mapped in a full vector of the user's buffer.
     pub(in crate::micro) mapped: u64,
-    /// Instances in a full vector.
+    /// Number of instances in a full vector.
     pub(in crate::micro) instances: u64,
-    /// Packed bytes of an instance.
+    /// Number of packed bytes of an instance.
     pub(in crate::micro) size: u64,
-    /// Bytes from the instance's address to its lowest mapped byte.
+    /// Distance in bytes from the address of an instance to its lowest mapped byte.
     pub(in crate::micro) lowest: i64,
-    /// Bytes from the lowest to the end of the highest mapped byte of an instance.
+    /// Number of bytes from the lowest mapped byte of an instance to the end of its highest mapped
+    /// byte.
     pub(in crate::micro) span: u64,
 }

@@ -1,16 +1,16 @@
-//! Patterns against their twin.
+//! Permutations, compared with the scalar reference.
 
 use super::{Granule, Part, Permutation, function, twin};
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::{Level, Target};
 
-/// Parts of the given user offsets and lengths, packed in this order.
+/// Returns parts of these user offsets and lengths, packed in this order, without units.
 fn parts(list: &[(i64, u64)]) -> Vec<Part> {
     swapped(&list.iter().map(|&(user, len)| (user, len, 1)).collect::<Vec<_>>())
 }
 
-/// Makes parts with their units.
+/// Returns parts of these user offsets, lengths and units, packed in this order.
 fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
     let mut packed = 0;
     list.iter()
@@ -21,12 +21,12 @@ fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
         .collect()
 }
 
-/// Returns the code that moves it.
+/// Returns what identifies the code that moves `permutation`.
 fn code(permutation: &Permutation) -> (Granule, bool) {
     (permutation.granule(), permutation.swaps())
 }
 
-/// All permutations that the machine has for the layout.
+/// Returns the permutations of the layout for all targets that the machine runs.
 fn permutations(parts: &[Part], stride: i64) -> Vec<Permutation> {
     Target::available().filter_map(|target| Permutation::new(parts, stride, target)).collect()
 }
@@ -40,7 +40,7 @@ fn check_all(areas: &mut (Guarded, Guarded), parts: &[Part], stride: i64) -> usi
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65] {
             let reach = (n as i64 - 1).max(0) * stride;
             let user_len = if n == 0 { 0 } else { (highest - lowest + reach.abs()) as usize };
-            // Instance 0 within an area that starts at the lowest byte of all.
+            // Offset of instance 0 in an area that starts at the lowest byte of all instances.
             let origin = -lowest - reach.min(0);
             for direction in [Direction::Pack, Direction::Unpack] {
                 if direction == Direction::Unpack && !permutation.unpacks() {
@@ -58,10 +58,11 @@ fn check_all(areas: &mut (Guarded, Guarded), parts: &[Part], stride: i64) -> usi
                     lens,
                     |dst, src| {
                         let (user, packed) = places(dst, src);
-                        // SAFETY: the areas span all instances; the words are of a permutation for this stride.
+                        // SAFETY: both areas contain all instances, and the table is that of a
+                        // permutation for this stride.
                         unsafe { f(user, packed, n, stride, permutation.as_ptr().cast()) }
                     },
-                    // SAFETY: the areas span all instances.
+                    // SAFETY: both areas contain all instances.
                     |dst, src| unsafe { twin(direction, places(dst, src), n, stride, parts) },
                     || format!("{direction} {n} of {parts:?} by {stride}: {permutation:?}"),
                 );
@@ -144,7 +145,8 @@ fn units_by_hand() {
         assert_eq!(permutation.to_string(), "permutation of 0:0:2/2 2:2:2/1 8:4:4/4 every 12");
         let (mut packed, f) = ([0; 16], code(&permutation));
         let f = function(f, Direction::Pack, permutation.level()).unwrap();
-        // SAFETY: two instances of 12 bytes, packed 8 bytes each.
+        // SAFETY: the buffers hold two instances of 12 bytes, and of 8 bytes packed; the table is
+        // that of a permutation for this stride.
         unsafe {
             f(user.as_ptr().cast_mut(), packed.as_mut_ptr(), 2, 12, permutation.as_ptr().cast());
         }

@@ -1,10 +1,10 @@
-//! Values that there is code for, and what an operation does to two of them.
+//! Values for which there is code, and what each operation does to two of them.
 
 use super::real::product;
 use crate::datatype::Named;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// A value that there is code for, by what distinguishes it.
+/// A value for which there is code, as a plain number by which tables distinguish such values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Int1,
@@ -33,7 +33,7 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// That of a value, if there is one.
+    /// Returns the cell of `value`, or `None` if there is no code for this value.
     pub(super) fn of(value: Value) -> Option<Cell> {
         use Number::{Complex, Float, Int, Uint};
         Some(match (value.class(), value.user()) {
@@ -64,7 +64,7 @@ impl Cell {
         })
     }
 
-    /// Returns the value that it is the cell of.
+    /// Returns the value to which the cell belongs.
     pub(super) fn value(self) -> Value {
         let pair = |value: Named, index: Named, at| Value::pair(value, index, at);
         match self {
@@ -95,31 +95,33 @@ impl Cell {
     }
 }
 
-/// A value in a register.
+/// A value in registers.
 pub(super) trait Held: Copy {
-    /// Bytes of one on both sides, of which runs are made; 0 for a pair, which comes alone.
+    /// Number of bytes of a value, equal on both sides, for values that may follow each other in a
+    /// block; 0 for a pair, which is a block by itself.
     const RUN: usize;
 
-    /// That in user memory.
+    /// Loads a value from user memory.
     ///
     /// # Safety
-    /// It is readable there.
+    /// The value must be readable at `at`.
     unsafe fn user(at: *const u8) -> Self;
 
-    /// The other one, of so many bytes: a pair's padding inside may be missing.
+    /// Loads a value of `len` bytes from the packed side, where the padding inside a pair may be
+    /// missing.
     ///
     /// # Safety
-    /// As [`Held::user`].
+    /// `len` bytes must be readable at `at`, and they must be a value of this type.
     unsafe fn packed(at: *const u8, len: usize) -> Self;
 
-    /// Puts it into user memory, but for padding.
+    /// Stores the value into user memory, without the padding of a pair.
     ///
     /// # Safety
-    /// It is writable there.
+    /// The value must be writable at `at`.
     unsafe fn put(self, at: *mut u8);
 }
 
-/// A number: bytes without padding.
+/// A number, whose bytes have no padding and may have any bit pattern.
 pub(super) trait Plain: Copy {}
 
 impl<T: Plain> Held for T {
@@ -127,24 +129,25 @@ impl<T: Plain> Held for T {
 
     #[inline(always)]
     unsafe fn user(at: *const u8) -> T {
-        // SAFETY: as promised by the caller; every pattern of bits is such a number.
+        // SAFETY: the caller promises a readable value. Any bit pattern is a number of this type,
+        // and the access needs no alignment.
         unsafe { at.cast::<T>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn packed(at: *const u8, _: usize) -> T {
-        // SAFETY: the same.
+        // SAFETY: the caller promises a readable value, which has the same form on both sides.
         unsafe { T::user(at) }
     }
 
     #[inline(always)]
     unsafe fn put(self, at: *mut u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises a writable value; the access needs no alignment.
         unsafe { at.cast::<T>().write_unaligned(self) }
     }
 }
 
-/// A pair whose index lies `AT` bytes behind its first byte.
+/// A pair whose index begins `AT` bytes after its first byte.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V, I, const AT: usize>(V, I);
 
@@ -153,19 +156,20 @@ impl<V: Plain, I: Plain, const AT: usize> Held for Pair<V, I, AT> {
 
     #[inline(always)]
     unsafe fn user(at: *const u8) -> Self {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises a readable pair, whose index lies at `AT`.
         unsafe { Pair(V::user(at), I::user(at.add(AT))) }
     }
 
     #[inline(always)]
     unsafe fn packed(at: *const u8, len: usize) -> Self {
-        // SAFETY: as promised by the caller: the index is the end of the pair.
+        // SAFETY: the caller promises a readable pair of `len` bytes. The index is at its end, with
+        // or without padding before it.
         unsafe { Pair(V::user(at), I::user(at.add(len - size_of::<I>()))) }
     }
 
     #[inline(always)]
     unsafe fn put(self, at: *mut u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises a writable pair, whose index lies at `AT`.
         unsafe {
             self.0.put(at);
             self.1.put(at.add(AT));
@@ -173,12 +177,12 @@ impl<V: Plain, I: Plain, const AT: usize> Held for Pair<V, I, AT> {
     }
 }
 
-/// Combines two values.
+/// An operation on two values of type `T`.
 pub(super) trait Combine<T> {
     fn combine(new: T, old: T) -> T;
 }
 
-/// Types that stand for operations.
+/// Declares types without values that stand for operations.
 macro_rules! operations {
     ($($op:ident)*) => {$(pub(super) struct $op;)*};
 }

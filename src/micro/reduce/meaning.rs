@@ -1,6 +1,8 @@
-//! Combines two values, byte by byte of each: the meaning of every micro-kernel of the family, and the mover of values that have none.
+//! Scalar reference of reductions: combines two values given as bytes. It defines the meaning of
+//! every micro-kernel of the family, and it moves the values for which there is no micro-kernel.
 //!
-//! Integers are computed in 128 bits and cut, which is what wrapping is; binary16, binary128 and x87's format by `rustc_apfloat`.
+//! Integers are computed in 128 bits and truncated, which is the same as wrapping. The formats
+//! binary16, binary128 and that of the x87 are computed by `rustc_apfloat`.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -9,11 +11,16 @@ use super::real::{Real, product};
 use crate::kind::Op;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// Bytes of x87's format that are no padding.
+/// Number of bytes of the x87's format without its padding.
 const X87: usize = 10;
 
-/// `old = op(new, old)` for one value: `old` as it lies in user memory, `new` without padding inside, or as there. Bytes of padding inside are left
-/// alone. Nothing happens to a value that the operation is not defined for.
+/// Computes `old = op(new, old)` for one value. `old` has the form of user memory; `new` may have
+/// the same form or lack the padding inside. Padding inside `old` is not changed, except by
+/// `Replace`. Whether the operation is defined for the class is not checked: characters, truth
+/// values and bits are combined like unsigned integers. Operations other than sum, product,
+/// minimum, maximum and `Replace` do not change real numbers, and neither they nor minimum and
+/// maximum change complex ones. A pair is changed only by `Minloc` and `Maxloc`, and these change
+/// nothing else.
 ///
 /// # Panics
 /// If a slice is shorter than the value.
@@ -29,7 +36,8 @@ pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     }
 }
 
-/// Returns which bytes of a value in user memory an operation writes: up to two runs, as start and end.
+/// Returns the bytes of a value in user memory that an operation writes: up to two ranges, as start
+/// and end. Ranges that are not used are empty.
 pub(in crate::micro) fn written(op: Op, value: Value) -> [(usize, usize); 2] {
     let user = value.user() as usize;
     match value.class() {
@@ -64,7 +72,7 @@ fn pair(op: Op, parts: [(Number, u8); 2], new: &[u8], old: &mut [u8], user: usiz
     }
 }
 
-/// A number of this machine's order, in 128 bits.
+/// Returns a number, given as bytes in this machine's order, extended to 128 bits.
 fn wide(bytes: &[u8], signed: bool) -> u128 {
     let mut all = [0; 16];
     if cfg!(target_endian = "little") {
@@ -124,7 +132,8 @@ fn real<R: Real>(op: Op, new: R, old: R) -> R {
     }
 }
 
-/// Does `f` to the numbers of a format that the bytes of two values are, and puts the last ones back.
+/// Calls `$f` with the type of numbers for the format that the kind and the size determine. `$f`
+/// computes with the bytes of both values and stores the result.
 macro_rules! by_format {
     ($number:expr, $size:expr, $new:expr, $old:expr, $f:ident, $otherwise:expr) => {
         match ($number, $size) {
@@ -138,7 +147,7 @@ macro_rules! by_format {
     };
 }
 
-/// A format's number from its bytes, and its bytes.
+/// Conversion between a number of some format and its bytes.
 trait Format: Real {
     fn of(bytes: &[u8]) -> Self;
     fn put(self, bytes: &mut [u8]);
@@ -162,10 +171,12 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
     let size = old.len();
     match number {
         Number::Int | Number::Uint | Number::Logical | Number::Bits | Number::Character => {
+            // All of these are combined as integers of the value's size. `Minloc` and `Maxloc`
+            // leave `old` as it is.
             let signed = number == Number::Int;
             put(integer(op, signed, wide(&new[..size], signed), wide(old, signed)), old);
         }
-        // The bits of the one or of the other, whatever they are.
+        // The minimum and maximum are the bits of one of the two values, without a conversion.
         Number::Float | Number::Extended if matches!(op, Op::Min | Op::Max) => {
             let taken = if op == Op::Min { less(number, new, old) } else { less(number, old, new) };
             let size = if number == Number::Extended { X87 } else { size };
@@ -173,6 +184,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
                 old[..size].copy_from_slice(&new[..size]);
             }
         }
+        // Sums and products are computed in the format of the numbers. For other operations the
+        // result is `old`.
         Number::Float | Number::Extended => {
             macro_rules! one {
                 ($t:ident, $new:expr, $old:expr) => {
@@ -181,6 +194,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
             }
             by_format!(number, size, new, old, one, ());
         }
+        // The two parts are numbers of half the size. A product combines them; sums are computed
+        // part by part.
         Number::Complex | Number::ExtendedComplex => {
             let half = size / 2;
             let ((re, im), (old_re, old_im)) = ((&new[..half], &new[half..size]), old.split_at_mut(half));
@@ -200,7 +215,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
     }
 }
 
-/// Whether the one number is less than the other; of what is none nothing is.
+/// Returns true if one number is less than the other. A NaN is neither less than another number nor
+/// greater.
 fn less(number: Number, a: &[u8], b: &[u8]) -> bool {
     macro_rules! compared {
         ($t:ident, $a:expr, $b:expr) => {

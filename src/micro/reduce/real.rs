@@ -1,6 +1,8 @@
-//! Real numbers as an operation needs them: those that Rust has, and those of `rustc_apfloat` for formats that it has not.
+//! Real numbers as operations need them: those that Rust has, and those of `rustc_apfloat` for
+//! other formats.
 //!
-//! Every step is rounded to its format, to nearest, ties to even; nothing is contracted into a fused operation.
+//! Every step is rounded to its format, to nearest, ties to even. Nothing is contracted into a
+//! fused operation.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -12,11 +14,11 @@ pub(super) trait Real: Copy + PartialOrd {
     fn times(self, other: Self) -> Self;
     fn no_number(self) -> bool;
     fn infinite(self) -> bool;
-    /// 1 if it is infinite, else 0, with its sign.
+    /// Returns 1 if the number is infinite, or else 0, with the sign of the number.
     fn boxed(self) -> Self;
-    /// A zero with its sign if it is no number, else itself.
+    /// Returns a zero with the sign of the number if it is a NaN, or else the number itself.
     fn zeroed(self) -> Self;
-    /// An infinity of the sign of a positive one times it.
+    /// Returns the product of the number and positive infinity.
     fn endless(self) -> Self;
 }
 
@@ -89,8 +91,9 @@ macro_rules! soft {
 }
 soft! { Half Quad X87DoubleExtended }
 
-/// Returns the product of complex numbers as C has it (C23, Annex G.5.2): the plain formula, and where it gives no number at all though a factor or a part
-/// of the way is infinite, an infinity.
+/// Returns the product of two complex numbers as C defines it (C23, Annex G.5.2). This is the plain
+/// formula. If both of its parts are NaN although a factor or an intermediate product is infinite,
+/// the result is an infinity.
 #[inline(always)]
 pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     let ([a, b], [c, d]) = (x, y);
@@ -99,11 +102,16 @@ pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     if plain[0].no_number() && plain[1].no_number() { recovered(x, y, plain) } else { plain }
 }
 
-/// Returns the product where the plain formula gives no number.
+/// Returns the product if both parts of the plain formula are NaN. If nothing is infinite, this is
+/// the plain result.
 #[cold]
 #[inline(never)]
 fn recovered<R: Real>([mut a, mut b]: [R; 2], [mut c, mut d]: [R; 2], plain: [R; 2]) -> [R; 2] {
     let overflowed = [a.times(c), b.times(d), a.times(d), b.times(c)].iter().any(|part| part.infinite());
+    // As in the example of Annex G, in an infinite factor the infinite parts are replaced by 1 and
+    // the other ones by 0, and NaNs in the other factor by 0, each with its sign. If only an
+    // intermediate product is infinite, every NaN is replaced by 0. The product of these, times
+    // infinity, is the result.
     let mut again = false;
     if a.infinite() || b.infinite() {
         (a, b, c, d, again) = (a.boxed(), b.boxed(), c.zeroed(), d.zeroed(), true);

@@ -1,9 +1,11 @@
-//! Every function against the meaning, between guard pages; the meaning by hand is in `tests/reduce.rs`.
+//! Every function is compared with the scalar reference, between guard pages. The results of the
+//! scalar reference itself are checked by hand in `tests/reduce.rs`.
 
 use super::*;
 use crate::micro::testing::{Guarded, span};
 
-/// All operations and values that there is code for, and the function at every level of the machine.
+/// Returns all operations and values for which there is code, with the function for every level of
+/// the machine.
 fn functions() -> impl Iterator<Item = (Op, Value, Level, Function)> {
     LIST.into_iter().flat_map(|(op, cell)| {
         Level::available().map(move |level| (op, cell.value(), level, get(op, cell, level).unwrap()))
@@ -15,13 +17,14 @@ fn every_value_has_one_cell() {
     for (i, &(op, cell)) in LIST.iter().enumerate() {
         assert_eq!(Cell::of(cell.value()), Some(cell));
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
-        // Hot ones have code of their own at every level, and cold ones none.
+        // Hot entries have code of their own at every level, and cold ones have none.
         for level in Level::available() {
             let own = with_code!(level, I => hot::<I>(op, cell));
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
         }
     }
-    // Every operation on every width of integers, and those that floating point has.
+    // There is code for every operation on integers of every size, and for every operation that
+    // floating point has.
     for size in [1, 2, 4, 8, 16] {
         for op in Op::ALL.into_iter().filter(|op| !op.is_location() && *op < Op::Minloc) {
             assert!(function(op, Value::number(crate::nest::Number::Int, size), Level::Baseline).is_some());
@@ -29,7 +32,7 @@ fn every_value_has_one_cell() {
     }
 }
 
-/// Bytes of small and large numbers, some equal, some none.
+/// Returns the bytes of small and large numbers. Some numbers are equal, and some are NaN.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| match (i / 16 + seed) % 5 {
@@ -42,7 +45,8 @@ fn numbers(len: usize, seed: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Whether results may differ in the bits of what is no number.
+/// Returns true if two results are equal. For sums and products of floating-point and complex
+/// numbers, NaNs whose bits differ count as equal.
 fn alike(op: Op, value: Value, a: &[u8], b: &[u8]) -> bool {
     let nan = |bytes: &[u8]| match bytes.len() {
         4 => f32::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
@@ -64,7 +68,8 @@ fn every_function_every_stride_between_guard_pages() {
         let (user, packed) = (value.user(), value.packed());
         for units in if is_pair(value) { vec![1] } else { vec![1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 35] } {
             let (dst_len, src_len) = (units * user, units * packed);
-            // Apart, backwards, over each other by whole values and by bytes, all in one place.
+            // Destination blocks are apart, backwards, overlap by whole values or by single bytes,
+            // or all lie in one place.
             for ds in [dst_len, dst_len + 3, 2 * dst_len, -dst_len, user, 0, 1] {
                 for (ss, n) in [(src_len, 9), (src_len, 20), (src_len + 8, 4), (-src_len, 3), (0, 2)] {
                     let ((d_span, d), (s_span, s)) =
@@ -84,12 +89,13 @@ fn every_function_every_stride_between_guard_pages() {
                         dst.copy_from_slice(&before);
                         src.copy_from_slice(&source);
                         let (to, from) = (dst.as_mut_ptr().wrapping_add(d), src.as_ptr().wrapping_add(s));
-                        // SAFETY: the areas span all blocks.
+                        // SAFETY: both areas contain all blocks at these strides.
                         unsafe { f(to, from, n, ds, ss, src_len as u64) };
                         let got = dst.to_vec();
                         let what =
                             || format!("{op} of {n} blocks of {units} {value} by ({ds}, {ss}) at {level}");
-                        // Where values lie across each other, what is no number spreads.
+                        // If values overlap each other partly, a NaN spreads to the values around
+                        // it.
                         let apart = ds % user == 0;
                         let same = if apart {
                             want.chunks(user as usize)
@@ -111,7 +117,7 @@ fn is_real(value: Value) -> bool {
     matches!(value.class(), Class::Native(Number::Float | Number::Complex))
 }
 
-/// Padding inside a pair is neither read nor written on either side.
+/// Padding inside a pair is neither read nor written, on either side.
 #[test]
 fn padding_inside_is_left_alone() {
     let value = Cell::Int2Int4.value();
@@ -121,18 +127,21 @@ fn padding_inside_is_left_alone() {
     };
     let mut user = pair(3, [9, 9], 7);
     let packed = [&5_i16.to_ne_bytes()[..], &1_i32.to_ne_bytes()].concat();
-    // SAFETY: one pair on both sides.
+    // SAFETY: one pair lies on both sides, of 8 bytes in user memory and of 6 bytes on the packed
+    // side.
     unsafe { f(user.as_mut_ptr(), packed.as_ptr(), 1, 0, 0, 6) };
     assert_eq!(user, pair(5, [9, 9], 1));
-    // The same from a second layout, where the source has padding too; equal values take the lesser index.
+    // The same from a second layout, where the source has padding too. If the values are equal, the
+    // smaller index is taken.
     let other = pair(5, [1, 1], 0);
-    // SAFETY: the same.
+    // SAFETY: one pair of 8 bytes lies on both sides.
     unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
     assert_eq!(user, pair(5, [9, 9], 0));
 }
 
-/// Code of all operations, by the symbols of a program: 64 KiB where it is optimized, which `.ci/run` asks of the command (`DDTC_BUDGET_OF` names
-/// it), and what that comes to in the profile of tests, of this program.
+/// Limits the size of the code of all operations, which is measured by the symbols of a program. It
+/// is 64 KiB in the optimized command, which `.ci/run` names in `DDTC_BUDGET_OF`, and 320 KiB,
+/// which corresponds to that, in the test profile of this program.
 #[test]
 fn code_has_a_budget() {
     let named = std::env::var_os("DDTC_BUDGET_OF").map(std::path::PathBuf::from);
@@ -150,12 +159,13 @@ fn code_has_a_budget() {
         (words.len() > 3).then(|| usize::from_str_radix(words[1], 16).unwrap())
     });
     let (functions, bytes) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
-    // Equal functions may have become one.
+    // The linker may have merged equal functions.
     assert!(functions > LIST.len() / 2, "{functions} functions");
     assert!(bytes <= budget, "{functions} functions of {bytes} bytes");
 }
 
-/// Of a value with padding all is replaced, and what is combined leaves the padding as it was.
+/// `Replace` writes all bytes of a value with padding; operations that combine values do not change
+/// the padding.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn written_bytes_by_hand() {
@@ -170,15 +180,15 @@ fn written_bytes_by_hand() {
     assert_eq!(meaning::written(Op::Maxloc, Value::native(Named::ShortInt)), [(0, 2), (4, 8)]);
 }
 
-/// C23, Annex G.5.2: only where both parts are no numbers is an infinity looked for.
+/// C23, Annex G.5.2: the result is corrected to an infinity only if both parts are NaN.
 #[test]
 fn products_with_infinities_by_hand() {
     let infinity = f64::INFINITY;
     let product = |x, y| real::product::<f64>(x, y);
     assert_eq!(product([1.0, 2.0], [3.0, 5.0]), [-7.0, 11.0]);
-    // An infinite part makes the product infinite, whatever the other one is.
+    // If a part of a factor is infinite, the product is infinite, whatever the other part is.
     assert_eq!(product([infinity, f64::NAN], [2.0, 0.0])[0], infinity);
-    // One part is none: that is left alone.
+    // If only one part is a NaN, the result is not corrected.
     let [real, imaginary] = product([infinity, infinity], [2.0, 3.0]);
     assert!(real.is_nan() && imaginary == infinity, "{real} {imaginary}");
 }

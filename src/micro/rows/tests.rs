@@ -1,4 +1,4 @@
-//! Gathers and scatters against their twin.
+//! Gathers and scatters of rows, compared with the scalar reference.
 
 use super::{AHEAD, FAR, FEW, LENGTHS, MANY, PAGES, function, twin};
 use crate::column::Column;
@@ -6,8 +6,9 @@ use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
 use crate::target::Level;
 
-/// A column of `n` offsets within `room` bytes that do not follow each other, the lowest 0 and the highest `room`; `wide`
-/// forces 8-byte entries by a base that is subtracted from the buffer again.
+/// Returns a column of `n` offsets within `room` bytes that do not follow each other. The lowest is
+/// 0 and the highest is `room`. If `wide` is true, a base is added so that entries need 8 bytes; it
+/// is returned too, and callers subtract it from the buffer's address.
 fn column(n: usize, room: usize, wide: bool) -> (Column, i64) {
     let base = if wide { 1 << 33 } else { 0 };
     let column: Column = (0..n)
@@ -25,14 +26,14 @@ fn three_rows_by_hand() {
     for level in Level::available() {
         let mut user = *b"abcdefgh";
         let mut packed = [0; 6];
-        // SAFETY: rows 0, 3 and 6 of 2 bytes lie within 8 bytes; 6 bytes are packed.
+        // SAFETY: rows of 2 bytes at 0, 3 and 6 lie within 8 bytes; 6 bytes are packed.
         unsafe {
             let pack = function(2, Width::I32, Direction::Pack, level);
             pack(user.as_mut_ptr(), packed.as_mut_ptr(), 3, rows.as_ptr(), 2, 2);
         }
         assert_eq!(&packed, b"ghabde");
         packed = *b"123456";
-        // SAFETY: the same.
+        // SAFETY: rows of 2 bytes at 0, 3 and 6 lie within 8 bytes; 6 bytes are unpacked.
         unsafe {
             let unpack = function(2, Width::I32, Direction::Unpack, level);
             unpack(user.as_mut_ptr(), packed.as_mut_ptr(), 3, rows.as_ptr(), 2, 2);
@@ -50,7 +51,9 @@ fn every_length_between_guard_pages() {
             for (width, wide) in [(Width::I32, false), (Width::I64, true)] {
                 for (n, gap) in [(0, 0), (1, 0), (2, 3), (7, 0), (9, 5), (17, 1)] {
                     if len > 130 && n > 7 {
-                        continue; // No length above has an instance of its own; seven blocks show the loop.
+                        // No length above has an instance of its own, and seven blocks suffice to
+                        // test the loop.
+                        continue;
                     }
                     let strides = [l, l + 5, -l, l / 2];
                     for &stride in if len > 130 { &strides[..1 + len as usize % 2] } else { &strides[..] } {
@@ -71,11 +74,13 @@ fn every_length_between_guard_pages() {
                             (packed_len, user_len),
                             |packed, user| {
                                 let (user, packed) = places(user, packed);
-                                // SAFETY: the areas span all blocks.
+                                // SAFETY: both areas contain all blocks, and the column has `n`
+                                // entries of this width.
                                 unsafe { pack(user, packed, n, rows, stride, len) }
                             },
                             |packed, user| {
-                                // SAFETY: the same.
+                                // SAFETY: both areas contain all blocks, and the column has `n`
+                                // entries of this width.
                                 unsafe {
                                     twin(Direction::Pack, width, places(user, packed), n, rows, stride, len)
                                 }
@@ -88,11 +93,13 @@ fn every_length_between_guard_pages() {
                             (user_len, packed_len),
                             |user, packed| {
                                 let (user, packed) = places(user, packed);
-                                // SAFETY: the areas span all blocks.
+                                // SAFETY: both areas contain all blocks, and the column has `n`
+                                // entries of this width.
                                 unsafe { unpack(user, packed, n, rows, stride, len) }
                             },
                             |user, packed| {
-                                // SAFETY: the same.
+                                // SAFETY: both areas contain all blocks, and the column has `n`
+                                // entries of this width.
                                 unsafe {
                                     twin(Direction::Unpack, width, places(user, packed), n, rows, stride, len)
                                 }
@@ -106,7 +113,8 @@ fn every_length_between_guard_pages() {
     }
 }
 
-/// Both directions of blocks of `len` bytes at `rows`, dense on the packed side from its byte `phase` on, against the twin.
+/// Compares both directions with the scalar reference, for blocks of `len` bytes at `rows`, which
+/// are dense on the packed side from byte `phase` on.
 fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: usize, level: Level) {
     let (n, width) = (rows.len(), Width::of(rows));
     let user_len = (0..n).map(|i| rows.get(i) as usize).max().unwrap_or(0) + len as usize;
@@ -123,13 +131,15 @@ fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: u
             (dst_len, src_len),
             |dst, src| {
                 let (user, packed) = sides(dst, src);
-                // SAFETY: the areas span all blocks.
+                // SAFETY: both areas contain all blocks, and the column has `n` entries of this
+                // width.
                 unsafe { f(user, packed.wrapping_add(phase), n as u64, rows.as_ptr(), len as i64, len) }
             },
             |dst, src| {
                 let (user, packed) = sides(dst, src);
                 let sides = (user, packed.wrapping_add(phase));
-                // SAFETY: the same.
+                // SAFETY: both areas contain all blocks, and the column has `n` entries of this
+                // width.
                 unsafe { twin(direction, width, sides, n as u64, rows.as_ptr(), len as i64, len) }
             },
             || format!("{direction} {level} {width}: {n} rows of {len} from byte {phase} on"),
@@ -165,7 +175,7 @@ fn far_rows_in_any_order() {
             (12, PAGES + 5),
             (8, MANY + 3),
         ] {
-            // Some twice, so that the order shows.
+            // Some rows occur twice, so that a wrong order shows.
             let near = |i: usize| (i * 7919 % (n - 20) * (FAR / n)) as i64;
             let rows: Vec<i64> = (0..n)
                 .map(|i| {
@@ -189,7 +199,7 @@ fn the_last_of_overlapping_rows_wins() {
     for level in Level::available() {
         let mut user = [0; 12];
         let mut packed: Vec<u8> = (1..=32).collect();
-        // SAFETY: rows up to 4 of 8 bytes lie within 12 bytes; 32 bytes are packed.
+        // SAFETY: rows of 8 bytes at offsets up to 4 lie within 12 bytes; 32 bytes are unpacked.
         unsafe {
             let unpack = function(8, Width::I32, Direction::Unpack, level);
             unpack(user.as_mut_ptr(), packed.as_mut_ptr(), 4, rows.as_ptr(), 8, 8);

@@ -1,4 +1,4 @@
-//! Streaming packs against the byte loop.
+//! Streaming packs, compared with the scalar reference.
 
 use super::function;
 use crate::micro::strided::twin;
@@ -11,9 +11,9 @@ fn check_one(areas: &mut (Guarded, Guarded), n: u64, ds: i64, ss: i64, len: u64,
     check(
         areas,
         (dst_len, src_len),
-        // SAFETY: the areas span all blocks.
+        // SAFETY: both areas contain all blocks at these strides.
         |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
-        // SAFETY: the same.
+        // SAFETY: both areas contain all blocks at these strides.
         |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
         || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
     );
@@ -30,7 +30,7 @@ fn every_length_between_guard_pages() {
             }
             check_one(&mut areas, 3, l + 1, l, len, level);
         }
-        // More than a buffer, at every remainder of a line.
+        // The packed bytes exceed the buffer, with every remainder of a line.
         for len in [1, 3, 8, 24, 100, 1000, 2000] {
             for n in 20_000 / len..20_000 / len + 3 {
                 check_one(&mut areas, n, len as i64, len as i64 + 3, len, level);

@@ -1,4 +1,4 @@
-//! Strided micro-kernels against their twin.
+//! Strided micro-kernels, compared with the scalar reference.
 
 use super::{LENGTHS, function, twin};
 use crate::kind::Direction;
@@ -16,7 +16,8 @@ fn two_blocks_by_hand() {
     }
 }
 
-/// Strides of both sides that a block of `l` bytes is tried with: dense, gapped, backwards, standing still, overlapping.
+/// Returns the strides on both sides with which blocks of `l` bytes are tested: dense, with gaps,
+/// backwards, zero, and overlapping.
 fn strides(l: i64) -> Vec<(i64, i64)> {
     vec![
         (l, l),
@@ -56,9 +57,9 @@ fn every_length_every_stride_between_guard_pages() {
                     check(
                         &mut areas,
                         (dst_len, src_len),
-                        // SAFETY: the areas span all blocks.
+                        // SAFETY: both areas contain all blocks at these strides.
                         |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
-                        // SAFETY: the same.
+                        // SAFETY: both areas contain all blocks at these strides.
                         |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
                         || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
                     );
@@ -76,16 +77,17 @@ fn short_blocks_at_short_strides_between_guard_pages() {
             let f = function(len, level);
             let l = len as i64;
             for stride in l + 1..66.min(4 * l + 16) {
-                // Few, around the threshold, and enough to align; every phase of a line comes up at the back edge.
+                // Numbers of blocks that are small, around the threshold, and large enough for
+                // alignment. At the back edge, every phase of a cache line occurs.
                 for n in [31, 32, 33, 127, 128, 129 + stride as u64 % 16, 150 + len] {
                     for (ds, ss) in [(l, stride), (stride, l)] {
                         let ((dst_len, _), (src_len, _)) = (span(n, ds, len), span(n, ss, len));
                         check(
                             &mut areas,
                             (dst_len, src_len),
-                            // SAFETY: the areas span all blocks.
+                            // SAFETY: both areas contain all blocks at these strides.
                             |dst, src| unsafe { f(dst, src, n, ds, ss, len) },
-                            // SAFETY: the same.
+                            // SAFETY: both areas contain all blocks at these strides.
                             |dst, src| unsafe { twin(dst, src, n, ds, ss, len) },
                             || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
                         );
@@ -99,7 +101,8 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 #[test]
 fn groups_of_blocks_fill_registers_between_guard_pages() {
     let mut areas = (Guarded::new(400 << 10), Guarded::new(400 << 10));
-    // Of few words at strides of few, where the last gap is not there; and of one to two registers, many of them.
+    // Blocks of few words at strides of few words, where no gap follows the last block; and many
+    // blocks of one to two registers.
     let words = [(4, 16), (8, 32), (16, 24), (16, 32), (24, 32), (32, 64), (48, 64)];
     let lines = (72..=120).step_by(8).flat_map(|l| [0, 1, l, l + 8, 264, 4500, -l].map(|ss| (l, ss)));
     for level in Level::available() {
@@ -111,9 +114,9 @@ fn groups_of_blocks_fill_registers_between_guard_pages() {
                 check(
                     &mut areas,
                     (dst_len, src_len),
-                    // SAFETY: the areas span all blocks.
+                    // SAFETY: both areas contain all blocks at these strides.
                     |dst, src| unsafe { f(dst, src.wrapping_add(s), n, l, ss, len) },
-                    // SAFETY: the same.
+                    // SAFETY: both areas contain all blocks at these strides.
                     |dst, src| unsafe { twin(dst, src.wrapping_add(s), n, l, ss, len) },
                     || format!("{level}: {n} blocks of {len} by ({l}, {ss})"),
                 );

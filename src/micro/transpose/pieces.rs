@@ -1,10 +1,12 @@
-//! One block of a matrix, and its transpose element by element: what serves where an instruction set has no square.
+//! One block of a matrix, and its transpose element by element, for instruction sets without a
+//! square in registers.
 
 use crate::micro::block;
 use crate::micro::registers::{Registers, by_length};
 
-/// Rows and columns of the blocks that elements of `len` bytes are moved in: a square in registers where the instruction set has one,
-/// else 4 columns and as many rows as make whole lines.
+/// Returns the numbers of rows and columns of the blocks in which elements of `len` bytes are
+/// moved. This is the square in registers if the instruction set has one for this length. Otherwise
+/// it is 4 columns and 4 rows, or 16 rows of 12 bytes or 8 of 24, which make whole cache lines.
 pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) {
     match (by_length(I::SQUARES, len), len) {
         (0, 12) => (16, 4),
@@ -14,10 +16,12 @@ pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) 
     }
 }
 
-/// Transposes one block, one element after the other.
+/// Transposes one block of a matrix, element by element.
 ///
 /// # Safety
-/// The elements of `LEN` bytes are valid at `dst` by rows of `dst_row` bytes and at `src` by rows of `src_row`, without overlap.
+/// The elements of `LEN` bytes in a block of the shape `shape::<I>(LEN)` must be readable at `src`,
+/// in rows `src_row` bytes apart, and writable at `dst`, in rows `dst_row` bytes apart. The two
+/// sides must not overlap.
 #[inline(always)]
 pub(in crate::micro) unsafe fn in_pieces<I: Registers, const LEN: usize>(
     dst: *mut u8,
@@ -30,7 +34,8 @@ pub(in crate::micro) unsafe fn in_pieces<I: Registers, const LEN: usize>(
         for r in 0..rows {
             let d = dst.wrapping_offset(c as isize * dst_row).wrapping_add(r * LEN);
             let s = src.wrapping_offset(r as isize * src_row).wrapping_add(c * LEN);
-            // SAFETY: element `(r, c)` of the block.
+            // SAFETY: `s` and `d` are element `(r, c)` of the block on both sides, which the caller
+            // promises.
             unsafe { block::constant::<I, LEN>(d, s) };
         }
     }

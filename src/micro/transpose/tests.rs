@@ -1,11 +1,12 @@
-//! Transposes against their twin.
+//! Transposes, compared with the scalar reference.
 
 use super::{LENGTHS, Strides, function, twin};
 use crate::kind::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::Level;
 
-/// Bytes that `rows` by `cols` elements span, and the offset of element (0, 0), for either sign of each stride.
+/// Returns the number of bytes that `rows` by `cols` elements span, and the offset of element (0,
+/// 0) in them. Each stride may have either sign.
 fn extent((rows, row): (u64, i64), (cols, col): (u64, i64), len: u64) -> (usize, usize) {
     if rows == 0 || cols == 0 {
         return (0, 0);
@@ -24,10 +25,10 @@ fn check_one(areas: &mut (Guarded, Guarded), (rows, cols): (u64, u64), s: Stride
         (dst_len, src_len),
         |dst, src| {
             let (dst, src) = (dst.wrapping_add(d), src.wrapping_add(p));
-            // SAFETY: the areas span all elements.
+            // SAFETY: both areas contain all elements at these strides.
             unsafe { f(dst, src, rows, cols, s.dst_row, s.src_row, s.dst_step, s.src_step) }
         },
-        // SAFETY: the same.
+        // SAFETY: both areas contain all elements at these strides.
         |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(p), (rows, cols), s, len) },
         || format!("{level}: {rows} x {cols} of {len}, {s:?}"),
     );
@@ -38,7 +39,8 @@ fn two_by_three_by_hand() {
     for level in Level::available() {
         let src = *b"abcdef";
         let mut dst = *b"......";
-        // SAFETY: two rows of three bytes become three rows of two.
+        // SAFETY: two rows of three bytes become three rows of two, within the 6 bytes of both
+        // sides.
         unsafe { function(1, level).unwrap()(dst.as_mut_ptr(), src.as_ptr(), 2, 3, 2, 3, 1, 1) };
         assert_eq!(&dst, b"adbecf");
     }

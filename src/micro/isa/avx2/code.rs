@@ -1,7 +1,10 @@
-//! Full vectors from scattered blocks with AVX2: what packing to a dense destination stores.
+//! Full vectors from scattered blocks with AVX2, which are stored when packing to a dense
+//! destination.
 //!
-//! Every function reads exactly the blocks and writes exactly their bytes, in order. Fewer and wider stores than blocks
-//! have pieces is what pays (24 B blocks: 78 instead of 59 GB/s, 40 B: 103 instead of 68; Sapphire Rapids, L1).
+//! Apart from `pack_halves`, which also reads the gaps between blocks, every function reads exactly
+//! the blocks. All write exactly the bytes of the blocks, in order. The gain comes from stores that
+//! are wider, and fewer, than the pieces of the blocks (24 B blocks: 78 instead of 59 GB/s, 40 B:
+//! 103 instead of 68; Sapphire Rapids, L1).
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
@@ -25,9 +28,11 @@ use crate::micro::units::{Reverse, places};
 impl Code for Avx2 {
     #[inline(always)]
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
-        // SAFETY: so many blocks remain, and each helper takes that many and writes their bytes.
+        // SAFETY: the caller promises as many blocks as `GATHERED` lists for `LEN`. The functions
+        // called here take exactly these blocks and write exactly their bytes.
         unsafe {
-            // Written out: `map` of an array is not reliably inlined, and a call per group costs ten times the group.
+            // The list is written out, because `map` of an array is not reliably inlined, and a
+            // call per group costs ten times as much as the group itself.
             let at = |i: usize| src.at(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match LEN {
@@ -51,7 +56,8 @@ impl Code for Avx2 {
 
     #[inline(always)]
     unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: four blocks remain on either side.
+        // SAFETY: the caller promises four blocks of `LEN` bytes on both sides, as `SCATTERED`
+        // lists for both lengths.
         unsafe {
             let a = [dst.at(0), dst.at(1), dst.at(2), dst.at(3)];
             match LEN {
@@ -73,7 +79,8 @@ impl Code for Avx2 {
         strides: (isize, isize),
     ) -> usize {
         match LEN {
-            // SAFETY: as promised by the caller, at the strides that the function asks for.
+            // SAFETY: the caller promises `n` blocks at these strides, which are those that
+            // `pack_halves` needs, without overlap between the sides.
             4 | 8 if strides == (LEN as isize, 2 * LEN as isize) => unsafe {
                 pack_halves::<LEN, 1>(dst, src, n)
             },
@@ -83,7 +90,8 @@ impl Code for Avx2 {
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the elements of the block on both sides; each function takes
+        // the square of its length, and `in_pieces` the shape without one.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -98,7 +106,8 @@ impl Code for Avx2 {
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         use std::arch::x86_64::_mm256_stream_si256;
         for i in 0..lines {
-            // SAFETY: one line, aligned in `dst`.
+            // SAFETY: the 64 bytes at `64 * i` are one of the lines that the caller promises on
+            // both sides; in `dst` they are aligned.
             unsafe {
                 let low = _mm256_loadu_si256(src.add(64 * i).cast());
                 let high = _mm256_loadu_si256(src.add(64 * i + 32).cast());
@@ -110,9 +119,10 @@ impl Code for Avx2 {
 
     #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
-        // SAFETY: eight blocks remain, and each helper takes four and writes their bytes.
+        // SAFETY: the caller promises eight blocks. The functions called here take four each and
+        // write exactly their bytes; the baseline's takes all eight.
         unsafe {
-            // Written out, as in `gather`.
+            // The list is written out for the reason given in `gather`.
             let at = |i: usize| src.at(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match UNIT {
@@ -135,7 +145,8 @@ impl Code for Avx2 {
 
     #[inline(always)]
     unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: eight blocks remain on either side.
+        // SAFETY: the caller promises eight blocks on both sides. The functions called here take
+        // each of them once.
         unsafe {
             let four = |from: usize| [dst.at(from), dst.at(from + 1), dst.at(from + 2), dst.at(from + 3)];
             match UNIT {
@@ -164,7 +175,8 @@ impl Code for Avx2 {
         if strides != (len as isize, 2 * len as isize) {
             return 0;
         }
-        // SAFETY: as promised by the caller, at the strides that the function asks for.
+        // SAFETY: the caller promises `n` blocks of `len` bytes at these strides, which are those
+        // that `pack_halves` needs, without overlap between the sides.
         unsafe {
             match len {
                 4 if UNIT <= 4 => pack_halves::<4, UNIT>(dst, src, n),
@@ -189,7 +201,8 @@ impl Reverse for Avx2 {
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         let places = const { places::<UNIT>() };
-        // SAFETY: rows of 32 bytes and a last one of 16, that are inside `LEN`; the places are 16 bytes.
+        // SAFETY: the rows of 32 bytes and the last one of 16 lie within the `LEN` bytes that the
+        // caller promises on both sides. `places` has 16 bytes.
         unsafe {
             let places = _mm_loadu_si128(places.as_ptr().cast());
             for at in (0..LEN / 32 * 32).step_by(32) {
@@ -206,10 +219,10 @@ impl Reverse for Avx2 {
 masked_permute!(words, Words<false>, "avx2,bmi1,bmi2");
 masked_permute!(swapped_words, Words<true>, "avx2,bmi1,bmi2");
 
-/// Eight words of 4 bytes, shuffled inside themselves or not.
+/// Eight words of 4 bytes. If `SWAPPED` is true, the bytes inside each word are shuffled too.
 struct Words<const SWAPPED: bool>;
 
-/// The sign bits of eight lanes from eight bits.
+/// Returns eight lanes whose sign bits are the eight lowest bits of `mask`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spread(mask: u64) -> __m256i {
@@ -217,7 +230,8 @@ fn spread(mask: u64) -> __m256i {
     _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(mask as i32), bits), bits)
 }
 
-// SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the mask.
+// SAFETY of the functions: callers promise the instructions and the lanes or vectors, and masked
+// accesses do not touch lanes that are not in the mask.
 impl<const SWAPPED: bool> masked::Lanes for Words<SWAPPED> {
     const UNIT: u64 = 4;
     const BYTES: u64 = 32;
@@ -226,32 +240,33 @@ impl<const SWAPPED: bool> masked::Lanes for Words<SWAPPED> {
 
     #[inline(always)]
     unsafe fn load(p: *const u8, mask: u64) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: the caller promises that the lanes in `mask` are readable; no others are touched.
         unsafe { _mm256_maskload_epi32(p.cast(), spread(mask)) }
     }
     #[inline(always)]
     unsafe fn store(p: *mut u8, mask: u64, v: __m256i) {
-        // SAFETY: as above.
+        // SAFETY: the caller promises that the lanes in `mask` are writable; no others are touched.
         unsafe { _mm256_maskstore_epi32(p.cast(), spread(mask), v) }
     }
     #[inline(always)]
     unsafe fn load_all(p: *const u8) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: the caller promises a readable vector of 32 bytes.
         unsafe { load_32(p) }
     }
     #[inline(always)]
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m256i) {
-        // SAFETY: as above.
+        // SAFETY: the caller promises a writable vector of 32 bytes.
         unsafe { store_32(p, v) }
     }
     #[inline(always)]
     unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> (__m256i, __m256i) {
-        // SAFETY: as above, of 64 bytes each.
+        // SAFETY: both tables have 64 bytes, of which 32 are read. The caller promises the
+        // instructions.
         unsafe { (load_32(lanes.as_ptr()), load_32(within.as_ptr())) }
     }
     #[inline(always)]
     unsafe fn permute(v: __m256i, (lanes, within): (__m256i, __m256i)) -> __m256i {
-        // SAFETY: as above.
+        // SAFETY: the caller promises the instructions.
         unsafe {
             let v = _mm256_permutevar8x32_epi32(v, lanes);
             if SWAPPED { _mm256_shuffle_epi8(v, within) } else { v }
@@ -259,57 +274,62 @@ impl<const SWAPPED: bool> masked::Lanes for Words<SWAPPED> {
     }
 }
 
-/// 16 bytes.
+/// Loads 16 bytes.
 ///
 /// # Safety
-/// Readable at `p`.
+/// 16 bytes must be readable at `p`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load_16(p: *const u8) -> __m128i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 16 readable bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(p.cast()) }
 }
 
-/// 8 bytes from each of two places.
+/// Loads 8 bytes from each of two places.
 ///
 /// # Safety
-/// Readable at `low` and `high`.
+/// 8 bytes must be readable at `low` and at `high`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load_8_8(low: *const u8, high: *const u8) -> __m128i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 8 readable bytes at both places; the loads need no alignment.
     unsafe {
         let low = _mm_castsi128_pd(_mm_loadl_epi64(low.cast()));
         _mm_castpd_si128(_mm_loadh_pd(low, high.cast()))
     }
 }
 
+/// Loads 32 bytes.
+///
 /// # Safety
-/// 32 bytes readable at `p`.
+/// 32 bytes must be readable at `p`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load_32(p: *const u8) -> __m256i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 32 readable bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(p.cast()) }
 }
 
+/// Stores 32 bytes.
+///
 /// # Safety
-/// 32 bytes writable at `p`.
+/// 32 bytes must be writable at `p`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn store_32(p: *mut u8, v: __m256i) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 32 writable bytes; the store needs no alignment.
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
-/// Four blocks of 4 bytes, their units of `UNIT` reversed.
+/// Packs four blocks of 4 bytes and reverses their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` is readable, 16 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 16 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 4 bytes and 16 writable bytes; no access
+    // needs alignment.
     unsafe {
         let word = |i: usize| a[i].cast::<i32>().read_unaligned();
         let v = _mm_cvtsi32_si128(word(0));
@@ -320,39 +340,42 @@ unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Four blocks of 8 bytes, their units of `UNIT` reversed.
+/// Packs four blocks of 8 bytes and reverses their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` is readable, 32 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 32 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 8 bytes and 32 writable bytes.
     unsafe { store_32(dst, reversed::<UNIT>(_mm256_set_m128i(load_8_8(a[2], a[3]), load_8_8(a[0], a[1])))) }
 }
 
-/// Four blocks of 16 bytes, their units of `UNIT` reversed.
+/// Packs four blocks of 16 bytes and reverses their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` is readable, 64 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 64 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 16 bytes and 64 writable bytes.
     unsafe {
         store_32(dst, reversed::<UNIT>(_mm256_set_m128i(load_16(a[1]), load_16(a[0]))));
         store_32(dst.add(32), reversed::<UNIT>(_mm256_set_m128i(load_16(a[3]), load_16(a[2]))));
     }
 }
 
-/// Four blocks of 8 bytes from one load, their units of `UNIT` reversed.
+/// Unpacks four blocks of 8 bytes, which are loaded at once, and reverses their units of `UNIT`
+/// bytes.
 ///
 /// # Safety
-/// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
+/// 32 bytes must be readable at `src`, and each block of `a` must be writable, without overlap with
+/// those.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 32 readable bytes and four writable blocks of 8 bytes; no access
+    // needs alignment.
     unsafe {
         let v = reversed::<UNIT>(load_32(src));
         let (low, high) = (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
@@ -363,14 +386,17 @@ unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
     }
 }
 
-/// Two blocks of 16 bytes from one load, their units of `UNIT` reversed.
+/// Unpacks two blocks of 16 bytes, which are loaded at once, and reverses their units of `UNIT`
+/// bytes.
 ///
 /// # Safety
-/// 32 bytes are readable at `src`, each block of `a` is writable, without overlap with them.
+/// 32 bytes must be readable at `src`, and each block of `a` must be writable, without overlap with
+/// those.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 32 readable bytes and two writable blocks of 16 bytes; no access
+    // needs alignment.
     unsafe {
         let v = reversed::<UNIT>(load_32(src));
         _mm_storeu_si128(a[0].cast(), _mm256_castsi256_si128(v));
@@ -378,32 +404,40 @@ unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
     }
 }
 
-/// Every unit of `UNIT` bytes in reverse order; as it is where that is 1.
+/// Reverses the bytes of every unit of `UNIT` bytes. If `UNIT` is 1, it returns `v`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
     let places = const { places::<UNIT>() };
-    // SAFETY: the places are 16 bytes.
+    // SAFETY: `places` has 16 bytes.
     let places = unsafe { load_16(places.as_ptr()) };
     if UNIT == 1 { v } else { _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(places)) }
 }
 
-/// Packs every other element of `LEN` bytes, 4 or 8, from whole vectors, its units of `UNIT` reversed; returns how many of `n`.
+/// Packs elements of `LEN` bytes, 4 or 8, every other of which is a block, from whole vectors, and
+/// reverses their units of `UNIT` bytes. Returns the number of blocks of the `n` that have been
+/// packed.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes must be readable at `src` at a stride of `2 * LEN`, and `n * LEN`
+/// bytes writable at `dst`, without overlap. The gaps between two blocks are read too; they are
+/// shorter than a page.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
     let steps = n.saturating_sub(1) / group;
     for i in 0..steps {
-        // SAFETY: 64 bytes hold `group` blocks, and another block follows them; 32 bytes are theirs in `dst`.
+        // SAFETY: step `i` reads the 64 bytes of `group` blocks with their gaps. As `group * steps`
+        // is less than `n`, another block follows, so all gaps lie between two blocks, on the pages
+        // of these. Their packed bytes are the 32 bytes at `32 * i`.
         unsafe {
             let low = load_32(src.add(64 * i));
             let picked = if LEN == 8 {
-                // Loaded 8 bytes early, the other two elements are where the gaps of the first two are. A blend runs on any port,
-                // an unpack only on the one that the permutation needs (70 against 53 GB/s; Sapphire Rapids, L1).
+                // If the second vector is loaded 8 bytes early, its two elements are in the lanes
+                // in which the first vector has its gaps. A blend runs on any port; an unpack runs
+                // only on the port that the permutation needs (70 against 53 GB/s; Sapphire Rapids,
+                // L1).
                 _mm256_blend_epi32::<0b1100_1100>(low, load_32(src.add(64 * i + 24)))
             } else {
                 let high = load_32(src.add(64 * i + 32));
@@ -418,14 +452,16 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
     steps * group
 }
 
-/// Four blocks of 12 bytes: three stores of 16 of which the next one overwrites the last 4 bytes, and an exact last one.
+/// Packs four blocks of 12 bytes. The first three are stored as 16 bytes, the last 4 of which the
+/// next store overwrites; the last block is stored exactly.
 ///
 /// # Safety
-/// Each block of `a` is readable, 48 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 48 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller; the third store ends at byte 40 of 48.
+    // SAFETY: the caller promises four readable blocks of 12 bytes and 48 writable bytes. The third
+    // store ends at byte 40, and the last ones at byte 48.
     unsafe {
         for (i, p) in a[..3].iter().enumerate() {
             let v = _mm_insert_epi32::<2>(_mm_loadl_epi64(p.cast()), p.add(8).cast::<i32>().read_unaligned());
@@ -436,14 +472,15 @@ unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Four blocks of 24 bytes in three stores.
+/// Packs four blocks of 24 bytes in three stores.
 ///
 /// # Safety
-/// Each block of `a` is readable, 96 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 96 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 24 bytes and 96 writable bytes. All loads
+    // end within their block.
     unsafe {
         store_32(dst, _mm256_set_m128i(load_8_8(a[0].add(16), a[1]), load_16(a[0])));
         store_32(dst.add(32), _mm256_set_m128i(load_16(a[2]), load_16(a[1].add(8))));
@@ -451,14 +488,15 @@ unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Four blocks of 40 bytes in five stores.
+/// Packs four blocks of 40 bytes in five stores.
 ///
 /// # Safety
-/// Each block of `a` is readable, 160 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 160 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 40 bytes and 160 writable bytes. All
+    // loads end within their block.
     unsafe {
         store_32(dst, load_32(a[0]));
         store_32(dst.add(32), _mm256_set_m128i(load_16(a[1].add(8)), load_8_8(a[0].add(32), a[1])));
@@ -468,14 +506,15 @@ unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Two blocks of 48 bytes in three stores.
+/// Packs two blocks of 48 bytes in three stores.
 ///
 /// # Safety
-/// Each block of `a` is readable, 96 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 96 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_2x48(dst: *mut u8, a: [*const u8; 2]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises two readable blocks of 48 bytes and 96 writable bytes. All loads
+    // end within their block.
     unsafe {
         store_32(dst, load_32(a[0]));
         store_32(dst.add(32), _mm256_set_m128i(load_16(a[1]), load_16(a[0].add(32))));

@@ -1,4 +1,5 @@
-//! Blocks through AVX2 registers. The halves of a register are loaded apart, which transposes 2 by 2 on the way in.
+//! Squares of a matrix, transposed in AVX2 registers. For elements of 4 and 8 bytes, the two halves
+//! of a register are loaded from different rows, which does part of the transpose by loads.
 
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm256_castps128_ps256, _mm256_castsi128_si256,
@@ -7,14 +8,14 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64, _mm256_unpacklo_ps,
 };
 
-/// 16 bytes at each of two addresses.
+/// Loads 16 bytes from each of two addresses.
 ///
 /// # Safety
-/// Both are readable.
+/// 16 bytes must be readable at `low` and at `high`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 16 readable bytes at both addresses; the loads need no alignment.
     unsafe {
         let low = _mm256_castsi128_si256(_mm_loadu_si128(low.cast()));
         _mm256_inserti128_si256::<1>(low, _mm_loadu_si128(high.cast()))
@@ -24,14 +25,17 @@ unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
 /// Transposes four rows of four elements of 16 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // SAFETY: four rows of four elements, and the four rows of `dst` that their columns make.
+    // SAFETY: the accesses are the four rows of four elements in `src`, and the four rows of `dst`
+    // that their columns become, which the caller promises.
     unsafe {
         let half = |r: isize, c: isize| _mm256_loadu_si256(src.wrapping_offset(r * src_row + 16 * c).cast());
         let to = |c: isize| dst.wrapping_offset(c * dst_row);
-        // All is loaded before the first store, which may have the same place in its page as a later load.
+        // Everything is loaded before the first store. A later load could otherwise wait for a
+        // store at the same offset in its page.
         let [a, b, c, d] = [half(0, 0), half(1, 0), half(2, 0), half(3, 0)];
         let [e, f, g, h] = [half(0, 2), half(1, 2), half(2, 2), half(3, 2)];
         for (k, [a, b, c, d]) in [(0, [a, b, c, d]), (2, [e, f, g, h])] {
@@ -46,15 +50,18 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
 /// Transposes eight rows of eight elements of 8 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     for c in [0, 4] {
         let at = |r: isize, k: isize| src.wrapping_offset(r * src_row + 8 * (c + k));
         let to = |k: isize, r: usize| dst.wrapping_offset((c + k) * dst_row).wrapping_add(8 * r);
-        // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+        // SAFETY: the accesses are four columns of eight elements in `src`, and the four rows of
+        // `dst` that they become, which the caller promises.
         unsafe {
-            // Again all is loaded before the first store. Two columns of four rows: the even ones, the odd ones.
+            // Here too everything is loaded before the first store. `four` returns two columns of
+            // four rows: those of the even rows and those of the odd rows.
             let four = |r: isize, k: isize| (load(at(r, k), at(r + 2, k)), load(at(r + 1, k), at(r + 3, k)));
             let [a, b, e, f] = [four(0, 0), four(4, 0), four(0, 2), four(4, 2)];
             for (k, [(even, odd), (even_2, odd_2)]) in [(0, [a, b]), (2, [e, f])] {
@@ -70,13 +77,15 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
 /// Transposes eight rows of eight elements of 4 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let row = |r: isize, c: isize| src.wrapping_offset(r * src_row + 4 * c);
     for c in [0, 4] {
         let to = |k: isize| dst.wrapping_offset((c + k) * dst_row);
-        // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+        // SAFETY: the accesses are four columns of eight elements in `src`, and the four rows of
+        // `dst` that they become, which the caller promises.
         unsafe {
             let load = |r: isize| -> __m256 {
                 let low = _mm256_castps128_ps256(_mm_loadu_ps(row(r, c).cast()));

@@ -1,8 +1,9 @@
-//! Full vectors from scattered blocks, and stores under a mask, with AVX-512.
+//! Full vectors from scattered blocks, and masked stores, with AVX-512.
 //!
-//! Masked loads read exactly the block and masked stores write exactly the block, each in one access: one look into the
-//! page tables and one cache line where plain pieces would take two (24 B blocks 4160 B apart: 52 instead of 33 GB/s packed, 69
-//! instead of 38 unpacked; Sapphire Rapids).
+//! Masked loads read exactly the block, and masked stores write exactly the block, each in one
+//! access. This needs one address translation and one cache line where plain pieces would need two
+//! (24 B blocks 4160 B apart: packed at 52 instead of 33 GB/s, unpacked at 69 instead of 38;
+//! Sapphire Rapids).
 
 use std::arch::x86_64::{
     __m256i, __m512i, _bzhi_u64, _mm_loadu_si128, _mm_mask_storeu_epi8, _mm_storeu_si128,
@@ -26,7 +27,8 @@ use crate::micro::units::Reverse;
 impl Code for Avx512 {
     #[inline(always)]
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
-        // SAFETY: four blocks remain, and each helper takes that many and writes their bytes.
+        // SAFETY: the caller promises as many blocks as `GATHERED` lists for `LEN`. The functions
+        // called here take exactly these blocks and write exactly their bytes.
         unsafe {
             let at = |i: usize| src.at(i).cast_const();
             let four = || [at(0), at(1), at(2), at(3)];
@@ -35,7 +37,8 @@ impl Code for Avx512 {
                 20 => gather_words::<5>(dst, four()),
                 24 => gather_words::<6>(dst, four()),
                 28 => gather_words::<7>(dst, four()),
-                // Not by masked loads: 12 B by 24 in L2 20 instead of 24 GB/s (Sapphire Rapids).
+                // Masked loads would be slower: 12 B blocks at a stride of 24 in L2 pack at 20
+                // instead of 24 GB/s (Sapphire Rapids).
                 _ => Avx2::gather::<LEN>(dst, src),
             }
         }
@@ -43,19 +46,20 @@ impl Code for Avx512 {
 
     #[inline(always)]
     unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the function of AVX2 are those of this one.
         unsafe { Avx2::scatter::<LEN>(dst, src) }
     }
 
     #[inline(always)]
     unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `LEN` bytes, rounded up to a power of two, at `src`, which
+        // are the 16 or 32 bytes that are loaded, and `LEN` bytes at `dst`.
         unsafe { store_masked::<LEN>(dst, src) }
     }
 
     #[inline(always)]
     unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the function below are those of this one.
         unsafe { copy_masked(dst, src, len) }
     }
 
@@ -67,7 +71,7 @@ impl Code for Avx512 {
         strides: (isize, isize),
         len: usize,
     ) -> usize {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of `near` are those of this function.
         unsafe { combine::near::<V>(dst, src, n, strides, len) }
     }
 
@@ -79,7 +83,8 @@ impl Code for Avx512 {
         (ds, ss): (isize, isize),
     ) -> usize {
         let len = LEN as isize;
-        // SAFETY: as promised by the caller; a dense side is what each function asks for.
+        // SAFETY: the caller promises `n` blocks at these strides. Functions that need a dense side
+        // are called only if the stride on that side is `LEN`.
         unsafe {
             let done = if ds == len { words::pack_near::<LEN>(dst, src, n, ss) } else { 0 };
             if done > 0 {
@@ -104,7 +109,8 @@ impl Code for Avx512 {
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the elements of the block on both sides; each function takes
+        // the square of its length, and `in_pieces` the shape without one.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -117,19 +123,19 @@ impl Code for Avx512 {
 
     #[inline(always)]
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the function of AVX2 are those of this one.
         unsafe { Avx2::stream(dst, src, lines) }
     }
 
     #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the function of AVX2 are those of this one.
         unsafe { Avx2::gather_reversed::<UNIT>(dst, src) }
     }
 
     #[inline(always)]
     unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the conditions of the function of AVX2 are those of this one.
         unsafe { Avx2::scatter_reversed::<UNIT>(dst, src) }
     }
 
@@ -142,7 +148,9 @@ impl Code for Avx512 {
         (ds, ss): (isize, isize),
     ) -> usize {
         let dense = len as isize;
-        // SAFETY: as promised by the caller; a dense side is what each function asks for.
+        // SAFETY: the caller promises `n` blocks of `len` bytes, which are whole units, at these
+        // strides. Functions that need a dense side are called only if the stride on that side is
+        // `len`.
         unsafe {
             if ds == dense && ss == 2 * dense {
                 match len {
@@ -180,10 +188,10 @@ impl Reverse for Avx512 {
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         if LEN != 64 {
-            // SAFETY: as promised by the caller.
+            // SAFETY: the conditions of the function of AVX2 are those of this one.
             return unsafe { Avx2::reverse::<UNIT, LEN>(dst, src) };
         }
-        // SAFETY: a row of 64 bytes.
+        // SAFETY: the caller promises `LEN` bytes on both sides, which here are 64.
         unsafe { _mm512_storeu_si512(dst.cast(), words::reversed::<UNIT>(_mm512_loadu_si512(src.cast()))) }
     }
 }
@@ -192,19 +200,19 @@ masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl
 masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 masked_permute!(swapped_words, SwappedWords, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 
-/// 64 bytes; needs VBMI.
+/// 64 bytes as lanes, which needs VBMI.
 struct Bytes;
 
-/// Sixteen words of 4 bytes.
+/// Sixteen words of 4 bytes as lanes.
 struct Words;
 
-/// Whole vectors of words, shuffled inside themselves.
+/// Sixteen words of 4 bytes as lanes, whose bytes are then shuffled inside each word.
 struct SwappedWords;
 
 macro_rules! lanes {
     ($lanes:ident, $unit:literal, $mask:ty, $load:ident, $store:ident, $permute:ident $(, $shuffle:ident)?) => {
-        // SAFETY of the functions: the callers promise the instructions and the lanes, and masked accesses touch only lanes in the
-        // mask.
+        // SAFETY of the functions: callers promise the instructions and the lanes or vectors, and
+        // masked accesses do not touch lanes that are not in the mask.
         impl masked::Lanes for $lanes {
             const UNIT: u64 = $unit;
             const BYTES: u64 = 64;
@@ -213,32 +221,34 @@ macro_rules! lanes {
 
             #[inline(always)]
             unsafe fn load(p: *const u8, mask: u64) -> __m512i {
-                // SAFETY: as above.
+                // SAFETY: the caller promises that the lanes in `mask` are readable; no others are
+                // touched.
                 unsafe { $load(mask as $mask, p.cast()) }
             }
             #[inline(always)]
             unsafe fn store(p: *mut u8, mask: u64, v: __m512i) {
-                // SAFETY: as above.
+                // SAFETY: the caller promises that the lanes in `mask` are writable; no others are
+                // touched.
                 unsafe { $store(p.cast(), mask as $mask, v) }
             }
             #[inline(always)]
             unsafe fn load_all(p: *const u8) -> __m512i {
-                // SAFETY: as above.
+                // SAFETY: the caller promises a readable vector of 64 bytes.
                 unsafe { _mm512_loadu_si512(p.cast()) }
             }
             #[inline(always)]
             unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m512i) {
-                // SAFETY: as above.
+                // SAFETY: the caller promises a writable vector of 64 bytes.
                 unsafe { permute::store_first::<BYTES>(p, v) }
             }
             #[inline(always)]
             unsafe fn places(lanes: &[u8; 64], within: &[u8; 64]) -> [__m512i; 2] {
-                // SAFETY: as above, of 64 bytes each.
+                // SAFETY: both tables have 64 bytes. The caller promises the instructions.
                 unsafe { [lanes, within].map(|places| _mm512_loadu_si512(places.as_ptr().cast())) }
             }
             #[inline(always)]
             unsafe fn permute(v: __m512i, [lanes, _within]: [__m512i; 2]) -> __m512i {
-                // SAFETY: as above.
+                // SAFETY: the caller promises the instructions.
                 unsafe {
                     let v = $permute(lanes, v);
                     $(let v = $shuffle(v, _within);)?
@@ -259,25 +269,27 @@ lanes! {
 /// Copies a block of up to 64 bytes.
 ///
 /// # Safety
-/// `len` bytes readable at `src`, writable at `dst`, not overlapping.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
-    // SAFETY: bytes whose mask bit is 0 are neither read nor written; the others lie below `len`.
+    // SAFETY: bytes whose mask bit is 0 are neither read nor written. The mask has a bit for each
+    // byte below `len`, which the caller promises on both sides.
     unsafe {
         let mask = _bzhi_u64(u64::MAX, len as u32);
         _mm512_mask_storeu_epi8(dst.cast(), mask, _mm512_maskz_loadu_epi8(mask, src.cast()));
     }
 }
 
-/// Four blocks of 16 bytes in one store (96 against 90 GB/s in two; Sapphire Rapids).
+/// Packs four blocks of 16 bytes in one store (96 GB/s, in two stores 90; Sapphire Rapids).
 ///
 /// # Safety
-/// Each block of `a` is readable, 64 bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and 64 bytes must be writable at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises four readable blocks of 16 bytes and 64 writable bytes; no access
+    // needs alignment.
     unsafe {
         let pair = |i: usize| {
             let low = _mm256_castsi128_si256(_mm_loadu_si128(a[i].cast()));
@@ -288,9 +300,11 @@ unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Where word `8 * store + lane` of four blocks of `k` words comes from when block `with` is merged in: lanes of that block
-/// are taken from the second operand (8 and up), others stay. `first` is the block that the first operand still holds as
-/// loaded, or none (4) once it holds merged words.
+/// Returns, for the words `8 * store + lane` of four blocks of `k` words, from which lane each of
+/// them comes when block `with` is merged in. Words of that block come from the second operand
+/// (lanes from 8 on), and the others from the first. `first` is the block that the first operand
+/// holds as it was loaded, or 4 if the first operand already holds merged words, which then stay in
+/// their lanes.
 const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     let mut lanes = [0; 8];
     let mut lane = 0;
@@ -309,7 +323,8 @@ const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     lanes
 }
 
-/// The merges of every store of four blocks of `K` words: block pairs, then up to two more blocks.
+/// Lanes for all merges of four blocks of `K` words: for each store, those of the first two blocks,
+/// and then of up to two more blocks.
 struct Merges<const K: usize>;
 
 impl<const K: usize> Merges<K> {
@@ -329,19 +344,22 @@ impl<const K: usize> Merges<K> {
     };
 }
 
-/// Four blocks of `K` 4-byte words, `K` from 3 to 7: one masked load each, merged to full vectors.
+/// Packs four blocks of `K` words of 4 bytes, with `K` from 3 to 7. Each is loaded under a mask,
+/// and they are merged to full vectors.
 ///
 /// # Safety
-/// Each block of `a` is readable, `16 * K` bytes are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and `16 * K` bytes must be writable at `dst`, without
+/// overlap.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
     const { assert!(3 <= K && K <= 7) };
-    // SAFETY: the loads read `K` words of a block. Word `w` of the destination is word `w % K` of block `w / K`; stores of 8
-    // words lie below `4 * K`, and the last 4 words, where `4 * K` is no multiple of 8, are stored alone.
+    // SAFETY: each load reads the `K` words of one block. Word `w` of the destination is word
+    // `w % K` of block `w / K`. Stores of 8 words end at or before word `4 * K`. If `4 * K` is not
+    // a multiple of 8, the last 4 words have a store of their own.
     unsafe {
         let mask = (1 << K) - 1;
-        // Written out: `map` of an array is not reliably inlined.
+        // The list is written out, because `map` of an array is not reliably inlined.
         let block = |i: usize| _mm256_maskz_loadu_epi32(mask, a[i].cast());
         let blocks = [block(0), block(1), block(2), block(3)];
         let mut store = 0;
@@ -360,7 +378,7 @@ unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
                 _mm256_storeu_si256(dst.add(32 * store).cast(), v);
             } else {
                 if first == 3 {
-                    // Only the end of the last block is left: move it to the front.
+                    // Only the end of the last block is left. It is moved to the lowest lanes.
                     let lanes = _mm256_loadu_si256(Last::<K>::LANES.as_ptr().cast());
                     v = _mm256_permutex2var_epi32(v, lanes, v);
                 }
@@ -371,7 +389,7 @@ unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// The last four words of a block of `K`.
+/// Lanes that hold the last four words of a block of `K` words.
 struct Last<const K: usize>;
 
 impl<const K: usize> Last<K> {
@@ -381,14 +399,17 @@ impl<const K: usize> Last<K> {
     };
 }
 
-/// Copies one block of `LEN` bytes, 9 to 31, by one load of 16 or 32 bytes and one store under a mask.
+/// Copies one block of `LEN` bytes, 9 to 31, by one load of 16 or 32 bytes and one masked store.
+/// For 32 bytes and more it does nothing.
 ///
 /// # Safety
-/// 16 bytes (32 from `LEN = 17` on) readable at `src`, `LEN` bytes writable at `dst`, without overlap.
+/// 16 bytes, or 32 if `LEN` is greater than 16, must be readable at `src`, and `LEN` bytes writable
+/// at `dst`, without overlap.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {
-    // SAFETY: bytes whose mask bit is 0 are not written.
+    // SAFETY: the caller promises the bytes that are loaded. The mask has `LEN` bits, and bytes
+    // whose mask bit is 0 are not written.
     unsafe {
         if LEN <= 16 {
             _mm_mask_storeu_epi8(dst.cast(), ((1u32 << LEN) - 1) as u16, _mm_loadu_si128(src.cast()));

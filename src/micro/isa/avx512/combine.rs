@@ -1,7 +1,9 @@
-//! Short blocks of values that are near to each other, combined in place under masks, several of them to a vector.
+//! Short blocks of values that are near to each other, combined under masks, several of them in one
+//! vector.
 //!
-//! Values between the blocks are neither loaded nor stored. 2048 doubles by 16 B take 0.83 of the time of gcc's permutes and scalar stores, of
-//! scalar code 1.6 times as much (Zen 5).
+//! Values between the blocks are neither loaded nor stored. 2048 doubles at a stride of 16 B take
+//! 0.83 of the time of gcc's permutes and scalar stores, and scalar code takes 1.6 times as long
+//! (Zen 5).
 
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_permutexvar_epi32,
@@ -9,13 +11,14 @@ use std::arch::x86_64::{
 
 use crate::micro::reduce::vector::Vector;
 
-/// Longest stride in bytes by which several blocks are taken to a vector: half of one.
+/// Maximum stride in bytes at which several blocks are combined in one vector: half of a vector.
 const NEAR: isize = 32;
 
+/// Combines the first of `n` blocks and returns their number:
 /// [`crate::micro::isa::Code::combine_near`].
 ///
 /// # Safety
-/// As there, on a machine of this instruction set.
+/// The conditions of that function, on a machine of this instruction set.
 #[inline(always)]
 pub(super) unsafe fn near<V: Vector>(
     dst: *mut u8,
@@ -25,7 +28,8 @@ pub(super) unsafe fn near<V: Vector>(
     len: usize,
 ) -> usize {
     let size = V::SIZE as isize;
-    // SAFETY: as promised by the caller; blocks of a vector are apart, and those of the source lie one after the other.
+    // SAFETY: the caller promises the blocks on both sides and the instructions. In the destination
+    // the blocks do not overlap, as `len < ds`; in the source they follow each other directly.
     unsafe {
         if ss == len as isize && ss < ds && ds <= NEAR && ds % size == 0 {
             return several::<V>(dst, src, n, ds, len);
@@ -34,20 +38,21 @@ pub(super) unsafe fn near<V: Vector>(
     0
 }
 
-/// Where the words of dense blocks come to in a vector whose blocks lie `ds` bytes apart.
+/// Places of the words of dense blocks in a vector whose blocks lie `ds` bytes apart.
 struct Places {
-    /// For each word of 4 bytes of the vector the one of the source.
+    /// For each word of 4 bytes of the vector, the word of the source that goes there.
     places: [u32; 16],
-    /// Which words of the vector are of a block.
+    /// Mask of the words of the vector that belong to a block.
     mask: u16,
-    /// Which words of the source there are.
+    /// Mask of the words of the source that belong to a block.
     dense: u16,
-    /// Number of blocks.
+    /// Number of blocks in a vector.
     blocks: usize,
 }
 
 impl Places {
-    /// Once for all operations.
+    /// Returns the places. This function is compiled once, and not inlined into the code of each
+    /// operation.
     #[inline(never)]
     fn of(ds: usize, len: usize) -> Places {
         let blocks = (64 - len) / ds + 1;
@@ -63,15 +68,18 @@ impl Places {
     }
 }
 
-/// As many blocks to a vector as it holds.
+/// Combines as many blocks at a time as a vector holds. Returns the number of blocks that have been
+/// combined.
 ///
 /// # Safety
-/// As [`near`]; the source is dense, and `len < ds <= NEAR`, both multiples of the size.
+/// The conditions of [`near`]. The source must be dense, and `len < ds <= NEAR`; both must be
+/// multiples of the value's size.
 #[inline(always)]
 unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds: isize, len: usize) -> usize {
     let Places { places, mask, dense, blocks } = Places::of(ds as usize, len);
     let ds = ds as usize;
-    // SAFETY: masks name the blocks' own words, `blocks` of which remain; a word of one is a whole word of a value.
+    // SAFETY: in each step at least `blocks` blocks remain, and the masks have only words of these
+    // blocks. Both lengths are multiples of the value's size, so the words make whole values.
     unsafe {
         let places = _mm512_loadu_si512(places.as_ptr().cast());
         for _ in 0..n / blocks {
@@ -85,9 +93,10 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
     n / blocks * blocks
 }
 
+/// Combines all values of two vectors. Lanes outside the masks are combined too, but not stored.
 #[inline(always)]
 fn combined<V: Vector>(new: __m512i, old: __m512i) -> __m512i {
-    // SAFETY: a vector is 64 bytes, and any 64 bytes are one.
+    // SAFETY: a vector has the size of the array of 64 bytes, and any bytes are valid for both.
     unsafe {
         let bytes = |v: __m512i| (&raw const v).cast::<[u8; 64]>().read();
         _mm512_loadu_si512(V::combine(bytes(new), bytes(old)).as_ptr().cast())

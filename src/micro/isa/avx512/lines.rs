@@ -1,9 +1,13 @@
-//! Blocks of one to two registers, packed as full registers: what does not lie in one block is taken from the end of one and the start of the next by a
-//! permutation of two.
+//! Blocks of one to two registers, packed as full registers. A register that does not lie in one
+//! block is merged, by a permutation of two registers, from the end of one block and the start of
+//! the next.
 //!
-//! Every load is within a block, whatever lies between them, and every store is whole. Pieces of 32 bytes are three or four stores for a block, of which some go
-//! to two lines: 256 blocks of 72 B by 80 pack in 257 ns in those, in 210 this way, by a C loop of constants, whose loads know the stride too, in 122; by 1032
-//! 530 and 332, C 293 (Emerald Rapids). 96 B is no faster, 112 B was not tried.
+//! Every load lies within one block, whatever is between blocks, and every store is a whole
+//! register. With pieces of 32 bytes, a block would take three or four stores, some of which cross
+//! a cache line. 256 blocks of 72 B at a stride of 80 pack in 257 ns with such pieces, in 210 ns in
+//! this way, and in 122 ns by a C loop with constants, whose loads are specialized for the stride
+//! too; at a stride of 1032, in 530, 332 and 293 ns (Emerald Rapids). 96 B is no faster; 112 B was
+//! not tried.
 
 use std::arch::x86_64::{_mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_storeu_si512};
 
@@ -11,21 +15,23 @@ use super::Avx2;
 use crate::micro::constant_length;
 use crate::micro::cursor::{Dense, Strided};
 
-/// Words of 4 bytes in a register.
+/// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Most registers that a group of blocks is packed to.
+/// Maximum number of registers into which a group of blocks is packed.
 const MOST: usize = 15;
 
-/// Blocks of `LEN` bytes, a multiple of 8 from 72 to 120: a group of them fills registers.
+/// Group of blocks of `LEN` bytes (a multiple of 8 from 72 to 120) that together fill whole
+/// registers.
 struct Group<const LEN: usize>;
 
 /// Where a packed register comes from.
 #[derive(Clone, Copy)]
 struct Source {
-    /// The block, and the place in it.
+    /// The block from which it is loaded, and the offset of the load in the block.
     block: usize,
     at: usize,
-    /// Whether the next block's start is brought in, by these lanes.
+    /// Whether the start of the next block is merged in. If so, `lanes` are the lanes of that
+    /// permutation.
     merges: bool,
     lanes: [i32; WORDS],
 }
@@ -55,10 +61,12 @@ impl<const LEN: usize> Group<LEN> {
     };
 }
 
-/// Packs `n` blocks of `LEN` bytes: groups of them by whole registers, and those that are left. Apart from [`copy`], which saves no registers for it.
+/// Packs `n` blocks of `LEN` bytes: groups of them by whole registers, and the remaining ones
+/// separately. It is a function of its own so that [`copy`] need not save registers for it.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable from `src` on by `stride`, `n * LEN` bytes writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes must be readable from `src` on, `stride` bytes apart, and `n * LEN`
+/// bytes writable at `dst`, without overlap.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f")]
 unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
@@ -66,7 +74,8 @@ unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride:
     for group in 0..n / blocks {
         let d = dst.wrapping_add(group * blocks * LEN);
         let s = src.wrapping_offset(((group * blocks) as isize).wrapping_mul(stride));
-        // SAFETY: 64 bytes within a block of the group.
+        // SAFETY: `SOURCES` and the load of the next block's start only name blocks of the group
+        // and offsets of at most `LEN - 64`. The caller promises these blocks.
         let load = |block: usize, at: usize| unsafe {
             let block = s.wrapping_offset((block as isize).wrapping_mul(stride));
             _mm512_loadu_si512(block.wrapping_add(at).cast())
@@ -75,28 +84,33 @@ unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride:
         for (register, source) in sources.enumerate() {
             let mut packed = load(source.block, source.at);
             if source.merges {
-                // SAFETY: 64 bytes of lanes.
+                // SAFETY: `lanes` has 64 bytes.
                 let lanes = unsafe { _mm512_loadu_si512(source.lanes.as_ptr().cast()) };
                 packed = _mm512_permutex2var_epi32(packed, lanes, load(source.block + 1, 0));
             }
-            // SAFETY: the packed registers of a group are its blocks' bytes.
+            // SAFETY: the packed registers of a group are exactly the bytes of its blocks, which
+            // the caller promises to be writable.
             unsafe { _mm512_storeu_si512(d.wrapping_add(64 * register).cast(), packed) };
         }
     }
     let done = n / blocks * blocks;
     let src = src.wrapping_offset((done as isize).wrapping_mul(stride)).cast_mut();
     let (dst, src) = (Dense::<LEN>(dst.wrapping_add(done * LEN)), Strided::new(src, stride));
-    // SAFETY: the blocks that are left.
+    // SAFETY: these are the last `n - done` of the blocks that the caller promises. A machine with
+    // AVX-512 has the instructions of AVX2.
     unsafe { constant_length::each::<Avx2, LEN>(dst, src, n - done) };
 }
 
-/// Blocks from which on groups pay: 24 of 72 or 80 B take 1.2 to 1.35 of the time in them.
+/// Number of blocks from which on groups pay. With groups, 24 blocks of 72 or 80 B take 1.2 to 1.35
+/// of the time.
 const MANY: usize = 64;
 
-/// Copies all of `n` blocks of `LEN` bytes: many of them to a dense destination by whole registers, others each by itself in pieces of 32 bytes.
+/// Copies all of `n` blocks of `LEN` bytes and returns `n`. Many blocks go to a dense destination
+/// by whole registers; otherwise each block is copied separately in pieces of 32 bytes.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` and writable at `dst` by the strides of destination and source, without overlap between the sides.
+/// `n` blocks of `LEN` bytes must be readable at `src` and writable at `dst`, at the strides of the
+/// source and of the destination, without overlap between the sides.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f")]
 pub(super) unsafe fn copy<const LEN: usize>(
@@ -105,8 +119,9 @@ pub(super) unsafe fn copy<const LEN: usize>(
     n: usize,
     (ds, ss): (isize, isize),
 ) -> usize {
-    // SAFETY: as the caller promises; a dense destination is what `pack` asks for. The source is only read: a cursor is an address, the loop knows which one
-    // it writes.
+    // SAFETY: the caller promises the blocks. `pack` is called only if the destination is dense, as
+    // it needs. The source is only read: a cursor is an address of either side, and the loop knows
+    // which one it writes.
     unsafe {
         if ds == LEN as isize && n >= MANY {
             pack::<LEN>(dst, src, n, ss);

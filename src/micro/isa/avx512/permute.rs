@@ -1,12 +1,15 @@
-//! Short blocks at short strides, many of them in one 64-byte load or store, put in place by one byte permutation.
+//! Short blocks at short strides: many of them in one load or store of 64 bytes, moved to their
+//! places by one permutation of bytes.
 //!
-//! Needs AVX-512 VBMI (`vpermb`), which a machine of level AVX-512 may lack; [`pack`] and [`unpack`] ask. Packing reads whole
-//! vectors of 64 bytes, gaps included, never before the first or past the last block. Unpacking writes through a mask that leaves gaps
-//! alone. The strides are so short that a gap is never 4096 bytes. Where the units of a block are swapped (of one byte: are not), it is by the
-//! same permutation.
+//! This needs AVX-512 VBMI (`vpermb`), which a machine of level AVX-512 may lack; [`pack`] and
+//! [`unpack`] test for it. Packing reads whole vectors of 64 bytes, gaps included, but nothing
+//! before the first block or after the last one. Unpacking writes through a mask that leaves gaps
+//! as they are. Strides are so short that a gap never reaches 4096 bytes. If the units of blocks
+//! are to be reversed, the same permutation does it; units of 1 byte stay as they are.
 //!
-//! Sapphire Rapids, L1, GB/s against the loop over blocks: pack 4 B by 8: 90 : 33, by 16: 44 : 33, 8 B by 16: 93 : 53, 12 B by
-//! 16: 86 : 50, 3 B by 4: 70 : 9; unpack 4 B by 8: 54 : 26. At three blocks a vector the loops are as good or better.
+//! Sapphire Rapids, L1, in GB/s, compared with the loop over blocks: packing 4 B at a stride of 8:
+//! 90 and 33, at 16: 44 and 33; 8 B at 16: 93 and 53; 12 B at 16: 86 and 50; 3 B at 4: 70 and 9;
+//! unpacking 4 B at 8: 54 and 26. With three blocks per vector, the loops are at least as good.
 
 use std::arch::x86_64::{
     __m512i, _bzhi_u64, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi8,
@@ -19,10 +22,10 @@ use std::arch::x86_64::{
 use super::permutes_bytes;
 use crate::micro::units;
 
-/// Blocks of this many bytes or more are left to the other loops.
+/// Blocks of at least this many bytes are not moved by this module.
 pub(super) const LONGEST: usize = 16;
 
-/// `QUOTIENTS[d][i] = i / d`.
+/// Table of quotients: `QUOTIENTS[d][i] = i / d`.
 static QUOTIENTS: [[u8; 64]; LONGEST] = {
     let mut table = [[0; 64]; LONGEST];
     let mut d = 1;
@@ -37,7 +40,7 @@ static QUOTIENTS: [[u8; 64]; LONGEST] = {
     table
 };
 
-/// Blocks in a vector; none where permutations do not serve at all.
+/// Returns the number of blocks in a vector, or 0 if permutations cannot move such blocks.
 const fn per_vector(len: usize, stride: isize) -> usize {
     if len == 0 || len >= LONGEST || stride <= len as isize || stride >= 64 {
         return 0;
@@ -45,13 +48,17 @@ const fn per_vector(len: usize, stride: isize) -> usize {
     (64 - len) / stride as usize + 1
 }
 
-/// Strides below this, in bytes, are worth a call of [`pack`] or [`unpack`]: no vector has four blocks at longer ones.
+/// Strides below this number of bytes are worth a call of [`pack`] or [`unpack`]. At longer strides
+/// no vector holds four blocks.
 pub(super) const SHORT: isize = 64 / 3 + 1;
 
-/// Packs the first blocks of `n`, where permutations pay and the machine has them, and returns how many; the rest is the caller's.
+/// Packs the first of `n` blocks and returns their number. It is 0 if permutations do not pay or
+/// the machine does not have them. The caller packs the remaining blocks.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes, whole units, readable from `src` on by `stride`, `n * len` bytes writable at `dst`, without overlap.
+/// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
+/// bytes apart, and `n * len` bytes writable at `dst`, without overlap. The gaps between two blocks
+/// are read too; they are shorter than a page.
 #[inline(never)]
 pub(super) unsafe fn pack(
     dst: *mut u8,
@@ -63,14 +70,17 @@ pub(super) unsafe fn pack(
     if n < 32 || per_vector(len, stride) < 4 || !permutes_bytes() {
         return 0;
     }
-    // SAFETY: as promised by the caller; the machine has the instructions.
+    // SAFETY: the caller promises the blocks. The tests above ensure VBMI, at least 32 blocks and
+    // at least four in a vector.
     unsafe { pack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
-/// Unpacks the first blocks of `n`, where permutations pay and the machine has them, and returns how many; the rest is the caller's.
+/// Unpacks the first of `n` blocks and returns their number. It is 0 if permutations do not pay or
+/// the machine does not have them. The caller unpacks the remaining blocks.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes, whole units, writable from `dst` on by `stride`, `n * len` bytes readable at `src`, without overlap.
+/// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
+/// bytes apart, and `n * len` bytes readable at `src`, without overlap.
 #[inline(never)]
 pub(super) unsafe fn unpack(
     dst: *mut u8,
@@ -82,11 +92,12 @@ pub(super) unsafe fn unpack(
     if n < 32 || len >= 8 || per_vector(len, stride) < 8 || !permutes_bytes() {
         return 0;
     }
-    // SAFETY: as promised by the caller; the machine has the instructions.
+    // SAFETY: the caller promises the blocks. The tests above ensure VBMI, at least 32 blocks and
+    // at least eight in a vector.
     unsafe { unpack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
-/// The bytes of `x` times `by`, each modulo 256.
+/// Returns the products of the bytes of `x` with `by`, each modulo 256.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn times(x: __m512i, by: usize) -> __m512i {
@@ -96,29 +107,32 @@ fn times(x: __m512i, by: usize) -> __m512i {
     _mm512_or_si512(even, odd)
 }
 
-/// Lane `i` is `i / by`, and lane `i` is `i % by`.
+/// Returns two vectors, whose lanes `i` are `i / by` and `i % by`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn divide(by: usize) -> (__m512i, __m512i) {
-    // SAFETY: the tables have 64 bytes each.
+    // SAFETY: each row of the table has 64 bytes.
     let (lanes, quotients) = unsafe {
         (_mm512_loadu_si512(QUOTIENTS[1].as_ptr().cast()), _mm512_loadu_si512(QUOTIENTS[by].as_ptr().cast()))
     };
     (quotients, _mm512_sub_epi8(lanes, times(quotients, by)))
 }
 
-/// For places in a block those that their bytes come from.
+/// Converts places in a block to the places from which their bytes come if units are reversed.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn mirrored(places: __m512i, unit: usize) -> __m512i {
     _mm512_xor_si512(places, _mm512_set1_epi8((unit - 1) as i8))
 }
 
-/// Copies blocks one by one until those that follow start a cache line together, if the stride allows that; returns how many
-/// there were and how far from the line the next block starts.
+/// Copies blocks one by one until the next blocks begin a cache line together, if the stride allows
+/// that. Returns the number of copied blocks, and the distance in bytes from the start of that line
+/// to the next block. Both are 0 if the stride does not allow it, if blocks cross the boundaries of
+/// strides, or if there are fewer than 128 blocks.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes are valid at `user` by `stride` and at `packed` by `len`.
+/// `n` blocks of `len` bytes must be valid at `user`, `stride` bytes apart, and at `packed`, `len`
+/// bytes apart: readable on the source side and writable on the destination side of the direction.
 #[inline(always)]
 unsafe fn to_line<const PACK: bool>(
     user: *mut u8,
@@ -138,13 +152,15 @@ unsafe fn to_line<const PACK: bool>(
     let first = if whole { 0 } else { per_line - within };
     for i in 0..first {
         let (u, p) = (user.wrapping_add(i * stride), packed.wrapping_add(i * len));
-        // SAFETY: block `i` of `n`.
+        // SAFETY: `i` is less than `n`: at most `per_line` blocks are copied, which are fewer than
+        // 128. The caller promises block `i` on both sides.
         unsafe { if PACK { units::swapped(p, u, len, unit) } else { units::swapped(u, p, len, unit) } };
     }
     (first, phase)
 }
 
-/// Runs `steps` steps; after each, the sides move on by so many bytes.
+/// Runs `step` `steps` times. After each time, the two addresses advance by the two numbers of
+/// bytes in `by`.
 #[inline(always)]
 fn run(
     mut d: *mut u8,
@@ -160,9 +176,11 @@ fn run(
     }
 }
 
+/// Packs the first of `n` blocks and returns their number.
+///
 /// # Safety
-/// As [`pack`], with AVX-512 VBMI, at least four blocks in a vector and 32 in all: `n` blocks of `len` bytes readable from `src` on by `stride`, `n * len` bytes writable at `dst`, without
-/// overlap.
+/// The conditions of [`pack`]. The machine must have AVX-512 VBMI, a vector must hold at least four
+/// blocks, and there must be at least 32.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn pack_permuted(
     dst: *mut u8,
@@ -171,8 +189,11 @@ unsafe fn pack_permuted(
     (len, unit): (usize, usize),
     stride: usize,
 ) -> usize {
-    // SAFETY: the blocks are the caller's.
+    // SAFETY: the caller promises the blocks on both sides.
     let (first, phase) = unsafe { to_line::<true>(src.cast_mut(), dst, n, (len, unit), stride) };
+    // Two permutations fill one store if the bytes of two vectors of blocks fit into 64. The places
+    // are computed from the length and stride; `phase` shifts them, as the first block does not
+    // begin with the vector.
     let left = n - first;
     let in_vector = per_vector(len, stride as isize);
     let bytes = in_vector * len;
@@ -183,11 +204,13 @@ unsafe fn pack_permuted(
         _mm512_add_epi8(_mm512_add_epi8(times(quotients, stride), remainders), _mm512_set1_epi8(shift as i8))
     };
     let lanes = place(phase);
-    // Lane `bytes + j` of the second half is lane `j` of the first: the vector starts `in_vector` strides later.
+    // Lane `bytes + j` of the second half is lane `j` of the first one, as the second vector begins
+    // `in_vector` strides later.
     let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
     let step = if double { 2 * in_vector } else { in_vector };
-    // The last vector must end with the last block at the latest, and 64 bytes are stored at a time.
+    // The last vector must end with the last block at the latest, and up to 64 bytes are stored at
+    // a time. From this follows how many blocks must remain before a step.
     let reach = 64 + if double { in_vector * stride } else { 0 };
     let needed = (reach.saturating_sub(len + phase).div_ceil(stride) + 1).max(64usize.div_ceil(len));
     let steps = if left >= needed { (left - needed) / step + 1 } else { 0 };
@@ -195,19 +218,23 @@ unsafe fn pack_permuted(
     let s = src.wrapping_add(first * stride).wrapping_sub(phase);
     let (by, apart) = ((step * len, step * stride), in_vector * stride);
     let one = |s: *const u8| {
-        // SAFETY: 64 bytes, see below.
+        // SAFETY: 64 bytes are readable at `s`, which the comment on the steps below shows.
         _mm512_permutexvar_epi8(lanes, unsafe { _mm512_loadu_si512(s.cast()) })
     };
     let two = |s: *const u8| {
-        // SAFETY: twice 64 bytes, see below.
+        // SAFETY: 64 bytes are readable at `s` and at `s + apart`, which the comment on the steps
+        // below shows.
         let next = unsafe { _mm512_loadu_si512(s.add(apart).cast()) };
         _mm512_mask_permutexvar_epi8(one(s), mask, second, next)
     };
-    // SAFETY: before every step at least `needed` blocks remain: the loads begin in the gap after a block that was copied (or
-    // at a block) and end before the end of the last block; the store ends before the end of the packed bytes, and
-    // what it writes beyond `step` blocks is written again by what follows.
+    // SAFETY: before every step at least `needed` blocks remain. The loads begin at a block, or in
+    // the gap after a block that has been copied, and end at or before the end of the last block,
+    // so all bytes lie on the pages of blocks. The store ends at or before the end of the packed
+    // bytes. The bytes that it writes after those of its `step` blocks are written again by later
+    // steps or by the caller.
     unsafe {
-        // No more is stored than needs be: in L2 a store that reaches into the next line costs half the speed.
+        // No more is stored than necessary: in L2, a store that reaches into the next line halves
+        // the speed.
         match (double, step * len) {
             (true, 0..=32) => run(d, s, steps, by, |d, s| store_first::<32>(d, two(s))),
             (true, 33..=48) => run(d, s, steps, by, |d, s| store_first::<48>(d, two(s))),
@@ -219,9 +246,11 @@ unsafe fn pack_permuted(
     first + steps * step
 }
 
+/// Unpacks the first of `n` blocks and returns their number.
+///
 /// # Safety
-/// As [`unpack`], with AVX-512 VBMI, at least eight blocks in a vector and 32 in all: `n` blocks of `len` bytes writable from `dst` on by `stride`, `n * len` bytes readable at `src`, without
-/// overlap.
+/// The conditions of [`unpack`]. The machine must have AVX-512 VBMI, a vector must hold at least
+/// eight blocks, and there must be at least 32.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn unpack_permuted(
     dst: *mut u8,
@@ -230,14 +259,16 @@ unsafe fn unpack_permuted(
     (len, unit): (usize, usize),
     stride: usize,
 ) -> usize {
-    // SAFETY: the blocks are the caller's.
+    // SAFETY: the caller promises the blocks on both sides.
     let (first, phase) = unsafe { to_line::<false>(dst, src.cast_mut(), n, (len, unit), stride) };
     let left = n - first;
+    // For each byte of the user's vector, find its block and its place in the block. This gives the
+    // packed byte that goes there, and the mask of bytes that belong to a block.
     let step = per_vector(len, stride as isize);
     let (block, within) = divide(stride);
     let byte = _mm512_sub_epi8(within, _mm512_set1_epi8(phase as i8));
     let lanes = _mm512_add_epi8(times(block, len), mirrored(byte, unit));
-    // Before the phase `byte` wraps to more than any length.
+    // Before the phase, `byte` wraps around and exceeds every length.
     let mask = _mm512_cmplt_epu8_mask(byte, _mm512_set1_epi8(len as i8))
         & _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(step as i8));
     let load = if step * len <= 32 { 32usize } else { 64 };
@@ -246,8 +277,9 @@ unsafe fn unpack_permuted(
     let d = dst.wrapping_add(first * stride).wrapping_sub(phase);
     let s = src.wrapping_add(first * len);
     let by = (step * stride, step * len);
-    // SAFETY: before every step at least `needed` blocks remain, so that the load ends within the packed bytes; the mask has
-    // the bytes of `step` blocks and no others, and `needed >= step` because a vector's blocks fit into the load.
+    // SAFETY: before every step at least `needed` blocks remain, so the load ends within the packed
+    // bytes. The mask has the bytes of `step` blocks and no others. `needed` is at least `step`,
+    // because the packed bytes of a vector's blocks fit into the load.
     unsafe {
         let store =
             |d: *mut u8, v| _mm512_mask_storeu_epi8(d.cast(), mask, _mm512_permutexvar_epi8(lanes, v));
@@ -260,14 +292,14 @@ unsafe fn unpack_permuted(
     first + steps * step
 }
 
-/// Stores the first `BYTES` bytes of a register: 32, 48 or all.
+/// Stores the first `BYTES` bytes of a register: 32, 48 or 64.
 ///
 /// # Safety
-/// They are writable at `p`.
+/// These bytes must be writable at `p`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: __m512i) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises `BYTES` writable bytes; the stores need no alignment.
     unsafe {
         match BYTES {
             32 => _mm256_storeu_si256(p.cast(), _mm512_castsi512_si256(v)),

@@ -1,4 +1,5 @@
-//! Blocks through AVX-512 registers: every store is a whole line of the destination's row.
+//! Squares of a matrix, transposed in AVX-512 registers. Every store is 64 bytes of one row of the
+//! destination.
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_castps_si512, _mm512_castsi128_si512, _mm512_castsi512_ps,
@@ -6,34 +7,37 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi64, _mm512_unpackhi_ps, _mm512_unpacklo_epi64, _mm512_unpacklo_ps,
 };
 
-/// 64 bytes.
+/// Loads 64 bytes.
 ///
 /// # Safety
-/// Readable at `p`.
+/// 64 bytes must be readable at `p`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn load(p: *const u8) -> __m512i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 64 readable bytes; the load needs no alignment.
     unsafe { _mm512_loadu_si512(p.cast()) }
 }
 
+/// Stores 64 bytes.
+///
 /// # Safety
-/// 64 bytes are writable at `p`.
+/// 64 bytes must be writable at `p`.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn store(p: *mut u8, v: __m512i) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 64 writable bytes; the store needs no alignment.
     unsafe { _mm512_storeu_si512(p.cast(), v) }
 }
 
-/// 16 bytes at each of four places, `step` apart.
+/// Loads 16 bytes from each of four places, which are `step` bytes apart.
 ///
 /// # Safety
-/// All are readable.
+/// 16 bytes must be readable at each place.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn quarters(p: *const u8, step: isize) -> __m512i {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 16 readable bytes at the four places; the loads need no
+    // alignment.
     unsafe {
         let at = |i: isize| _mm_loadu_si128(p.wrapping_offset(i * step).cast());
         let v = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(at(0)), at(1));
@@ -58,10 +62,12 @@ fn pieces([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
 /// Transposes four rows of four elements of 16 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // SAFETY: four rows of four elements, and the four rows of `dst` that their columns make.
+    // SAFETY: the accesses are the four rows of four elements in `src`, and the four rows of `dst`
+    // that their columns become, which the caller promises.
     unsafe {
         let row = |r: isize| load(src.wrapping_offset(r * src_row));
         let [a, b, c, d] = pieces([row(0), row(1), row(2), row(3)]);
@@ -76,10 +82,12 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
 /// Transposes eight rows of eight elements of 8 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // SAFETY: eight rows of eight elements, and the eight rows of `dst` that their columns make.
+    // SAFETY: the accesses are the eight rows of eight elements in `src`, and the eight rows of
+    // `dst` that their columns become, which the caller promises.
     unsafe {
         let pair = |r: isize| {
             let (a, b) =
@@ -100,11 +108,13 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
 /// Transposes sixteen rows of sixteen elements of 4 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     for c in [0, 4, 8, 12] {
-        // SAFETY: four columns of sixteen elements, and the four rows of `dst` that they make.
+        // SAFETY: the accesses are four columns of sixteen elements in `src`, and the four rows of
+        // `dst` that they become, which the caller promises.
         unsafe {
             let rows = |r: isize| {
                 _mm512_castsi512_ps(quarters(src.wrapping_offset(r * src_row + 4 * c), 4 * src_row))

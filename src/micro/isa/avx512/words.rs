@@ -1,8 +1,11 @@
-//! Blocks of a few words at a short stride, packed from whole registers by permutations of two.
+//! Blocks of a few words at a short stride, packed from whole registers by permutations of two
+//! registers.
 //!
-//! Lengths and strides are constants, so every place is one too. Packing reads the gaps between blocks, which are shorter than a register, and none after the
-//! last block. 256 blocks pack in this much of the time of single blocks that are brought together (Emerald Rapids, L1): 24 B by 32 0.55, 16 B by 24 0.68, 8 B
-//! by 32 0.74, 48 B by 64 0.84, 4 B by 16 (bytes permuted) 0.49.
+//! Lengths and strides are constants, so all places are constants too. Packing reads the gaps
+//! between blocks, which are shorter than a register, but not the gap after the last block. Time
+//! that 256 blocks take to pack, relative to combining blocks that are loaded separately (Emerald
+//! Rapids, L1): 24 B at a stride of 32 0.55, 16 B at 24 0.68, 8 B at 32 0.74, 48 B at 64 0.84, 4 B
+//! at 16 0.49 (there compared with a permutation of bytes).
 
 use std::arch::x86_64::{
     __m512i, __mmask16, _bzhi_u32, _mm_loadu_si128, _mm512_broadcast_i32x4, _mm512_loadu_si512,
@@ -12,15 +15,18 @@ use std::arch::x86_64::{
 
 use crate::micro::units::places;
 
-/// Words of 4 bytes in a register.
+/// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Most registers that a group of blocks is packed to, and most permutations that make one.
+/// Maximum number of registers into which a group of blocks is packed, and maximum number of
+/// permutations for one of these registers.
 const MOST: usize = 4;
 
-/// Blocks of `LEN` bytes by `STRIDE`, both multiples of 4: a group of them fills registers on both sides.
+/// Group of blocks of `LEN` bytes at a stride of `STRIDE` bytes, both multiples of 4, which fills
+/// whole registers on both sides.
 struct Group<const LEN: usize, const STRIDE: usize>;
 
-/// How a packed register is made: from which register of the user's on, and the lanes of the permutations that bring in the following ones.
+/// How a packed register is made: the number of the first register of the user's buffer that it
+/// needs, and the lanes of the permutations that merge in the registers that follow.
 #[derive(Clone, Copy)]
 struct Making {
     first: usize,
@@ -29,7 +35,7 @@ struct Making {
 }
 
 impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
-    /// Bytes of which both are multiples.
+    /// Greatest common divisor of the length and the stride, in bytes.
     const UNIT: usize = {
         let (mut a, mut b) = (LEN, STRIDE);
         while b > 0 {
@@ -51,7 +57,7 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
         makings
     };
 
-    /// Returns the word of the user's that goes to a word of the packed registers.
+    /// Returns the index of the user's word that goes to word `word` of the packed registers.
     const fn source(word: usize) -> usize {
         let at = 4 * word;
         (at / LEN * STRIDE + at % LEN) / 4
@@ -82,38 +88,41 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
     }
 }
 
-/// Makes a packed register of a group; `at` loads the user's.
+/// Makes a packed register of a group. `at` loads a register of the user's buffer by its number in
+/// the group.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn made(making: &Making, at: impl Fn(usize) -> __m512i) -> __m512i {
     let mut made = at(making.first);
     for k in 0..making.permutations {
-        // SAFETY: 64 bytes of lanes.
+        // SAFETY: `lanes[k]` has 64 bytes.
         let lanes = unsafe { _mm512_loadu_si512(making.lanes[k].as_ptr().cast()) };
         made = _mm512_permutex2var_epi32(made, lanes, at(making.first + k + 1));
     }
     made
 }
 
-/// Every unit of `UNIT` bytes in reverse order; as it is where that is 1.
+/// Reverses the bytes of every unit of `UNIT` bytes. If `UNIT` is 1, it returns `v`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn reversed<const UNIT: usize>(v: __m512i) -> __m512i {
     let places = const { places::<UNIT>() };
-    // SAFETY: the places are 16 bytes.
+    // SAFETY: `places` has 16 bytes.
     let places = _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(places.as_ptr().cast()) });
     if UNIT == 1 { v } else { _mm512_shuffle_epi8(v, places) }
 }
 
-/// The lanes of the words from `from` on of so many.
+/// Returns the mask of the words of one register, which begins at word `from`, that lie within the
+/// first `words` words.
 #[inline]
 #[target_feature(enable = "bmi2")]
 fn lanes(words: usize, from: usize) -> __mmask16 {
     _bzhi_u32(u32::MAX, words.saturating_sub(from) as u32) as __mmask16
 }
 
-/// Does `step` of `0..n`, `TURN` in each turn of a loop: one alone is so short that it takes 1.37 of the time where its few instructions lie in two lines
-/// (8 B by 16, 4 KiB; Emerald Rapids).
+/// Runs `step` for each number in `0..n`, `TURN` of them in one iteration of the loop. A single
+/// step is so short that it takes 1.37 of the time if its few instructions lie in two cache lines
+/// (8 B at a stride of 16, 4 KiB; Emerald Rapids).
 #[inline(always)]
 fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
     let turns = n / TURN;
@@ -127,10 +136,13 @@ fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
     }
 }
 
-/// Packs blocks of `LEN` bytes by `STRIDE`, units of `SWAPPED` bytes reversed: all `n` of them.
+/// Packs all `n` blocks of `LEN` bytes at a stride of `STRIDE` bytes, reverses their units of
+/// `SWAPPED` bytes, and returns `n`.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `STRIDE`, `n * LEN` bytes writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes must be readable at `src`, `STRIDE` bytes apart, and `n * LEN` bytes
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: usize>(
@@ -145,9 +157,12 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
             .take(const { Group::<LEN, STRIDE>::PACKED })
             .enumerate()
     };
-    // The gap after the last block may be beyond the end of everything.
+    // The gap after the last block may lie beyond readable memory, so the last block is never
+    // packed by whole registers.
     let steps = n.saturating_sub(1) / blocks;
-    // SAFETY: the registers of a group hold its blocks, and another block follows them; as many packed bytes are theirs in `dst`.
+    // SAFETY: the registers that are loaded hold the blocks of group `i` with their gaps. Another
+    // block follows each group, so all gaps lie between two blocks, on the pages of these. The
+    // registers that are stored are the packed bytes of the group.
     let step = |i: usize| unsafe {
         let at = |k: usize| _mm512_loadu_si512(src.add(STRIDE * blocks * i + 64 * k).cast());
         for (k, making) in makings() {
@@ -164,10 +179,12 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
     }
     let left = n - steps * blocks;
     if left > 0 {
-        // What the blocks take in `dst`, and in `src` without the last gap.
+        // The number of words that the blocks take in `dst`, and in `src` without the gap after the
+        // last one.
         let (to, from) = (left * LEN / 4, ((left - 1) * STRIDE + LEN) / 4);
         let (d, s) = (dst.wrapping_add(LEN * blocks * steps), src.wrapping_add(STRIDE * blocks * steps));
-        // SAFETY: masked words are not touched; the others are blocks, or gaps between them.
+        // SAFETY: words outside the masks are not touched. The others are those of the remaining
+        // blocks and, in `src`, of the gaps between them, which lie on the pages of the blocks.
         unsafe {
             let at =
                 |k: usize| _mm512_maskz_loadu_epi32(lanes(from, WORDS * k), s.wrapping_add(64 * k).cast());
@@ -180,10 +197,13 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
     n
 }
 
-/// Packs all of `n` blocks where there is code for their length and stride, and returns how many, else none.
+/// Packs all of `n` blocks and returns `n`, if there is code for their length and stride. Otherwise
+/// it moves nothing and returns 0.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `stride`, `n * LEN` bytes writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes must be readable at `src`, `stride` bytes apart, and `n * LEN` bytes
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack_near<const LEN: usize>(
@@ -194,7 +214,8 @@ pub(super) unsafe fn pack_near<const LEN: usize>(
 ) -> usize {
     macro_rules! lengths {
         ($($len:literal by $($stride:literal)*;)*) => {
-            // SAFETY: as promised by the caller: of that length and stride.
+            // SAFETY: the conditions of `pack` are those of this function; each call has the length
+            // and stride of the blocks.
             unsafe {
                 match (LEN, stride) {
                     $($(($len, $stride) => pack::<$len, $stride, 1>(dst, src, n),)*)*

@@ -1,21 +1,25 @@
-//! Pairs, permutations and tables of aarch64: what packing and unpacking at a dense side gain from NEON.
+//! Pairs, permutations and tables of aarch64: what packing and unpacking at a dense side gain from
+//! NEON.
 //!
-//! A store may alias the next load, so the compiler keeps block after block apart: one load, one store. Here a group of blocks
-//! is loaded before any of it is stored, and neighbours become `ldp` and `stp`; where blocks are so near that a vector holds
-//! several, they are loaded together and put in place by `uzp1` or `tbl`. Chosen by the instructions of the inner loop for one
-//! block, as the compiler writes it; no machine has timed them:
+//! A store may change what the next load reads, so the compiler does not reorder blocks: each is
+//! one load and one store. Here a group of blocks is loaded before any of it is stored, and
+//! neighbours become `ldp` and `stp`. If blocks are so near to each other that a vector holds
+//! several, they are loaded together and moved to their places by `uzp1` or `tbl`. The choices are
+//! based on the number of instructions per block in the inner loop, as the compiler writes it; no
+//! machine has timed them:
 //!
-//! | Blocks | portable | here |
-//! |---|---|---|
-//! | pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
-//! | the same from or to a list | 3.6 | 2.6 |
-//! | pack 1, 2, 4, 8 B by twice the length | 2.6 | 0.25, 0.5, 1, 2 |
-//! | pack 1 B by 3 or 4, 2 B by 6 or 8, 3 B by 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
-//! | pack 3 to 15 B but powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
-//! | any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
+//!  Blocks | portable | here |
+//! ---|---|---|
+//!  pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
+//!  the same from or to a list | 3.6 | 2.6 |
+//!  pack 1, 2, 4, 8 B at a stride of twice the length | 2.6 | 0.25, 0.5, 1, 2 |
+//!  pack 1 B at 3 or 4, 2 B at 6 or 8, 3 B at 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
+//!  pack 3 to 15 B except powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
+//!  any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
 //!
-//! What stays portable: unpacking other short lengths, because NEON stores no vector under a mask, and lanes stored one by one
-//! are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less work than `ldp` and `uzp1`.
+//! Unpacking of other short lengths stays portable: NEON has no masked stores, and lanes that are
+//! stored one by one are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less
+//! work than `ldp` and `uzp1`.
 
 use std::arch::aarch64::{
     uint8x16_t, uint8x16x2_t, uint8x16x3_t, uint8x16x4_t, vld1q_u8, vqtbl1q_u8, vqtbl2q_u8, vqtbl3q_u8,
@@ -35,7 +39,7 @@ use crate::micro::units::{Reverse, places};
 impl Code for Neon {
     #[inline(always)]
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
-        // SAFETY: eight blocks remain, of the size of the type.
+        // SAFETY: the caller promises eight blocks of `LEN` bytes, which is the size of the type.
         unsafe {
             let at = |i: usize| src.at(i).cast_const();
             let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
@@ -50,7 +54,8 @@ impl Code for Neon {
 
     #[inline(always)]
     unsafe fn scatter<const LEN: usize>(dst: &impl Cursor, src: *const u8) {
-        // SAFETY: eight blocks of the size of the type remain on either side.
+        // SAFETY: the caller promises eight blocks of `LEN` bytes on both sides, which is the size
+        // of the type.
         unsafe {
             let at = |i: usize| dst.at(i);
             let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
@@ -73,13 +78,15 @@ impl Code for Neon {
         if LEN > 31 || ds != LEN as isize || !(ds..64).contains(&ss) {
             return 0;
         }
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises `n` blocks; the test above ensures a dense destination, fewer
+        // than 32 bytes, and a stride of at least `LEN`.
         unsafe { pack_near::<LEN>(dst, src, n, ss as usize) }
     }
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises the elements of the block on both sides; each function takes
+        // the square of its length, and `in_pieces` the shape without one.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -90,11 +97,13 @@ impl Code for Neon {
         }
     }
 
-    /// Pairs of registers, marked as not soon used again. The mark is a hint: cores that see whole lines stored in a row may not need it.
+    /// Copies lines in pairs of registers, with a hint that they are not used again soon.
+    /// Processors that recognize stores of whole consecutive lines may not need the hint.
     #[inline(always)]
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         for i in 0..lines {
-            // SAFETY: one line, which the instructions store and nothing else.
+            // SAFETY: the 64 bytes at `64 * i` are one of the lines that the caller promises on
+            // both sides. The instructions store these bytes and change nothing else.
             unsafe {
                 let s = src.add(64 * i);
                 std::arch::asm!(
@@ -111,7 +120,7 @@ impl Code for Neon {
         }
     }
 
-    /// Nothing: such stores are ordered as others are.
+    /// Does nothing, because these stores are ordered like others.
     fn fence() {}
 
     fn permute(granule: Granule, _swaps: bool, direction: Direction) -> Option<Function> {
@@ -123,7 +132,8 @@ impl Reverse for Neon {
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         let places = const { places::<UNIT>() };
-        // SAFETY: rows of 16 bytes inside `LEN`; the places are 16.
+        // SAFETY: the rows of 16 bytes lie within the `LEN` bytes that the caller promises on both
+        // sides. `places` has 16 bytes.
         unsafe {
             let places = vld1q_u8(places.as_ptr());
             for at in (0..LEN).step_by(16) {
@@ -133,31 +143,35 @@ impl Reverse for Neon {
     }
 }
 
-/// A block of 16 bytes as one register: `u128` would be two, which no address with an index serves.
+/// A block of 16 bytes in one register. `u128` would be two registers, for which no load with an
+/// indexed address exists.
 type Of16 = uint8x16_t;
 
-/// Eight blocks of the size of `T`: all loaded, then stored in pairs.
+/// Packs eight blocks of the size of `T`. All are loaded first, and then stored in pairs.
 ///
 /// # Safety
-/// Each block of `a` is readable, eight are writable at `dst`, without overlap.
+/// Each block of `a` must be readable, and eight blocks must be writable at `dst`, without overlap.
 #[inline(always)]
 unsafe fn gather<T: Copy>(dst: *mut u8, a: [*const u8; 8]) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises eight readable blocks of the size of `T`, whose values may be any
+    // bytes, and room for eight at `dst`. No access needs alignment.
     unsafe {
-        // Written out: `map` of an array is not reliably inlined.
+        // The list is written out, because `map` of an array is not reliably inlined.
         let at = |i: usize| a[i].cast::<T>().read_unaligned();
         let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
         dst.cast::<[T; 8]>().write_unaligned(all);
     }
 }
 
-/// Eight blocks of the size of `T`: loaded in pairs, then stored in order.
+/// Unpacks eight blocks of the size of `T`. They are loaded in pairs, and then stored in order.
 ///
 /// # Safety
-/// Eight blocks are readable at `src`, each block of `a` is writable, without overlap with them.
+/// Eight blocks must be readable at `src`, and each block of `a` must be writable, without overlap
+/// with those.
 #[inline(always)]
 unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises eight readable blocks of the size of `T` at `src`, whose values
+    // may be any bytes, and eight writable ones. No access needs alignment.
     unsafe {
         let all = src.cast::<[T; 8]>().read_unaligned();
         for (to, block) in a.into_iter().zip(all) {
@@ -166,15 +180,18 @@ unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
     }
 }
 
-/// Packs the first of `n` short blocks that are near each other, in whole vectors where that is better than block by block.
-/// Returns how many; the rest is the caller's.
+/// Packs the first of `n` short blocks that are near to each other, in whole vectors where that is
+/// better than block by block. Returns the number of blocks that have been packed; the caller packs
+/// the others.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes, less than 32, readable at `src` by `stride`, which is at least `LEN`, `n * LEN` bytes writable at
-/// `dst`, without overlap.
+/// `n` blocks of `LEN` bytes, less than 32, must be readable at `src`, `stride` bytes apart, where
+/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The gaps
+/// between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
-    // SAFETY: as promised by the caller; lengths and strides are those that each function asks for.
+    // SAFETY: the caller promises the blocks. Each function gets only lengths and strides for which
+    // it is made.
     unsafe {
         match LEN {
             1 | 2 | 4 | 8 if stride == 2 * LEN => pack_halves::<LEN>(dst, src, n),
@@ -186,10 +203,10 @@ unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, st
     }
 }
 
-/// Every other element of `LEN` bytes, 1, 2, 4 or 8, of two vectors, in order.
+/// Returns every other element of `LEN` bytes (1, 2, 4 or 8) of two vectors, in order.
 #[inline(always)]
 fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
-    // SAFETY: every aarch64 has the instructions.
+    // SAFETY: every aarch64 machine has the instructions.
     unsafe {
         match LEN {
             1 => vuzp1q_u8(low, high),
@@ -209,17 +226,23 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
     }
 }
 
-/// Packs every other element of `LEN` bytes, 1, 2, 4 or 8, from whole vectors; returns how many of `n`, the rest is the caller's.
+/// Packs blocks of `LEN` bytes (1, 2, 4 or 8) that are every other element, from whole vectors.
+/// Returns the number of blocks that have been packed; the caller packs the others.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes readable at `src` by `2 * LEN`, `n * LEN` bytes writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes must be readable at `src`, `2 * LEN` bytes apart, and `n * LEN` bytes
+/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
-    // The gap after the last block may be beyond the end of everything.
+    // The gap after the last block may lie beyond readable memory, so the last block is never
+    // packed here.
     let steps = n.saturating_sub(1) / group;
     for i in 0..steps {
-        // SAFETY: 64 bytes hold `group` blocks, and another block follows them; 32 bytes are theirs in `dst`.
+        // SAFETY: step `i` reads the 64 bytes of `group` blocks with their gaps. As `group * steps`
+        // is less than `n`, another block follows, so all gaps lie between two blocks, on the pages
+        // of these. Their packed bytes are the 32 bytes at `32 * i`.
         unsafe {
             let (s, d) = (src.add(64 * i), dst.add(32 * i));
             let [a, b, c, e] = [vld1q_u8(s), vld1q_u8(s.add(16)), vld1q_u8(s.add(32)), vld1q_u8(s.add(48))];
@@ -231,12 +254,14 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
     steps * group
 }
 
-/// Packs the first of `n` blocks by loading and storing more than a block: what is stored beyond one is stored again by the
-/// next. Returns how many; the rest, at least the last one, is the caller's.
+/// Packs the first of `n` blocks by loading and storing more than the bytes of a block; the next
+/// block overwrites what is stored in excess. Returns the number of blocks that have been packed.
+/// The caller packs the others, of which there is at least one if `n` is not 0.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes, 3 to 31 and no power of two, readable at `src` by `stride`, which is at least `LEN`, `n * LEN` bytes
-/// writable at `dst`, without overlap.
+/// `n` blocks of `LEN` bytes, 3 to 31 and not a power of two, must be readable at `src`, `stride`
+/// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`,
+/// without overlap. The gaps between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     let (mut d, mut s) = (Dense::<LEN>(dst), Strided::new(src.cast_mut(), stride as isize));
@@ -244,7 +269,9 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
     let steps = n.saturating_sub(1) / group;
     for _ in 0..steps {
         for u in 0..group {
-            // SAFETY: a piece is less than `2 * LEN` bytes, and another block of `LEN` bytes follows on either side.
+            // SAFETY: a piece has fewer than `2 * LEN` bytes, and another block of `LEN` bytes
+            // follows on both sides, because `group * steps` is less than `n`. The gap that is read
+            // lies between two blocks, on the pages of these.
             unsafe {
                 let (d, s) = (d.at(u), s.at(u));
                 match const { LEN.next_power_of_two() } {
@@ -261,20 +288,24 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
     steps * group
 }
 
-/// Packs the first of `n` very short blocks, a vector of them at a time: whole vectors in which they lie are loaded and looked up
-/// by `tbl`. Returns how many; none where a vector holds few. The rest is the caller's.
+/// Packs the first of `n` very short blocks, a vector of them at a time: the whole vectors in which
+/// they lie are loaded, and `tbl` looks up their bytes. Returns the number of blocks that have been
+/// packed, which is 0 if a vector holds only few. The caller packs the others.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes, 1 to 3, readable at `src` by `stride`, which is more than `LEN`, `n * LEN` bytes writable at `dst`,
-/// without overlap.
+/// `n` blocks of `LEN` bytes, 1 to 3, must be readable at `src`, `stride` bytes apart, where
+/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The
+/// gaps between two blocks are read too; they are shorter than a page.
 #[inline(always)]
 unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     if stride > (64 - LEN) / 3 {
-        return 0; // Less than four blocks in the longest table.
+        // The longest table, of 64 bytes, holds fewer than four blocks.
+        return 0;
     }
     let held = (16 / LEN).min((64 - LEN) / stride + 1);
     let vectors = ((held - 1) * stride + LEN).div_ceil(16);
-    // Tables end with the last block at the latest, and 16 bytes are stored at a time.
+    // The loads must end with the last block at the latest, and 16 bytes are stored at a time. From
+    // this follows how many blocks must remain before a step.
     let needed = ((16 * vectors).saturating_sub(LEN).div_ceil(stride) + 1).max(16usize.div_ceil(LEN));
     if n < needed {
         return 0;
@@ -282,12 +313,16 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     let steps = (n - needed) / held + 1;
     let mut lanes = [0; 16];
     for (i, lane) in lanes.iter_mut().enumerate() {
-        // Past the last block the lane may be out of the table, which gives 0; it is stored again.
+        // For bytes after the last block, the index may be outside of the table, which gives 0.
+        // These bytes are overwritten later.
         *lane = (i / LEN * stride + i % LEN) as u8;
     }
     let by = (held * LEN, held * stride);
-    // SAFETY: before every step at least `needed` blocks remain: their bytes are more than the loads, and more than the store,
-    // what it writes beyond `held` blocks being written again by what follows. At most four vectors hold `held` blocks.
+    // SAFETY: before every step at least `needed` blocks remain, whose bytes, with the gaps between
+    // them, are at least those of the loads, and whose packed bytes at least those of the store.
+    // The gaps lie on the pages of the blocks. The bytes that the store writes after those of its
+    // `held` blocks are overwritten by later steps or by the caller. `held` blocks lie in at most
+    // four vectors.
     unsafe {
         let lanes = vld1q_u8(lanes.as_ptr());
         let at = |s: *const u8, i: usize| vld1q_u8(s.add(16 * i));
@@ -303,10 +338,11 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     steps * held
 }
 
-/// Stores what `step` makes of the source, `steps` times; after each, the sides move on by so many bytes.
+/// Stores `steps` times what `step` makes of the source. After each time, the two addresses advance
+/// by the two numbers of bytes in `by`.
 ///
 /// # Safety
-/// 16 bytes are writable at every destination.
+/// 16 bytes must be writable at every destination.
 #[inline(always)]
 unsafe fn run(
     mut d: *mut u8,
@@ -316,7 +352,7 @@ unsafe fn run(
     step: impl Fn(*const u8) -> uint8x16_t,
 ) {
     for _ in 0..steps {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises 16 writable bytes at each of the `steps` destinations.
         unsafe { vst1q_u8(d, step(s)) };
         d = d.wrapping_add(by.0);
         s = s.wrapping_add(by.1);

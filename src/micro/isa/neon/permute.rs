@@ -1,31 +1,35 @@
-//! The loop of permutations for NEON: `tbl` looks up to 16 bytes of the packed side up in four registers of the user's.
+//! The loop of permutations for NEON: `tbl` looks up 16 bytes of the packed side at a time in four
+//! registers of the user's side.
 //!
-//! Without masks the four registers, 64 bytes, are read whole, so they lie between the first and the last mapped byte of the call, and what
-//! a whole store writes in excess is written again by what follows; the last steps go by way of the stack. Two instances of
-//! {int, double, float[3]} take 2 `ldp`, 3 `tbl`, 1 `stp` and 1 `str` instead of 6 loads and 6 stores (counted, not timed).
+//! There are no masks, so the four registers, 64 bytes, are read whole. They must therefore lie
+//! between the first and the last mapped byte of the call. What a whole store writes in excess is
+//! overwritten by later stores; the last steps use buffers on the stack. Two instances of {int,
+//! double, float[3]} take 2 `ldp`, 3 `tbl`, 1 `stp` and 1 `str` instead of 6 loads and 6 stores
+//! (counted, not timed).
 
 use std::arch::aarch64::{uint8x16_t, uint8x16x4_t, vaddq_u8, vdupq_n_u8, vld1q_u8, vqtbl4q_u8, vst1q_u8};
 
 use crate::micro::block;
 use crate::micro::permute::table::Table;
 
-/// Bytes of four registers.
+/// Number of bytes in four registers.
 const FOUR: usize = 64;
 
 /// Loads four registers.
 ///
 /// # Safety
-/// 64 bytes are readable at `p`.
+/// 64 bytes must be readable at `p`.
 #[inline(always)]
 unsafe fn load(p: *const u8) -> uint8x16x4_t {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller promises 64 readable bytes; the loads need no alignment.
     unsafe { uint8x16x4_t(vld1q_u8(p), vld1q_u8(p.add(16)), vld1q_u8(p.add(32)), vld1q_u8(p.add(48))) }
 }
 
-/// Packs `steps` times four registers, each time in `STORES` whole stores.
+/// Packs `steps` times four registers of the user's side, each time in `STORES` whole stores.
 ///
 /// # Safety
-/// At each of `steps` places, so many bytes apart on each side, 64 bytes are readable and the stores are writable.
+/// In each of the `steps` steps, which advance by the numbers of bytes in `by` on the packed and on
+/// the user's side, 64 bytes must be readable and the stores of 16 bytes writable.
 #[inline(always)]
 unsafe fn whole<const STORES: usize>(
     packed: *mut u8,
@@ -36,7 +40,8 @@ unsafe fn whole<const STORES: usize>(
 ) {
     let (mut p, mut u) = (packed, user);
     for _ in 0..steps {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller promises 64 readable bytes and `STORES` writable pieces of 16 bytes in
+        // every step.
         unsafe {
             let from = load(u);
             for (i, &lanes) in lanes[..STORES].iter().enumerate() {
@@ -51,28 +56,34 @@ unsafe fn whole<const STORES: usize>(
 /// Packs `n` instances.
 ///
 /// # Safety
-/// `table` has the words of a permutation made for NEON and for `stride`; all instances are valid on both sides, which do not
+/// `table` must be the table of a permutation that is made for NEON and for `stride`. All instances
+/// must be readable in the user's buffer and writable on the packed side, and the sides must not
 /// overlap.
 pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, stride: i64, table: *const u64) {
     if n == 0 {
         return;
     }
-    // SAFETY: `words` of a permutation is a table, word by word. A copy, which no store can be thought to change.
+    // SAFETY: the caller promises that a `Table` lies at `table`. It is copied so that the compiler
+    // knows that no store changes it.
     let table = unsafe { table.cast::<Table>().read() };
     let (n, stride) = (n as usize, stride as usize);
     let (instances, size, span) = (table.instances as usize, table.size as usize, table.span as usize);
     let user = user.wrapping_offset(table.lowest as isize).cast_const();
-    // From the first to the last mapped byte; a permutation for NEON has a stride that is not less than its span.
+    // The number of bytes from the first to the last mapped byte. A permutation for NEON has
+    // several instances in a vector, so its stride is not less than its span.
     let (length, total) = ((n - 1) * stride + span, n * size);
-    // SAFETY: the table has 64 lanes.
+    // SAFETY: `pack` has 64 bytes.
     let lanes = unsafe { load(table.pack.as_ptr()) };
     let lanes = [lanes.0, lanes.1, lanes.2, lanes.3];
     let (by, stores) = ((instances * size, instances * stride), (instances * size).div_ceil(16));
+    // Whole steps are possible as long as 64 bytes remain before the end of the last mapped byte,
+    // and the whole stores fit into the packed bytes that remain.
     let mut steps = 0;
     if length >= FOUR && total >= 16 * stores {
         steps = (n / instances).min((length - FOUR) / by.1 + 1).min((total - 16 * stores) / by.0 + 1);
-        // SAFETY: before every step 64 bytes remain before the last mapped byte, and the stores before the last packed byte;
-        // gaps in them are shorter, between two mapped bytes.
+        // SAFETY: before every step, 64 bytes remain before the end of the last mapped byte, and
+        // the bytes of the stores before the end of the packed bytes. The gaps in the 64 bytes lie
+        // between two mapped bytes, on the pages of these.
         unsafe {
             match stores {
                 1 => whole::<1>(packed, user, steps, by, lanes),
@@ -82,11 +93,13 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
             }
         }
     }
-    // The rest: 64 bytes that end with the last mapped byte at the latest, the lanes moved by what they start too early.
+    // The remaining instances are read from 64 bytes that end with the last mapped byte at the
+    // latest. The lanes are shifted by as many bytes as these begin too early.
     let (mut short, mut out) = ([0; FOUR], [0; FOUR]);
     let mut from = user;
     if length < FOUR {
-        // SAFETY: all bytes from the first to the last mapped one; the gaps between them are shorter than that.
+        // SAFETY: these are the bytes from the first to the last mapped one, which are fewer than
+        // the 64 bytes of `short`; the gaps between them are shorter still.
         unsafe { block::run_time::<32>(short.as_mut_ptr(), user, length) };
         from = short.as_ptr();
     }
@@ -95,8 +108,9 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
     while done < n {
         let count = instances.min(n - done);
         let start = (done * stride).min(latest);
-        // SAFETY: `start` leaves 64 bytes before the end, of the instances or of the copy; `count * size` is at most as much, and the
-        // bytes of these instances, which lie within.
+        // SAFETY: 64 bytes follow `start` before the end of the instances, or of `short`.
+        // `count * size` is at most 64, the size of `out`, and these are the packed bytes of
+        // `count` instances, which the caller promises.
         unsafe {
             let early = vdupq_n_u8((done * stride - start) as u8);
             let from = load(from.add(start));

@@ -1,7 +1,9 @@
-//! Square blocks through NEON registers: rows are loaded and stored in pairs of registers, `zip` puts elements in place between.
+//! Squares of a matrix, transposed in NEON registers. Rows are loaded and stored in pairs of
+//! registers; in between, `zip` moves the elements to their places.
 //!
-//! Instructions of the inner loop for 16 elements, as the compiler writes it (portable to here): 4 B 46 to 21, 8 B 46 to 29, 16 B 46
-//! to 28, 32 B 78 to 46, 64 B 142 to 78. No machine has timed them.
+//! Number of instructions of the inner loop for 16 elements, as the compiler writes it, in portable
+//! code and here: 4 B 46 and 21, 8 B 46 and 29, 16 B 46 and 28, 32 B 78 and 46, 64 B 142 and 78. No
+//! machine has timed them.
 
 use std::arch::aarch64::{
     uint8x16_t, uint32x4_t, vld1q_u8, vld1q_u32, vld1q_u64, vreinterpretq_u32_u64, vreinterpretq_u64_u32,
@@ -11,14 +13,16 @@ use std::arch::aarch64::{
 /// Transposes eight rows of eight elements of 4 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Eight rows by four columns, so that a row of `dst` is a pair of registers.
+    // Eight rows by four columns at a time, so that a row of `dst` is a pair of registers.
     for c in [0, 4] {
         let from = |r: isize| src.wrapping_offset(r * src_row + 4 * c).cast::<u32>();
         let to = |k: isize| dst.wrapping_offset((c + k) * dst_row).cast::<u32>();
-        // SAFETY: four columns of eight elements, and the four rows of `dst` that they make.
+        // SAFETY: the accesses are four columns of eight elements in `src`, and the four rows of
+        // `dst` that they become, which the caller promises.
         unsafe {
             let low =
                 columns([vld1q_u32(from(0)), vld1q_u32(from(1)), vld1q_u32(from(2)), vld1q_u32(from(3))]);
@@ -32,10 +36,10 @@ pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// The columns of four rows.
+/// Returns the columns of four rows.
 #[inline(always)]
 fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
-    // SAFETY: every aarch64 has the instructions.
+    // SAFETY: every aarch64 machine has the instructions.
     unsafe {
         let words = |x: uint32x4_t| vreinterpretq_u64_u32(x);
         let (ab, cd) = (words(vzip1q_u32(a, b)), words(vzip1q_u32(c, d)));
@@ -52,14 +56,16 @@ fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
 /// Transposes four rows of four elements of 8 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let from = |r: isize, c: usize| src.wrapping_offset(r * src_row).wrapping_add(8 * c).cast::<u64>();
     let to = |c: isize, r: usize| dst.wrapping_offset(c * dst_row).wrapping_add(8 * r).cast::<u64>();
-    // SAFETY: four rows of four elements on either side.
+    // SAFETY: the accesses are the four rows of four elements on both sides, which the caller
+    // promises.
     unsafe {
-        // Written out: `map` of an array is not reliably inlined.
+        // The list is written out, because `map` of an array is not reliably inlined.
         let row = |r: isize| [vld1q_u64(from(r, 0)), vld1q_u64(from(r, 2))];
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         for half in [0, 1] {
@@ -75,14 +81,17 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
 /// Transposes four rows of four elements of 16 bytes.
 ///
 /// # Safety
-/// They are readable at `src` by rows of `src_row` bytes, writable at `dst` by rows of `dst_row`, without overlap.
+/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
+/// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Two columns at a time: a pair of registers of each row, and a pair of each of the rows that they make.
+    // Two columns at a time: a pair of registers from each row, and a pair for each of the rows
+    // that they become.
     for c in [0, 2] {
         let from = |r: isize, k: usize| src.wrapping_offset(r * src_row).wrapping_add(16 * (c + k));
         let to = |k: usize| dst.wrapping_offset((c + k) as isize * dst_row);
-        // SAFETY: two columns of four elements, and the two rows of `dst` that they make.
+        // SAFETY: the accesses are two columns of four elements in `src`, and the two rows of `dst`
+        // that they become, which the caller promises.
         unsafe {
             let row = |r: isize| [vld1q_u8(from(r, 0)), vld1q_u8(from(r, 1))];
             let rows: [[uint8x16_t; 2]; 4] = [row(0), row(1), row(2), row(3)];
