@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the instructions of MPI calls of which two builds of the preload library convert nothing.
+"""Counts the instructions of MPI calls that neither of two builds of the preload library converts.
 
     cargo build --release -p ddtc-preload
     benches/instructions.py --library target/release/libddtc_preload.so --reference OLD.so

@@ -264,9 +264,9 @@ impl Committed {
 
     /// Returns one line that describes how calls of `direction` are served.
     ///
-    /// If the layout has a kernel, the line describes the kernel, even where calls do not use it:
-    /// for a run of bytes, which is copied, and for calls that are split over threads or store past
-    /// the caches. In the modes that never compile, the line says "not compiled yet", although
+    /// If the layout has a kernel, the line describes the kernel, although some calls do not use it:
+    /// a single run of bytes is copied, and neither calls that are split over threads nor calls that
+    /// store past the caches run the kernel as a whole. In the modes that never compile, the line says "not compiled yet", although
     /// calls in [`Mode::Off`] follow the type map.
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {

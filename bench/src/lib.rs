@@ -117,7 +117,7 @@ pub struct Args {
     /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
-    /// Measure what short calls are bound by: the best C loop behind reads of as many cache lines as a committed type has
+    /// Measure a lower bound of short calls: the best C loop after reading as many cache lines as a committed type occupies
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     called: bool,
     /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
@@ -126,7 +126,7 @@ pub struct Args {
     /// Measure how fast segments are counted, found and listed, and under an MPICH its own if --mpicc is given
     #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
     segments: bool,
-    /// Count after how many packs a commit under the preload library pays, against the bare MPI library's own packing
+    /// Find the number of packs after which a commit under the preload library has paid off, compared with the unmodified MPI library
     #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
     /// The MPI library's compiler, for --break-even [default there: mpicc], --segments and --kinds

@@ -50,7 +50,7 @@ pub(crate) enum Block {
     /// elements.
     Fields(Vec<(i64, Elem, i64)>),
     /// Blocks of unequal lengths. Block i has `lengths[i]` elements and begins at element
-    /// `displacements[i]`, where both names are indices of tables.
+    /// `displacements[i]`. The fields hold the indices of the two tables.
     Ragged { elem: Elem, lengths: usize, displacements: usize },
 }
 

@@ -143,8 +143,8 @@ fn print_header(ways: &[Way]) {
     println!();
 }
 
-/// Measures those of `entries` that have at least two of the smaller pieces, prints a table and
-/// returns the record: the bandwidth of pieces over that of the whole message.
+/// Measures the entries whose messages have at least two pieces of the smaller size, prints a table,
+/// and returns the record: the bandwidth of pieces relative to that of the whole message.
 ///
 /// # Errors
 /// Returns the errors of commits, or an error if bytes differ from those of the whole message.
@@ -188,8 +188,8 @@ pub(crate) fn run<'e>(
             b.user.clone_from(&before);
             let times = measure(&mut b, direction, (&ways, &orders), effort)?;
             print!("{:22} {:>6} {payload:>9}", entry.name, direction.name());
-            // For transposes the number in brackets is the part of the bandwidth that the
-            // transferred lines leave. Only payloads of 1 MiB and more count in the closing means,
+            // For transposes, the number in brackets is an upper bound of the ratio: pieces transfer
+            // whole cache lines of which they use only a part. Only payloads of 1 MiB and more count in the closing means,
             // where the ratios of transposes are divided by that part.
             for (way, &(piece, shuffled)) in ways.iter().enumerate() {
                 let (ratio, n) = (times[0] / times[way + 1], orders[way].len());

@@ -224,8 +224,8 @@ fn steps_back_one_byte(t: &Datatype) -> bool {
 /// type of one line does not have the extent of a line of the global array.
 ///
 /// Intel MPI builds the dimensions from the fastest to the slowest. Blocks of a cyclic dimension
-/// are instances of the type of all faster dimensions, one extent apart. That extent is a line of
-/// the global array only if the fastest dimension is cyclic (the library sets the extent then) or
+/// are instances of the type of all faster dimensions, placed one extent apart. The extent equals
+/// the length of a line of the global array only if the fastest dimension is cyclic (the library sets the extent then) or
 /// has one process, and every other faster dimension has one process.
 fn has_blocks_of_short_lines(t: &Datatype) -> bool {
     let Combiner::Darray { distribs, dargs, psizes, order, .. } = t.combiner() else { return false };

@@ -60,7 +60,8 @@ pub struct Instances<'t> {
 pub struct Difference {
     /// Description of what differs, for a message.
     pub what: String,
-    /// True if only bytes inside elements differ which the library is known to lose.
+    /// True if nothing differs except bytes inside elements, and the library is known to lose these
+    /// bytes.
     pub is_lost_bytes: bool,
 }
 

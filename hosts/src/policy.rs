@@ -191,8 +191,8 @@ const FORMER: &str = "accumulate";
 /// The shipped tables, one for each family of MPI libraries, in the format of users' tables.
 const SHIPPED: &str = include_str!("policy.txt");
 
-/// Maximum number of rows of a `Blocks` or `Table` node in a layout that is not of a table class.
-/// Up to this number, irregular blocks count as the members of a structure.
+/// Maximum number of irregular blocks that are classified like the members of a structure. A layout
+/// with a `Blocks` or `Table` node of more rows belongs to a table class.
 const FEW: usize = 16;
 
 /// A policy: for each call and layout class, the set of payloads that are converted. Bit `k` of a

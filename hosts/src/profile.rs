@@ -70,8 +70,8 @@ pub struct Costs {
     /// Zen 3: 4 KiB in runs of 8 B take 1.2 and 1.4 us, and 8 KiB in runs of 128 B take 1.5 and 1.7
     /// us.
     pub in_pieces: u64,
-    /// As `in_pieces`, for types that are lists of blocks. For their blocks the library takes
-    /// longer in a message than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
+    /// Minimum length in bytes, as in `in_pieces`, for types that are lists of blocks. In a message,
+    /// the library takes longer for such blocks than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
     /// round trip of SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us if it is packed first, and
     /// 23 and 40 us if it is not.
     pub in_pieces_lists: u64,

@@ -58,7 +58,8 @@ impl Transport {
     }
 }
 
-/// Device ch4 of MPICH, by the version text of the library ([`crate::abi::queries::version`]).
+/// The device ch4 of an MPICH, as the version text of the library describes it
+/// ([`crate::abi::queries::version`]).
 struct Device<'a> {
     /// Network modules, of which the first is used if no variable chooses another.
     modules: Vec<&'a str>,

@@ -226,7 +226,8 @@ pub fn rows() -> impl Iterator<Item = Row<'static>> {
     TRIED.lines().filter(|line| !line.starts_with('#')).filter_map(Row::parse)
 }
 
-/// Knowledge of an MPI library that follows from the runs of the matrix.
+/// What is known of an MPI library from the runs of the matrix, the table of test runs in
+/// `tried.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The release was run, or at least two other releases of its series (major and minor version)

@@ -20,7 +20,7 @@ pub struct Counters {
     /// Number of compiles in which the scheduler refused the nest by design, so that there is no
     /// kernel. A nest can be refused once for each direction.
     pub refusals: u64,
-    /// Number of compiles that failed, after which the nest is interpreted.
+    /// Number of compiles that failed. A nest whose compile failed is interpreted.
     pub fallbacks: u64,
     /// Number of calls for which check mode found a difference.
     pub mismatches: u64,

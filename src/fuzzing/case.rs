@@ -210,8 +210,8 @@ impl Case {
         self.low
     }
 
-    /// Returns the images `[user memory, packed stream]` before the call in `direction`, and then
-    /// both after it by definition.
+    /// Returns the images `[user memory, packed stream]` before a call in `direction`, and the images
+    /// that the definition requires after it.
     pub fn images(&self, direction: Direction) -> [[&[u8]; 2]; 2] {
         match direction {
             Direction::Pack => [[&self.source, &self.stream], [&self.source, &self.packed]],

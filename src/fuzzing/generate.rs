@@ -255,8 +255,8 @@ impl Generator<'_> {
                 // A constant distance, and the same with one entry out of place.
                 0 => at + i * step,
                 1 => at + i * step + i64::from(i == odd),
-                // Anywhere in the window, and in a range so small that entries are likely to be
-                // repeated.
+                // Mode 2 places entries anywhere in the window. Mode 3 places them in a range so
+                // small that entries are likely to be repeated.
                 2 => c.within(-window, window),
                 3 => c.within(0, 2 * n),
                 _ => at,

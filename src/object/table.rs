@@ -152,8 +152,8 @@ impl<T> Table<T> {
             return None;
         }
         let slot = self.slot(handle.index())?;
-        // Of several concurrent callers, one succeeds. The slot is then its own until it is on the
-        // free list.
+        // Of several concurrent callers, one succeeds. That caller then owns the slot until it puts
+        // the slot on the free list.
         slot.state.compare_exchange(living(handle), living(handle) + 1, AcqRel, Relaxed).ok()?;
         let object = slot.object.swap(None);
         self.len.fetch_sub(1, Relaxed);

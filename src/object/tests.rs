@@ -107,8 +107,8 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     let h = vector();
     set_attribute(h, a, 1).unwrap();
     free_keyval(a).unwrap();
-    // The keyval is in use, so everyone who has its number may free it (MPI 5.0, 7.7.2), which
-    // changes nothing.
+    // The keyval is still in use, so it may be freed once more by its number (MPI 5.0, 7.7.2). The
+    // second call changes nothing.
     free_keyval(a).unwrap();
     // The keyval is in use, so all operations work as before (MPI 5.0, 7.7.2), also on other types.
     let other = vector();

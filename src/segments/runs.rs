@@ -120,8 +120,8 @@ impl Runs {
             (Runs(try_with_capacity("segments", n)?), try_with_capacity("segments", n)?);
         for node in nest.nodes() {
             // There is a gap before a node if it does not begin where the node before it ends. The
-            // sum also counts a gap before the first node of a body, but this gap has no effect,
-            // because only differences within a body are used.
+            // prefix sum in `last` also counts a gap before the first node of a body. That gap has
+            // no effect, because only differences within a body are used.
             let at = node.at().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
             // Now compute the facts about the node itself: the number of gaps inside one iteration,

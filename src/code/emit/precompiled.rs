@@ -22,7 +22,7 @@ pub(super) fn code(plan: &Plan<Legal>) -> Option<Code> {
     // argument is the third or the sixth. A single block whose length carries the count is copied
     // without a call. With a loop around a call of six parameters, the trip of the loop must carry
     // the count and no argument may. The loop must be at offset zero and advance on the packed
-    // side, whose address then ends it.
+    // side.
     let packed_first = parameters[0] == Role::Packed;
     let counted = parameters.iter().position(|&role| call.carries_count(role));
     let form = match (outer, counted) {

@@ -160,7 +160,7 @@ fn check_mode_judges_what_is_refused() {
         let (wanted, right) = pack(&honest, large);
         assert_eq!(found, wanted, "{other} {large:?}");
         assert_eq!(bytes[..packed], right[..packed], "{other} {large:?}");
-        // Up to displacement 8, both types have the same places, so refusing that value is correct.
+        // Up to displacement 8, both types have the same places, so the value there is refused correctly.
         let differs = u64::from(large != [8]);
         assert_eq!(engine.counters().mismatches, before + differs, "{other} {large:?}");
     }

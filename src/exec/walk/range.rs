@@ -317,8 +317,8 @@ impl<P: Parts> Driver<'_, P> {
                 rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
             }
             Rows::Pieces(all) => {
-                // There are few groups of pieces, usually one. Move from each group what the range
-                // has of it.
+                // There are few groups of pieces, usually one. Move the bytes of each group
+                // that lie in the range.
                 for pieces in all.iter().filter(|pieces| from < pieces.end() && pieces.at.packed < to) {
                     let start = pieces.at.packed;
                     let (from, to) = (from.max(start), to.min(pieces.end()));

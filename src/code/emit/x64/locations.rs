@@ -7,7 +7,7 @@ use super::inst::{Inst, Math, Mem, Operand, Reg};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Reg(Reg),
-    /// Number of a slot of the frame, which has 8 bytes.
+    /// Number of an 8-byte slot of the stack frame.
     Slot(u32),
 }
 

@@ -71,7 +71,7 @@ impl Function<'_> {
         Pointers { user, packed }
     }
 
-    /// Emits a loop of a constant number of iterations, with at least two turns.
+    /// Emits a loop whose number of iterations is a constant, at least two.
     fn counted_loop(
         &mut self,
         i: usize,
@@ -107,8 +107,8 @@ impl Function<'_> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
-        // Here `rax` becomes the number of iterations and `r10` their bytes on the side that
-        // counts, and then the end.
+        // `rax` becomes the number of iterations. `r10` becomes the number of bytes by which the
+        // iterations advance on the side whose address is compared, and then the end address.
         self.get_into(self.count, Reg::RAX);
         self.multiply(Reg::RAX, Reg::RAX, trip.k as i64);
         self.multiply(Reg::R10, Reg::RAX, once.counted());

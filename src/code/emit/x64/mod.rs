@@ -227,8 +227,8 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// Returns the moves and permutations at the start of `range`, up to the first other operation,
-    /// at their places in an iteration that is at offset `at` from its base.
+    /// Returns the moves and permutations at the start of `range`, up to the first operation of
+    /// another kind. Their offsets are those of an iteration that begins `at` after its base.
     fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access<'a>>> {
         let missing = || Error::internal("emit", "a move has no place");
         let moves = range.map_while(|i| match &self.plan.ops()[i] {
