@@ -81,10 +81,12 @@ fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> boo
     marked(&map, 0, total * extent(child))
 }
 
-// Returns the type map of `t` by the definition of each constructor. Where the standard defines a
-// constructor by others (f90 types, arrays, resized types), the map is built directly and returned.
+/// Returns the type map of `t`, markers included, by the standard's definition of each constructor.
+/// Only for the f90 types the expansion of the library is used.
 fn model(t: &Datatype) -> Map {
     let mut map = Map::new();
+    // Most constructors place copies of their child's map, which is expanded first, at the
+    // displacements that the standard defines, and so append to `map`.
     match t.combiner() {
         Combiner::Named(Named::Lb) => map.push((Entry::Lb, 0)),
         Combiner::Named(Named::Ub) => map.push((Entry::Ub, 0)),

@@ -1,5 +1,5 @@
-//! Tests of type maps against maps written by hand, with at least one for each constructor, and of
-//! the properties that connect maps, bounds, signatures and expansions.
+//! Tests of type maps against maps that were written by hand, and of the properties that connect
+//! maps, bounds, signatures and expansions.
 
 use ddtc::internal::datatype::{Datatype, Distribution, Named, Order, Signature};
 use ddtc::internal::exec::interp;

@@ -278,6 +278,9 @@ fn x64(target: Target) -> emit::X64 {
 fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
     let widest = case.settings.widest;
+    // Nests and plans are verified before they are printed. Stages from `schedule` on print a plan
+    // or its code for each direction of the case, or the reason why there is none. The cases of
+    // `engines` go through all oracles and print nothing.
     match stage {
         "lower" | "normalize" => match case.settings.operation {
             Operation::Bytes => nest(stage, case, Bytes),

@@ -19,6 +19,7 @@ pub(crate) fn entry(column: &Column, at: usize, by: i64) -> Column {
 fn node_faults(node: &Node) -> Faulty<Node> {
     let mut out = Vec::new();
     let mut put = |what: &str, node: Node| out.push((what.to_owned(), node));
+    // For each kind of node, change the numbers that only this kind has.
     match node {
         Node::Loop { at, trip, step, body } => {
             let (at, trip, step, body) = (*at, *trip, *step, *body);
@@ -68,6 +69,7 @@ fn node_faults(node: &Node) -> Faulty<Node> {
             put("length", Node::Copy { at, n: more(n, -1), unit });
         }
     }
+    // Nodes of all kinds have an offset on either side.
     for by in [Offsets::new(1, 0), Offsets::new(0, 1)] {
         put("offset", node.placed(node.at() + by));
     }

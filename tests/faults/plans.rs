@@ -31,6 +31,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(($what.to_owned(), op));
         }};
     }
+    // Operations of all kinds except guards have an offset on either side.
     if !matches!(op, Op::Guard { .. }) {
         for by in [Offsets::new(1, 0), Offsets::new(0, 1), Offsets::new(-1, 0)] {
             let mut op = op.clone();
@@ -38,6 +39,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(("offset".to_owned(), op));
         }
     }
+    // Then increase and decrease by 1 each number that only this kind of operation has.
     for by in [1, -1_i64] {
         let count = |trip: &mut Quantity| *trip = more(*trip, by);
         let user_side = |step: &mut Offsets| step.user += by;
@@ -73,8 +75,8 @@ fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
     Op::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
 }
 
-/// Returns copies of a call with one argument changed by `by`. Of its tables, two different ones
-/// are exchanged.
+/// Returns copies of a call with one number or step changed by `by`. If `by` is positive, there are
+/// also copies in which two different tables are exchanged.
 fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
     let single = call.argument(Role::Iterations) == Some(Argument::Number(Quantity::fixed(1)));
     let mut out: Faulty<Call> = Vec::new();

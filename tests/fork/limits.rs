@@ -1,7 +1,7 @@
 //! Tests of limits on a process: a commit works under each of them, and falls back to what the
 //! limit allows.
 //!
-//! Each test runs in a child process, since a limit that was lowered cannot be raised again.
+//! Each test runs in a child process, since a lowered limit would stay for the tests after it.
 
 use std::io::Write;
 use std::mem::MaybeUninit;

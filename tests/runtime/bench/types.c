@@ -152,8 +152,8 @@ static double resident(void)
     return (double)pages * 4096;
 }
 
-/* Makes LIVE committed types, which `make` gives different arguments, and prints the resident bytes per
- * type. */
+/* Makes LIVE committed types, which `make` gives different arguments, and prints the resident bytes
+ * per type. */
 static void live(const char *row, MPI_Datatype (*make)(int), int used)
 {
     MPI_Datatype *all = memory(LIVE * (long)sizeof *all);
