@@ -1,10 +1,11 @@
 //! Tests of the figures in the documents: the tables between a mark and `<!-- end -->` are those of
 //! the records that the mark names.
 //!
-//! The marks are `<!-- figures: FILE -->` and `<!-- rates: FILE -->`; `<!-- break-even: STEM HOST
-//! HOST -->` and `<!-- applications: STEM HOST HOST -->` for the records STEM-HOST.csv, one per MPI
-//! library; and `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` for MPICH with our
-//! datatype engine. The table of a break-even shows the first record in full.
+//! * `<!-- figures: FILE -->` and `<!-- rates: FILE -->` are for the record FILE.
+//! * `<!-- break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the records
+//!   STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record in full.
+//! * `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for MPICH with our datatype
+//!   engine.
 
 use std::fmt::Write as _;
 
