@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# The tests, with what they need: installed where that is ours to do (Debian's packages as root, wheels below target/), else named in one
-# line that says what to type, before anything long starts.
+# Runs the tests, after making sure that what they need is there. Wheels are put below target/, and
+# Debian's packages are installed if the script runs as root. Otherwise one line names what is
+# missing and says what to type, before anything that takes long starts.
 #
 #   ./test.sh               the fast tier, which is `cargo test`
-#   ./test.sh all           that and every part of e2e: before a release. Parts that need an archive of sources run if a variable names it
-#   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the fast tier
-#   ./test.sh --list        their names, seconds and what they hold
+#   ./test.sh all           the fast tier and all parts of e2e, as before a release. A part that
+#                           needs an archive of sources runs if a variable names the archive
+#   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the
+#                           fast tier
+#   ./test.sh --list        names, seconds and descriptions of the parts
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tests/tiers.sh
@@ -36,7 +39,8 @@ failed=()
 for name in "${wanted[@]}"; do
     began=$SECONDS
     [ "${#wanted[@]}" = 1 ] || printf '\n== %s\n' "$name"
-    # Apart, so that set -e holds inside; in the status of a condition it would not.
+    # A part runs in a subshell of its own, so that `set -e` holds inside. In a condition it would
+    # not.
     set +e
     if [ "$name" = fast ]; then cargo test --locked; else (set -e; part "$name"); fi
     status=$?

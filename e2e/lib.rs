@@ -1,1 +1,2 @@
-//! Nothing: this member is its tests, which stand beside what they test and are named in its Cargo.toml.
+//! An empty library. This member consists of its tests, which are next to what they test, and which
+//! its Cargo.toml names.

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Builds the library and its tests for aarch64 and runs them: natively on an aarch64 machine, elsewhere by a cross compiler and
-# QEMU's emulation of single programs. docs/TESTING.md, "aarch64". Arguments go to the tests: tests/aarch64.sh micro::
+# Builds the library and its tests for aarch64 and runs them: natively on an aarch64 machine,
+# elsewhere with a cross compiler and QEMU's user-mode emulation. See docs/TESTING.md, "aarch64".
+# Arguments go to the tests, for example: tests/aarch64.sh micro::
 #
-# QEMU_AARCH64: the emulator, if not the qemu-aarch64 on the path. AARCH64_ROOT: where the target's libraries lie.
+# QEMU_AARCH64 names the emulator, if it is not the qemu-aarch64 on the path. AARCH64_ROOT is the
+# folder with the target's libraries.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# What users run, without link-time optimization.
+# Runs the tests in release builds, as users run the library, but without link-time optimization.
 suite() {
     cargo test --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
     cargo test --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
@@ -32,12 +34,14 @@ gcc=$(command -v "$gcc") || fail "$gcc is missing: install the cross compiler (D
 command -v rustup >/dev/null || fail "rustup is missing: install Rust through rustup, for the standard library of $target"
 rustup target list --installed | grep -qx "$target" || rustup target add "$target"
 
-# Before 8.1 it ignores IC IVAU: code that was written through another mapping stays what it was, and reused slots run old kernels.
+# QEMU before 8.1 ignores IC IVAU: after code was written through another mapping, the old
+# translation stays, so reused slots of the arena run old kernels.
 version=$("$qemu" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
 [ "$(printf '%s\n' 8.1 "$version" | sort -V | head -n 1)" = 8.1 ] ||
     fail "$qemu is QEMU $version: 8.1 or newer is needed, older ones ignore instruction cache maintenance"
 
-# Loops of the bench are compiled by the tests for the machine they run on; a cross compiler does not know what that is.
+# The tests compile the loops of the bench with -march=native. A cross compiler does not know that
+# option, so this compiler wrapper removes it.
 tools=${CARGO_TARGET_DIR:-target}/aarch64-tools
 mkdir -p "$tools"
 cat >"$tools/cc" <<EOF

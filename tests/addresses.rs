@@ -1,4 +1,5 @@
-//! Layouts of objects that lie anywhere, as types of absolute addresses are: another place makes no new code.
+//! Tests of types of absolute addresses, whose objects lie at different places in memory each time.
+//! Objects at other places must not cause new code to be generated.
 
 use ddtc::internal::committed::Committed;
 use ddtc::internal::datatype::Datatype;
@@ -7,12 +8,14 @@ use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 use ddtc::internal::target::Level;
 
-/// Bytes of memory in which the objects lie; two of them are at least 64 KiB apart.
+/// Bytes of memory in which the objects lie. Any two objects begin more than 64 KiB apart, which is
+/// the distance from which `src/nest/near.rs` treats blocks as separate objects.
 const MEMORY: usize = 8 << 20;
-/// Bytes between the places where objects may begin.
+/// Bytes from the start of one slot to the start of the next. An object begins in the first half of
+/// its slot.
 const APART: u64 = 160 << 10;
 
-/// Repeatable numbers.
+/// A xorshift generator of repeatable numbers.
 struct Random(u64);
 
 impl Random {
@@ -23,7 +26,7 @@ impl Random {
         self.0 % n
     }
 
-    /// Places of `n` objects, in no order, none evenly apart.
+    /// Returns the offsets of `n` objects in random order and at irregular distances.
     fn places(&mut self, n: usize) -> Vec<i64> {
         let mut free: Vec<u64> = (0..MEMORY as u64 / APART - 1).collect();
         let place = |random: &mut Random, free: &mut Vec<u64>| {
@@ -34,7 +37,9 @@ impl Random {
     }
 }
 
-/// Members on four objects: a few bytes each, so that moves are written out; or a strided one among them, so that one is called.
+/// Returns a structure with members in four objects. Without `strided`, each member has a few
+/// bytes, so the plan consists of moves. With `strided`, one member is a vector, so the plan calls
+/// a micro-kernel for that member.
 fn of_objects(strided: bool, at: &[i64]) -> Datatype {
     let runs = if strided { "vector(40,3,5,short)" } else { "short" };
     let text = format!(
@@ -53,7 +58,8 @@ fn memory(seed: u64) -> Vec<u8> {
     (0..MEMORY as u64).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 11) as u8).collect()
 }
 
-/// Packs and unpacks one instance; every byte is the definition's, whichever engine `judge` has.
+/// Checks that packing and unpacking one instance move the same bytes as `judge`, whose engine
+/// follows the definition of the type map (`Mode::Off`).
 fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
     let size = t.packed_size(1).unwrap() as usize;
     let (mut packed, mut right) = (vec![0; size], vec![0; size]);
@@ -68,6 +74,9 @@ fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
 
 #[test]
 fn objects_elsewhere_share_code() {
+    // Emitted code must be shared for both emitters (templates and Cranelift), at each level that
+    // this machine has, for small and for strided members. Of twelve types with different places,
+    // each is compiled in both directions, but code is emitted only once per direction.
     let definition = Engine::new(Config { mode: Mode::Off, ..Config::default() });
     let user = memory(1);
     for native in [true, false] {
@@ -90,7 +99,9 @@ fn objects_elsewhere_share_code() {
     }
 }
 
-/// Rows of a matrix are no objects of their own: their distances stand in the code, which is a little faster.
+/// Rows of a matrix are not treated as separate objects, although they are far apart: their
+/// distances are constants in the code, which is a little faster. So two row lengths need four
+/// pieces of code.
 #[test]
 fn rows_of_a_matrix_keep_their_code() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -101,7 +112,8 @@ fn rows_of_a_matrix_keep_their_code() {
     assert_eq!(engine.counters().emitted, 4);
 }
 
-/// What moved with objects in one place counts where they are in another: of a program that allocates them anew for each message, the later ones are
+/// The bytes that a type of absolute addresses moved count for the next type with the same objects
+/// at other places. If a program allocates its objects anew for each message, the later types are
 /// compiled at their first use.
 #[test]
 fn what_moved_elsewhere_counts() {
@@ -113,16 +125,17 @@ fn what_moved_elsewhere_counts() {
         t.pack(&user, 0, 1, &mut packed).unwrap();
         t.settled(Direction::Pack, 0)
     };
-    // 36 bytes each.
+    // Each instance has 36 packed bytes, so 27 calls move 972 bytes, which is less than the
+    // threshold.
     let first: Vec<bool> = (0..27).map(|_| compiled(&mut random)).collect();
     assert!(first.iter().all(|settled| !settled), "{first:?}");
     let later: Vec<bool> = (0..20).map(|_| compiled(&mut random)).collect();
     assert!(later.iter().all(|settled| *settled), "{later:?}");
     assert_eq!(engine.counters().emitted, 1);
-    // Other objects have not moved anything.
+    // A type with other members does not share the count.
     let t = engine.commit(&of_objects(true, &random.places(4))).unwrap();
     assert!(!t.settled(Direction::Pack, 100));
-    // What is learnt of the one holds for the other.
+    // Equal `near_hash` values mean that what is recorded for one type also holds for the other.
     let hash =
         |random: &mut Random| engine.commit(&of_objects(false, &random.places(4))).unwrap().near_hash();
     let (one, other) = (hash(&mut random), hash(&mut random));

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Compares docs/api.txt with the public items of the crate, which cargo-public-api reads from the documentation that a nightly compiler
-# writes. With DDTC_BLESS=1 it writes docs/api.txt instead.
+# Compares docs/api.txt with the public items of the crate, which cargo-public-api reads from the
+# documentation that a nightly compiler writes. With DDTC_BLESS=1 it writes docs/api.txt instead.
 #
-# On x86-64 the list is made without any feature, which needs no Cranelift and takes a fraction of the time; the default features are only
-# compiled there. No public item depends on a feature. Left out are implementations that are derived, automatic, or of every type. What the
-# feature `internal` makes public is never in the list.
+# On x86-64 the list is made without any feature, which needs no Cranelift and takes a fraction of
+# the time; there the default features are only compiled. No public item depends on a feature. The
+# list leaves out implementations that are derived, automatic, or exist for every type, and all
+# items that the feature `internal` makes public.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/tiers.sh
@@ -15,12 +16,12 @@ tool=$target/tools/bin/cargo-public-api
 version=0.52.0
 need nightly
 if [ "$("$tool" --version 2>/dev/null)" != "cargo-public-api $version" ]; then
-    # It reads one file: a build without optimization is a third of the time.
+    # The tool reads one file, so it is built without optimization, in a third of the time.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
         cargo install cargo-public-api --version "$version" --locked --root "$target/tools" --target-dir "$target/tools/build"
 fi
 
-# As a dependency: without the features of the workspace, which the tests have.
+# Check the crate as a dependency: without the features of the workspace, which the tests have.
 cargo check --locked --package ddtc
 
 features=()

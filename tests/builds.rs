@@ -1,4 +1,6 @@
-//! What cargo compiles for the tests, read from its unit graphs: each crate once, ours twice, by `cargo test` and all that tests build beside it.
+//! Tests of what cargo compiles, read from its unit graphs. `cargo test` and the builds that tests
+//! start must together compile each crate once, except the two libraries `ddtc` and `ddtc-hosts`,
+//! which are compiled twice.
 
 #[path = "../preload/tests/hosts/build.rs"]
 mod build;
@@ -8,10 +10,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A unit, by what tells it from others of its target: features, profile, platform, and the same of what it depends on.
+/// One way to compile a target, as two parts: a hash of its package, mode, platform, features,
+/// profile and the same data of its dependencies; and the set of its features.
 type Variant = (String, BTreeSet<String>);
 
-/// `NAME@VERSION` of a package's identifier, which leaves the name out where its folder has it.
+/// Returns `NAME@VERSION` of a package identifier. Cargo leaves out the name in the identifier if
+/// the package's folder has the same name.
 fn package(id: &str) -> String {
     let (place, package) = id.rsplit_once('#').unwrap();
     if package.contains('@') {
@@ -32,12 +36,13 @@ fn packages_have_their_names_wherever_they_are() {
     }
 }
 
-/// The units of a call of cargo that are compiled for use, by package and target.
+/// Returns the units that a call of cargo compiles in mode `build`, by package and target. Units
+/// that are compiled as tests, or only checked, have other modes.
 fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
     cargo.args(["--offline", "--locked", "--unit-graph", "-Z", "unstable-options"]);
-    // The flag is not stable yet: a stable cargo prints its graph where it is told so.
+    // `--unit-graph` is not stable yet. `RUSTC_BOOTSTRAP` lets a stable cargo accept it.
     let output = cargo.env("RUSTC_BOOTSTRAP", "1").output().expect("cargo");
     assert!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
     let graph: Value = serde_json::from_slice(&output.stdout).expect("a unit graph");
@@ -61,7 +66,7 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
         return text.clone();
     }
     let unit = &units[i];
-    // `test` and `dev` are one profile by two names.
+    // `test` and `dev` are two names of the same profile settings.
     let mut profile = unit["profile"].clone();
     profile.as_object_mut().unwrap().remove("name");
     let dependencies: BTreeSet<String> = unit["dependencies"]
@@ -72,7 +77,7 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
         .collect();
     let own = ["pkg_id", "mode", "platform", "features"].map(|name| unit[name].to_string());
     let text = format!("{own:?} {} {profile} {dependencies:?}", unit["target"]["name"]);
-    // The text of a whole tree, short.
+    // The text contains the whole tree of dependencies, so keep only its hash.
     let text = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
     known[i] = Some(text.clone());
     text
@@ -80,7 +85,8 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
 
 #[test]
 fn each_crate_is_compiled_once() {
-    // The fast tier, and e2e in the same folder.
+    // Collect the units of the fast tier, then those of e2e and of the libraries that tests build,
+    // all of which use the same target folder.
     let mut all = units(&["test", "--no-run"]);
     let tested = all.clone();
     let mut calls = vec![vec!["test", "--no-run", "--package", "ddtc-e2e"]];
@@ -93,7 +99,8 @@ fn each_crate_is_compiled_once() {
     }
     assert!(tested.len() > 100 && all.len() > tested.len(), "{} and {} targets", tested.len(), all.len());
     let several: Vec<_> = all.iter().filter(|(_, variants)| variants.len() > 1).collect();
-    // The library is compiled for tests and the command, and for what is installed; `hosts` stands on it in both.
+    // `ddtc` is compiled once for the tests and the command, and once for the installed libraries.
+    // `ddtc-hosts` depends on it in both cases.
     let ours = ["ddtc", "ddtc-hosts"].map(|package| {
         format!("{package}@{} \"{}\" \"lib\"", env!("CARGO_PKG_VERSION"), package.replace('-', "_"))
     });
@@ -105,7 +112,8 @@ fn each_crate_is_compiled_once() {
     }
 }
 
-/// What is built to run has no back end for another machine, and libraries of machines with templates have no Cranelift.
+/// The packages that are built to be run contain no Cranelift back end for another architecture. On
+/// x86-64, where the emitter uses templates, the libraries contain no Cranelift at all.
 #[test]
 fn what_is_installed_is_lean() {
     for (package, options) in build::BUILDS {
@@ -124,7 +132,8 @@ fn what_is_installed_is_lean() {
     }
 }
 
-/// Exceptions of the program pass the wrappers of the preload library.
+/// Release builds must unwind, because C++ exceptions of the program pass through the wrappers of
+/// the preload library.
 #[test]
 fn what_is_shipped_unwinds() {
     let manifest = include_str!("../Cargo.toml");

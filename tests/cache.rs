@@ -1,4 +1,5 @@
-//! The cache: who shares what, what is dropped and when, one compile for many threads, and nobody waits in lazy mode.
+//! Tests of the cache: which datatypes share a layout, what is evicted and when, that one compile
+//! serves many threads, and that no thread waits in lazy mode.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,7 +19,7 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Different layouts of one kind: the distance is the number.
+/// Returns a layout that differs from those of other numbers in its distances and its extent.
 fn numbered(i: i64) -> Datatype {
     parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 200_000 + i, 100 + i))
 }
@@ -35,9 +36,9 @@ fn three_ways_to_share() {
     let kernel =
         |text: &str| Arc::clone(engine.commit(&parse(text)).unwrap().kernel(Direction::Pack).unwrap());
     let a = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // The same tree, built again.
+    // The same tree, built again: a hit by the structural hash.
     let b = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // The same layout by another constructor, and elsewhere.
+    // The same layout from another constructor, and the same layout at another displacement.
     let c = kernel("resized(0, 999, struct([3, 1], [0, 100], [byte, contiguous(5, char)]))");
     let d = kernel("resized(-7, 999, hindexed([3, 5], [500, 600], char))");
     assert!([&b, &c, &d].iter().all(|k| Arc::ptr_eq(&a, k)));
@@ -45,7 +46,7 @@ fn three_ways_to_share() {
     let cache = counters.cache;
     assert_eq!((cache.type_hits, cache.nest_hits, cache.misses), (1, 2, 1));
     assert_eq!((counters.compiles, counters.emitted, counters.commits), (1, 1, 4));
-    // Another layout of the same shape shares code, not context.
+    // Layouts with plans of one shape share code, but not the context with their strides.
     let engine = Engine::new(Config { precompiled: false, ..Config::default() });
     for stride in [1000, 2000, 3000] {
         check(&engine, &parse(&format!("hvector(3, 1, {}, vector(200, 3, {stride}, int))", stride * 1000)));
@@ -66,24 +67,27 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
         let counters = engine.counters();
         assert!(counters.cache.evictions > 1000, "{mode}: {counters:?}");
         assert!(counters.cached_bytes < 2 * capacity as u64, "{mode}: {counters:?}");
-        // What is held was not dropped: committing it again finds the same layout.
+        // Layouts that a committed type holds were not dropped: committing them again finds the
+        // same layout.
         for (i, c) in held.iter().enumerate() {
             assert!(engine.commit(&numbered(i as i64)).unwrap().shares_layout(c), "{mode} {i}");
         }
         assert_eq!(engine.counters().cache.type_hits, counters.cache.type_hits + 20, "{mode}");
-        // What was dropped comes back right.
+        // Layouts that were dropped are compiled again and move the right bytes.
         for i in 20..40 {
             check(&engine, &numbered(i));
         }
     }
 }
 
-/// An engine that keeps `capacity` bytes and compiles nothing: layouts alone, all of one size.
+/// Returns an engine whose cache has `capacity` bytes and which compiles nothing, so the cache
+/// holds only layouts. Those of [`numbered`] are all charged the same size.
 fn small(capacity: usize) -> Engine {
     Engine::new(Config { mode: Mode::Interpret, cache_bytes: capacity, ..Config::default() })
 }
 
-/// Every layout that was made is held or was dropped; nothing is dropped while there is room, and a quarter at once where there is none.
+/// Each layout that was made is either still cached or counted as evicted. Nothing is evicted while
+/// the capacity suffices. When it is exceeded, about a quarter is evicted at once.
 #[test]
 fn evictions_are_counted() {
     let held_by = |capacity: usize, n: i64| {
@@ -99,11 +103,13 @@ fn evictions_are_counted() {
     assert_eq!(held_by(all, 40), (all, 0));
     let (left, evictions) = held_by(all - 1, 40);
     assert!(left <= all - all / 4 && left > all * 5 / 8, "{left} of {all}");
-    // Layouts of one size, a quarter of 40 and at most the one that tipped the scale.
+    // All layouts have the same size, so the eviction drops a quarter of 40, or one more because of
+    // the layout that exceeded the capacity.
     assert!((10..=11).contains(&evictions), "{evictions}");
 }
 
-/// The least recently used goes first; a commit that finds a layout by its tree or by its nest is a use.
+/// The least recently used layout is evicted first. A commit counts as a use whether it finds the
+/// layout by its tree or by its nest.
 #[test]
 fn what_was_used_last_stays() {
     let all = {
@@ -111,7 +117,7 @@ fn what_was_used_last_stays() {
         (0..40).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
         engine.counters().cached_bytes as usize
     };
-    // The layout of `numbered`, by another tree.
+    // Returns the layout of `numbered(i)` from another constructor tree.
     let otherwise = |i: i64| {
         let distance = 100 + i;
         parse(&format!(
@@ -138,7 +144,7 @@ fn what_was_used_last_stays() {
     assert!(!known(2));
 }
 
-/// Of one layout 64 trees are remembered, the last ones.
+/// For one layout the cache remembers the last 64 constructor trees.
 #[test]
 fn trees_are_remembered() {
     let engine = small(usize::MAX);
@@ -156,8 +162,9 @@ fn trees_are_remembered() {
     assert_eq!(by_tree(0), 0);
 }
 
-/// Where executable memory runs out, code that nobody needs makes way: that of layouts in a cache that was found full of what is in
-/// use, and that kept for its shape only.
+/// When executable memory runs out, code that nobody needs is dropped. That includes code of
+/// layouts that were all in use when the cache last looked for something to evict, and code that is
+/// kept only because other plans may have its shape.
 #[test]
 fn what_nobody_needs_makes_way_for_code() {
     let engine = Engine::new(Config { cache_bytes: 64 << 10, arena_bytes: 8 << 10, ..Config::default() });
@@ -167,8 +174,9 @@ fn what_nobody_needs_makes_way_for_code() {
     drop(held);
     drop(engine.commit(&numbered(1000)).unwrap());
     assert_eq!(engine.counters().fallbacks, full.fallbacks);
-    // Structs of eight members, of which three between the first and the last are loops around a call: a shape for every choice of three, all of
-    // one size.
+    // Structures of eight members, three of which are loops around a call. The first and the last
+    // member never are. Each choice of three members gives a plan of another shape, and all have
+    // the same size.
     let engine = Engine::new(Config { arena_bytes: 3 << 10, ..Config::default() });
     let choices: Vec<u32> = (0..64_u32).filter(|loops| loops.count_ones() == 3).collect();
     for &loops in &choices {
@@ -187,7 +195,8 @@ fn what_nobody_needs_makes_way_for_code() {
     assert!(counters.cache.evictions > 0, "{counters:?}");
 }
 
-/// A program that describes a structure by absolute addresses commits a new tree of a known layout every time.
+/// A program that describes a structure by absolute addresses commits a new tree of a known layout
+/// each time. Memory must stay bounded whether or not a committed type holds the layout.
 #[test]
 fn many_trees_of_one_layout_are_bounded() {
     for hold in [false, true] {
@@ -215,7 +224,8 @@ fn no_capacity_and_no_memory_still_work() {
         check(&engine, &numbered(i));
     }
     assert!(engine.counters().cached_layouts <= 1, "{:?}", engine.counters());
-    // Executable memory for a few kernels only: the others are walked, counted, and right.
+    // Executable memory for a few kernels only: the other layouts are interpreted, counted as
+    // fallbacks, and still move the right bytes.
     let engine = Engine::new(Config { arena_bytes: 8 << 10, ..Config::default() });
     let held: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
     let fallbacks = engine.counters().fallbacks;
@@ -224,7 +234,8 @@ fn no_capacity_and_no_memory_still_work() {
         let case = Case::new(&numbered(i as i64), 3).unwrap();
         case.committed("cache", c, &mut Rig::default()).unwrap_or_else(|m| panic!("{m}"));
     }
-    // The cache has room for them all, but code does not: what nobody holds makes way.
+    // The cache has room for all layouts, but the arena has none for their code. Layouts that
+    // nobody holds are dropped to make room.
     drop(held);
     let before = engine.counters().fallbacks;
     for i in 1000..1100 {
@@ -233,14 +244,15 @@ fn no_capacity_and_no_memory_still_work() {
     assert_eq!(engine.counters().fallbacks, before, "memory that was given back is used again");
 }
 
-/// Blocks the thread it is set for after the stage `schedule` until it is told to go on.
+/// Subscriber that blocks its thread after the stage `schedule` until the test sends the go-ahead.
 struct Gate {
     reached: Sender<()>,
     go: std::sync::Mutex<Receiver<()>>,
 }
 
-/// Hears everything and does nothing. As the default of the process it keeps the interest in events from being cached as
-/// "nobody", which another test's first event could otherwise do just before a gate is set.
+/// Subscriber that enables all events and does nothing. It is the default of the process because
+/// `tracing` caches which call sites have subscribers. Without it, the first event of another test
+/// could cache "nobody is interested" just before a gate is set.
 struct Listening;
 
 impl Subscriber for Listening {
@@ -265,7 +277,7 @@ fn gate() -> (Gate, Receiver<()>, Sender<()>) {
     (Gate { reached, go: go.into() }, wait, tell)
 }
 
-/// Looks for `stage = "schedule"`.
+/// Visitor that sets its flag if an event has the field `stage = "schedule"`.
 struct IsSchedule(bool);
 
 impl tracing::field::Visit for IsSchedule {
@@ -306,7 +318,8 @@ fn two_threads_committing_one_layout_compile_it_once() {
         let (gate, reached, go) = gate();
         let first = scope.spawn(|| tracing::subscriber::with_default(gate, || engine.commit(&t).unwrap()));
         reached.recv_timeout(SOON).unwrap();
-        // The first is in the middle of its compile; the second finds the layout and waits for it.
+        // The first thread is in the middle of its compile. The second finds the layout and waits
+        // for the result.
         let (done, is_done) = channel();
         let engine = &engine;
         let second = scope.spawn(move || {
@@ -347,7 +360,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
             });
         });
         reached.recv_timeout(SOON).unwrap();
-        // One thread compiles. The others walk past it, however often they call.
+        // One thread is compiling. The other threads do not wait for it: however often they call,
+        // the nest is interpreted.
         let (done, is_done) = channel();
         for _ in 0..3 {
             let (pack, done) = (&pack, done.clone());
@@ -368,7 +382,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
     assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
 }
 
-/// The threshold counts what a layout moves, through whichever of its types; a threshold of 0 is reached by the first byte.
+/// The threshold counts the bytes that a layout moves for all of its datatypes together. A
+/// threshold of 0 is reached by the first byte.
 #[test]
 fn the_lazy_threshold_is_a_layouts() {
     let user = [7u8; 64];
@@ -387,7 +402,8 @@ fn the_lazy_threshold_is_a_layouts() {
     assert_eq!(engine.counters().compiles, 1);
 }
 
-/// What has been compiled for one direction of a layout and of its parts keeps nothing from the other.
+/// A compile for one direction of a layout and its parts does not keep the other direction from
+/// being compiled.
 #[test]
 fn lazy_directions_are_compiled_by_their_own_calls() {
     let t = parse("hvector(16, 1, 4896, hvector(16, 1, 272, double))");

@@ -1,4 +1,5 @@
-//! Bounds, sizes and true bounds of every constructor against values worked out by hand from MPI 5.0 section 5.1.
+//! Checks bounds, sizes and true bounds of every constructor against values that were worked out by
+//! hand from MPI 5.0, section 5.1.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::methods::*;
@@ -7,7 +8,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// text, size, lb, extent, true lb, true extent
+/// Text of a datatype, then its size, lower bound, extent, true lower bound and true extent in
+/// bytes.
 type Row = (&'static str, i64, i64, i64, i64, i64);
 
 const ROWS: &[Row] = &[
@@ -18,15 +20,16 @@ const ROWS: &[Row] = &[
     ("dup(resized(-4,12,int))", 4, -4, 12, 0, 4),
     ("contiguous(5,double)", 40, 0, 40, 0, 40),
     ("contiguous(2,double_int)", 24, 0, 32, 0, 28),
-    // The example of section 5.1.6: markers move with the copies.
+    // The example of MPI 5.0, section 5.1.6: the markers are repeated with the copies.
     ("resized(-3,9,int)", 4, -3, 9, 0, 4),
     ("contiguous(2,resized(-3,9,int))", 8, -3, 18, 0, 13),
-    // Negative extent: the copies run backwards.
+    // With a negative extent each copy lies below the one before it.
     ("contiguous(3,resized(0,-8,int))", 12, -16, 8, -16, 20),
     ("vector(3,2,4,int)", 24, 0, 40, 0, 40),
     ("vector(3,2,-4,int)", 24, -32, 40, -32, 40),
     ("vector(3,1,0,int)", 12, 0, 4, 0, 4),
-    // Epsilon in every constructor: 9 bytes of ints round up to 12.
+    // Each constructor adds the alignment padding epsilon: 9 bytes of integers are rounded up to
+    // 12.
     ("hvector(2,1,5,int)", 8, 0, 12, 0, 9),
     ("hvector(2,1,-5,int)", 8, -5, 12, -5, 9),
     ("hindexed([1],[2],int)", 4, 2, 4, 2, 4),
@@ -34,22 +37,23 @@ const ROWS: &[Row] = &[
     ("indexed([2,0,1],[3,100,-1],double)", 24, -8, 48, -8, 48),
     ("indexed_block(2,[5,1],float)", 16, 4, 24, 4, 24),
     ("hindexed_block(2,[5,1],char)", 4, 1, 6, 1, 6),
-    // The example of section 5.1: {(double,0),(char,8)} has extent 16.
+    // The example of MPI 5.0, section 5.1: {(double, 0), (char, 8)} has extent 16.
     ("struct([1,1],[0,8],[double,char])", 9, 0, 16, 0, 9),
     ("struct([1,1,3],[0,8,16],[int,double,float])", 24, 0, 32, 0, 28),
-    // A marker inside a struct member is sticky and overrides what lies outside it.
+    // A marker inside a member of a structure persists and determines the bounds, even if data of
+    // other members lies outside of them.
     ("struct([1,1],[0,100],[resized(0,8,int),int])", 8, 0, 8, 0, 104),
     ("struct([1,1],[0,100],[resized(0,8,int),resized(0,8,int)])", 8, 0, 108, 0, 104),
-    // Epsilon of a member is not part of the new map.
+    // The padding epsilon of a member is not part of the new type map.
     ("struct([1,1],[0,9],[struct([1,1],[0,8],[double,char]),char])", 10, 0, 16, 0, 10),
-    // Legacy markers; only one of the two explicit.
+    // Legacy markers, also with only one of the two explicit.
     ("struct([1,1,1],[-4,0,12],[lb,int,ub])", 4, -4, 16, 0, 4),
     ("struct([1,1],[0,6],[int,ub])", 4, 0, 6, 0, 4),
     ("struct([1,1],[-3,0],[lb,int])", 4, -3, 8, 0, 4),
     ("contiguous(2,struct([1,1],[0,6],[int,ub]))", 8, 0, 12, 0, 10),
-    // resized erases markers, older ones included.
+    // `resized` removes the markers of its old type, including legacy ones.
     ("resized(0,4,struct([1,1,1],[-4,0,12],[lb,int,ub]))", 4, 0, 4, 0, 4),
-    // Nothing generated: neither elements nor markers.
+    // Types without any element or marker have size and extent 0.
     ("contiguous(0,resized(-3,9,int))", 0, 0, 0, 0, 0),
     ("vector(3,0,7,resized(-3,9,int))", 0, 0, 0, 0, 0),
     ("vector(0,3,7,int)", 0, 0, 0, 0, 0),
@@ -58,21 +62,22 @@ const ROWS: &[Row] = &[
     ("hindexed_block(0,[8,9],int)", 0, 0, 0, 0, 0),
     ("struct([],[],[])", 0, 0, 0, 0, 0),
     ("struct([0,1],[-100,4],[resized(0,1000,int),int])", 4, 4, 4, 4, 4),
-    // An empty member's alignment does not count.
+    // The alignment of a member without elements does not count.
     ("struct([0,1],[0,0],[double,int])", 4, 0, 4, 0, 4),
-    // Only markers: kept, and replicated.
+    // Types that consist only of markers: the markers are kept and repeated.
     ("resized(2,16,contiguous(0,int))", 0, 2, 16, 0, 0),
     ("contiguous(3,resized(2,16,contiguous(0,int)))", 0, 2, 48, 0, 0),
     ("struct([1,1],[0,8],[resized(2,16,struct([],[],[])),int])", 4, 2, 16, 8, 4),
     ("struct([1],[8],[lb])", 0, 8, 0, 0, 0),
     ("struct([1],[8],[ub])", 0, 8, 0, 0, 0),
-    // Subarray: markers around the whole array, those of oldtype erased.
+    // `subarray` puts markers around the whole array and removes those of the old type.
     ("subarray([4,8],[1,3],[2,1],C,double)", 24, 0, 256, 136, 24),
     ("subarray([4,8],[1,3],[2,1],Fortran,double)", 24, 0, 256, 48, 72),
     ("subarray([4],[2],[1],C,resized(-4,12,int))", 8, 0, 48, 12, 16),
-    // Darray: 6 columns cyclic(2) over 2 processes, 4 rows in blocks of 2; process 1 is at (0,1).
+    // `darray`: 6 columns are distributed cyclic(2) over 2 processes, and 4 rows in blocks of 2.
+    // Process 1 has coordinates (0, 1).
     ("darray(4,1,[6,4],[cyclic,block],[2,default],[2,2],Fortran,double)", 64, 0, 192, 96, 96),
-    // An empty process still has the array's extent.
+    // The type of a process that owns no element still has the extent of the array.
     ("darray(3,2,[2],[block],[default],[3],C,int)", 0, 0, 8, 0, 0),
     ("f90_real(15,307)", 8, 0, 8, 0, 8),
     ("f90_complex(6,37)", 8, 0, 8, 0, 8),

@@ -1,4 +1,5 @@
-//! Envelope and contents against the tables of MPI 5.0 section 5.1.13, decoding back, and hosts that lie.
+//! Tests of envelopes and contents against the tables of MPI 5.0, section 5.1.13, of decoding types
+//! back, and of MPI libraries that return wrong data.
 
 use ddtc::internal::datatype::{Combiner, CombinerKind, Constants, Contents, Datatype, Envelope, Named};
 use ddtc::internal::decode::{Introspect, Limits, Own, decode, decode_within};
@@ -9,7 +10,7 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Text, (combiner, integers, addresses, large counts, datatypes).
+/// Text of a datatype, its combiner, integers, addresses, large counts and datatypes.
 type Row =
     (&'static str, CombinerKind, &'static [i32], &'static [i64], &'static [i64], &'static [&'static str]);
 
@@ -18,7 +19,7 @@ const ABI_FORTRAN: i32 = 15;
 
 use CombinerKind as K;
 
-/// The small forms, in the order of the chapter.
+/// Types in the form with `int` counts, in the order of the chapter.
 const SMALL: &[Row] = &[
     ("dup(int)", K::Dup, &[], &[], &[], &["int"]),
     ("contiguous(5,double)", K::Contiguous, &[5], &[], &[], &["double"]),
@@ -57,7 +58,7 @@ const SMALL: &[Row] = &[
     ("value_index(double,long)", K::ValueIndex, &[], &[], &[], &["double", "long"]),
 ];
 
-/// The large forms of the same nodes.
+/// Types in the form with `MPI_Count` counts.
 const LARGE: &[Row] = &[
     ("contiguous(5,double)", K::Contiguous, &[], &[], &[5], &["double"]),
     ("vector(34,10,-64,double)", K::Vector, &[], &[], &[34, 10, -64], &["double"]),
@@ -114,11 +115,11 @@ fn large_forms() {
     for row in LARGE {
         check(&parse(row.0).with_large_count(), row);
     }
-    // A count that no int holds has only the large form.
+    // A count that does not fit into an `int` makes the large form necessary.
     let t = parse("vector(3000000000,1,2,char)");
     assert!(t.is_large_count());
     check(&t, &("vector(3000000000,1,2,char)", K::Vector, &[], &[], &[3000000000, 1, 2], &["char"]));
-    // Byte addresses are no reason for it.
+    // Large byte addresses alone do not make the large form necessary.
     assert!(!parse("resized(0,5000000000,int)").is_large_count());
 }
 
@@ -144,12 +145,13 @@ fn contents_refuse() {
     let mut larger = [77; 7];
     t.contents_into(&Constants::ABI, &mut larger, &mut [], &mut []).unwrap();
     assert_eq!(larger, [2, 1, 2, 0, -4, 77, 77]);
-    // Darray's grid is int in both forms.
+    // The process grid of a darray consists of `int`s in both forms.
     let t = parse("darray(5000000000,0,[1],[cyclic],[1],[5000000000],C,int)");
     assert_eq!(t.contents(&Constants::ABI).unwrap_err().class(), ErrorClass::ValueTooLarge);
 }
 
-/// Same combiner tree, same flags and the same sharing.
+/// Checks that decoding our own datatype gives an equal tree in which each node has the same flag
+/// of the large form. Comparing the lists of nodes also checks that shared nodes stay shared.
 fn round_trip(t: &Datatype) {
     let again = decode(&mut Own, t).unwrap();
     assert_eq!(again, *t);
@@ -193,10 +195,11 @@ fn decoding_our_own_gives_the_same_tree() {
         .unwrap();
 }
 
-/// Envelope, contents, lower bound and extent.
+/// Envelope, contents, and the lower bound and extent if the MPI library is to return any.
 type HostType = (Envelope, Contents<usize>, Option<(i64, i64)>);
 
-/// A host whose types are a table; counts handles out and back in.
+/// An MPI library whose datatypes are the entries of a table. It counts the handles that it gave
+/// out and that were not released yet.
 #[derive(Default)]
 struct Table {
     types: Vec<HostType>,
@@ -326,7 +329,8 @@ fn hostile_numbers() {
 
 #[test]
 fn hostile_contents() {
-    // Each combiner with each array one too short or one too long, by its own account or behind its back.
+    // Each combiner with one of its arrays one entry too short or too long. The envelope either
+    // announces the changed length or still has the proper one.
     for row in SMALL {
         let proper = parse(row.0).contents(&Constants::ABI).unwrap();
         for place in 0..4 {
@@ -386,7 +390,8 @@ fn hostile_contents() {
 
 #[test]
 fn endless_hosts() {
-    // A type that contains itself: a cycle where the host tells identities, endless depth where it does not.
+    // A type that contains itself. With identities decoding recognizes a cycle, without them the
+    // depth is endless and the limit of nodes ends it.
     let mut table = Table::int();
     let t = table.add(K::Contiguous, &[1], &[], &[1]);
     let limits = Limits { nodes: 10_000, arguments: 100_000 };

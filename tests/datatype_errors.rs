@@ -1,4 +1,5 @@
-//! Bad input: every rule of every constructor, by class, constructor, argument and value; and errors of the text.
+//! Tests of invalid input: the rules of each constructor, with error class, constructor, argument
+//! and value of the message; and errors in the text notation.
 
 use ddtc::internal::datatype::{Datatype, Distribution, Named, Order};
 use ddtc::internal::error::ErrorClass;
@@ -8,7 +9,7 @@ use ErrorClass::{Arg, Count, Type, ValueTooLarge};
 
 const MAX: i64 = i64::MAX;
 
-/// Text, class, and the start of the message.
+/// Text of a datatype, error class, and the start of the message.
 const ROWS: &[(&str, ErrorClass, &str)] = &[
     ("contiguous(-1,int)", Count, "contiguous: count = -1: must not be negative"),
     ("contiguous(4611686018427387904,int)", ValueTooLarge, "contiguous: count = 4611686018427387904:"),
@@ -147,7 +148,8 @@ fn errors_without_text_have_no_caret() {
     assert!(Datatype::darray(1, 0, &[1], &distribs, &[], &[1], Order::C, &int).is_err());
 }
 
-/// Extreme but representable: what a cautious check would refuse too early.
+/// Extreme arguments that are still representable must be accepted, although a more cautious check
+/// would refuse them.
 #[test]
 fn limits_are_exact() {
     let byte = Datatype::named(Named::Byte);
@@ -155,12 +157,12 @@ fn limits_are_exact() {
     assert_eq!((whole.size(), whole.extent()), (MAX, MAX));
     assert!(Datatype::contiguous(2, &whole).is_err());
     assert!(Datatype::contiguous(1, &whole).is_ok());
-    // The stride of one block is never used, nor the displacement of an empty one.
+    // The stride of a single block is never used, nor is the displacement of an empty block.
     assert!(Datatype::vector(1, 1, MAX, &whole).is_ok());
     assert!(Datatype::vector(5, 0, MAX, &whole).is_ok());
     let t = Datatype::indexed(&[0, 1], &[MAX, 0], &Datatype::named(Named::Int)).unwrap();
     assert_eq!((t.size(), t.ub()), (4, 4));
-    // From one end of the address range to the other: the extent does not fit.
+    // From one end of the address range to the other: the extent does not fit in 64 bits.
     assert!(Datatype::hindexed(&[1, 1], &[i64::MIN, 0], &byte).is_err());
     let t = Datatype::hindexed(&[1, 1], &[i64::MIN + 2, 0], &byte).unwrap();
     assert_eq!((t.lb(), t.ub(), t.extent()), (i64::MIN + 2, 1, MAX));
@@ -168,14 +170,14 @@ fn limits_are_exact() {
     assert_eq!((t.lb(), t.ub()), (MAX - 1, MAX));
     let t = Datatype::hindexed(&[1], &[i64::MIN], &byte).unwrap();
     assert_eq!((t.lb(), t.ub()), (i64::MIN, i64::MIN + 1));
-    // Size alone overflows: all copies in one place.
+    // Only the size overflows, because all copies lie in one place.
     let still = Datatype::resized(0, 0, &Datatype::named(Named::Int)).unwrap();
     assert_eq!(Datatype::contiguous(MAX / 4, &still).unwrap().size(), MAX / 4 * 4);
     assert!(Datatype::contiguous(MAX / 4 + 1, &still).is_err());
-    // Huge counts of nothing.
+    // Huge counts of a type without elements are valid.
     let nothing = Datatype::contiguous(0, &still).unwrap();
     assert_eq!(Datatype::vector(MAX, MAX, MAX, &nothing).unwrap().extent(), 0);
-    // Only markers, far apart.
+    // A type of markers only, far from displacement 0.
     let marked = Datatype::resized(MAX - 4, 4, &nothing).unwrap();
     assert_eq!((marked.lb(), marked.ub()), (MAX - 4, MAX));
     assert!(Datatype::contiguous(2, &marked).is_err());
@@ -244,13 +246,14 @@ fn text_errors_point_at_the_place() {
         let error = text.parse::<Datatype>().map(|t| t.to_string()).unwrap_err().to_string();
         assert!(error.contains(part), "{text}:\n{error}\nwanted:\n{part}");
     }
-    // Long lines are shown in part.
+    // Only a part of a long line is shown.
     let long = format!("indexed([{}x],[],int)", "1,".repeat(100_000));
     let error = long.parse::<Datatype>().map(|t| t.to_string()).unwrap_err().to_string();
     assert!(error.len() < 400, "{error}");
 }
 
-/// Any text gives a type or an error, and what parses prints back.
+/// Any text gives a datatype or an error without a panic, and each datatype that results is printed
+/// as a text that parses to an equal one.
 #[test]
 fn mangled_texts() {
     let seeds = [
@@ -286,12 +289,15 @@ fn mangled_texts() {
     assert!(parsed > 500, "{parsed}");
 }
 
-/// Extreme arguments everywhere: a type or an error, never a panic, and what is built is consistent.
+/// Extreme values of arguments give a datatype or an error, never a panic, and each datatype is
+/// consistent in itself.
 #[test]
 fn extreme_arguments() {
     let extremes =
         [i64::MIN, i64::MIN + 1, -(1 << 32), -1, 0, 1, 2, 3, 1 << 31, 1 << 32, 1 << 62, MAX - 1, MAX];
     let int = Datatype::named(Named::Int);
+    // Children with extreme bounds: resized ones, displaced elements and markers, and huge counts
+    // in one place. Those that the constructors refuse are left out.
     let mut children = vec![int.clone(), "lb".parse().unwrap(), "contiguous(0,int)".parse().unwrap()];
     for lb in extremes {
         for extent in [i64::MIN, -1, 0, 1, MAX] {
@@ -301,6 +307,9 @@ fn extreme_arguments() {
         children.extend(Datatype::hindexed(&[1], &[lb], &"ub".parse().unwrap()));
         children.extend(Datatype::contiguous(lb, &Datatype::resized(0, 0, &int).unwrap()));
     }
+    // Checks one result. A datatype must have consistent bounds, contain the first entries of its
+    // type map within its true bounds, print and parse back, and agree with its expansion. An error
+    // must name an argument and must not be an internal one.
     let (mut built, mut refused) = (0, 0);
     let mut see = |t: ddtc::internal::error::Result<Datatype>| match t {
         Ok(t) => {
@@ -321,6 +330,8 @@ fn extreme_arguments() {
             assert_ne!(error.class(), ErrorClass::Intern, "{error}");
         }
     };
+    // Put each child under each constructor, with all pairs of extreme values in two of the
+    // arguments.
     for t in &children {
         for a in extremes {
             see(Datatype::contiguous(a, t));

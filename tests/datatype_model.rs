@@ -1,4 +1,5 @@
-//! Random small types against a model that expands every type map, markers included, by the text of MPI 5.0 section 5.1.
+//! Checks random small datatypes against a model that expands the whole type map, markers included,
+//! as the text of MPI 5.0, section 5.1 describes it.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use ddtc::internal::datatype::{
 use ddtc::internal::decode::{Own, decode};
 use ddtc::internal::methods::*;
 
-/// An entry of a map: a basic type or one of the two conceptual markers.
+/// An entry of a type map: a basic type or one of the two conceptual markers of bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Entry {
     Basic(Named),
@@ -20,7 +21,8 @@ type Map = Vec<(Entry, i64)>;
 
 fn lower(map: &Map) -> i64 {
     let least = |wanted: fn(&Entry) -> bool| map.iter().filter(|e| wanted(&e.0)).map(|e| e.1).min();
-    // Without data, the one ub marker left after deleting lower ones (section 5.1.6) is the whole map.
+    // Without data and without lower-bound markers, the greatest upper-bound marker is all that is
+    // left after the lower ones are deleted (section 5.1.6), so it is also the lower bound.
     let ub = || map.iter().filter(|e| e.0 == Entry::Ub).map(|e| e.1).max();
     least(|e| *e == Entry::Lb).or(least(|e| matches!(e, Entry::Basic(_)))).or_else(ub).unwrap_or(0)
 }
@@ -56,7 +58,8 @@ fn marked(map: &Map, lb: i64, extent: i64) -> Map {
     std::iter::once((Entry::Lb, lb)).chain(basics).chain([(Entry::Ub, lb + extent)]).collect()
 }
 
-/// A box or a dealt array: the elements of the global array for which `mine` holds, in storage order.
+/// Returns the map of a subarray or a distributed array: the elements of the global array for which
+/// `mine` is true, in storage order, between markers for the whole array.
 fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> bool) -> Map {
     let total: i64 = sizes.iter().product();
     let mut map = Map::new();
@@ -78,8 +81,12 @@ fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> boo
     marked(&map, 0, total * extent(child))
 }
 
+/// Returns the type map of `t`, markers included, by the standard's definition of each constructor.
+/// Only for the f90 types the expansion of the library is used.
 fn model(t: &Datatype) -> Map {
     let mut map = Map::new();
+    // Most constructors place copies of their child's map, which is expanded first, at the
+    // displacements that the standard defines, and so append to `map`.
     match t.combiner() {
         Combiner::Named(Named::Lb) => map.push((Entry::Lb, 0)),
         Combiner::Named(Named::Ub) => map.push((Entry::Ub, 0)),
@@ -157,7 +164,7 @@ fn model(t: &Datatype) -> Map {
     map
 }
 
-/// A small generator: splitmix64.
+/// A pseudo-random generator (splitmix64).
 struct Choices(u64);
 
 impl Choices {
@@ -177,7 +184,7 @@ impl Choices {
         (0..n).map(|_| self.from(low, high)).collect()
     }
 
-    /// A count: seldom 0.
+    /// Returns a count from 1 to 4, or 0 in one of twelve cases.
     fn count(&mut self) -> i64 {
         if self.below(12) == 0 { 0 } else { self.from(1, 4) }
     }
@@ -204,6 +211,8 @@ impl Choices {
         if depth == 0 || self.below(10) == 0 {
             return self.leaf();
         }
+        // The child comes first. A constructor is then chosen around it, with arguments that the
+        // constructor accepts, so `Datatype::new` below cannot fail.
         let oldtype = self.datatype(depth - 1);
         let n = self.count();
         let combiner = match self.below(15) {
@@ -337,7 +346,8 @@ fn random_types_agree_with_the_model() {
         let mut choices = Choices(seed);
         let depth = choices.from(1, 4) as u32;
         let t = choices.datatype(depth);
-        // The model is quadratic in depth; the rare monsters add nothing.
+        // The model expands whole maps at each level, so large types would take long. They are rare
+        // and add nothing to the test.
         if t.size() > 20_000 {
             continue;
         }

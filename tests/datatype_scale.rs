@@ -1,4 +1,5 @@
-//! Depth, breadth and sharing: what must stay linear and off the stack.
+//! Tests with great depth, many arguments and much sharing: work must stay linear in the size of
+//! the datatype, and nothing may recurse on the stack.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -7,7 +8,7 @@ fn int() -> Datatype {
     Datatype::named(Named::Int)
 }
 
-/// A stack of 256 KiB, so that recursion over depth cannot hide.
+/// Runs `f` on a stack of 256 KiB, so that recursion over the depth of a type would overflow it.
 fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(256 << 10).spawn(f).unwrap().join().unwrap();
 }
@@ -24,7 +25,7 @@ fn chain(depth: usize) -> Datatype {
     t
 }
 
-/// `T' = struct(T, int, T)`: doubles at every step.
+/// Returns `steps` levels of `T' = struct(T, int, T)`: the number of elements doubles at each step.
 fn doubling(steps: usize) -> Datatype {
     let mut t = int();
     for _ in 0..steps {
@@ -69,7 +70,7 @@ fn a_dag_of_two_to_the_forty_nodes() {
         assert!(text.len() < 10_000, "{}", text.len());
         let parsed: Datatype = text.parse().unwrap();
         assert_eq!(parsed, t);
-        // The entry in the middle of the packed stream is the int between the two halves.
+        // The entry in the middle of the packed stream is the integer between the two halves.
         let half = doubling(39);
         let mut map = t.type_map();
         assert_eq!(map.skip_bytes(half.size() as u64 + 1), 1);
@@ -77,7 +78,8 @@ fn a_dag_of_two_to_the_forty_nodes() {
         assert_eq!(map.skip_bytes(half.size() as u64 - 4), 0);
         assert_eq!(map.next(), Some((Named::Int, t.extent() - 4)));
         assert_eq!(map.next(), None);
-        // Short subtrees are repeated in the text, so a few nodes more.
+        // The text repeats short subtrees instead of naming them, so the parsed type has a few more
+        // nodes.
         assert!(parsed.nodes().count() < 120);
     });
 }
@@ -123,7 +125,8 @@ fn ten_thousand_different_members() {
     assert_eq!(parsed, t);
 }
 
-/// Owners on many threads drop shared chains at once; every node dies once and no stack overflows.
+/// Owners on several threads drop shared chains at the same time. Each node must be dropped once,
+/// and no stack may overflow.
 #[test]
 fn shared_chains_dropped_by_many_threads() {
     for _ in 0..20 {
@@ -163,7 +166,8 @@ fn wire_forms_of_deep_shared_and_long_types() {
         assert!(form.len() < 40 * 60, "{}", form.len());
         assert_eq!(Datatype::from_wire(&form).unwrap().nodes().count(), 41);
     });
-    // 10^5 blocks anywhere below 2^31: a byte of length and four of place each.
+    // 100,000 blocks at places below 2^31: each takes one byte for its length and four for its
+    // place.
     let places: Vec<i64> = (0..100_000).map(|i| i * 21_000 + i % 7).collect();
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 9).collect();
     let t = Datatype::hindexed(&lengths, &places, &int()).unwrap();

@@ -1,4 +1,5 @@
-//! Type maps by hand, one per constructor, and the properties that tie maps, bounds, signatures and expansions together.
+//! Tests of type maps against maps that were written by hand, and of the properties that connect
+//! maps, bounds, signatures and expansions.
 
 use ddtc::internal::datatype::{Datatype, Distribution, Named, Order, Signature};
 use ddtc::internal::exec::interp;
@@ -25,7 +26,8 @@ fn by_hand() {
         ("vector(2,3,5,int)", &[0, 4, 8, 20, 24, 28]),
         ("vector(3,1,-2,short)", &[0, -4, -8]),
         ("hvector(2,2,9,char)", &[0, 1, 9, 10]),
-        // Interleaved: packed order runs through one copy after the other.
+        // Copies that interleave in memory: the packed order contains one whole copy after the
+        // other.
         ("hvector(2,1,4,vector(2,1,4,int))", &[0, 16, 4, 20]),
         ("hvector(3,1,0,int)", &[0, 0, 0]),
         ("indexed([2,0,1],[3,100,-1],double)", &[24, 32, -8]),
@@ -36,12 +38,13 @@ fn by_hand() {
         ("subarray([3,4],[2,2],[1,1],C,int)", &[20, 24, 36, 40]),
         ("subarray([3,4],[2,2],[1,1],Fortran,int)", &[16, 20, 28, 32]),
         ("subarray([2,2,3],[1,2,2],[1,0,1],C,char)", &[7, 8, 10, 11]),
-        // cyclic(2) of 7 over 2: process 1 owns 2, 3, 6.
+        // 7 elements distributed cyclic(2) over 2 processes: process 1 owns elements 2, 3 and 6.
         ("darray(2,1,[7],[cyclic],[2],[2],C,int)", &[8, 12, 24]),
-        // block of ceil(7/3) = 3 over 3: process 2 owns 6.
+        // 7 elements in blocks of ceil(7/3) = 3 over 3 processes: process 2 owns element 6.
         ("darray(3,2,[7],[block],[default],[3],C,int)", &[24]),
         ("darray(3,2,[2],[block],[default],[3],C,int)", &[]),
-        // Process 1 of the row-major 2x2 grid is at (0,1): rows 0, 2 and columns 1, 3.
+        // Process 1 of the row-major 2 x 2 grid has coordinates (0, 1): it owns rows 0 and 2,
+        // columns 1 and 3.
         ("darray(4,1,[3,4],[cyclic,cyclic],[default,default],[2,2],C,char)", &[1, 3, 9, 11]),
         ("darray(4,1,[3,4],[cyclic,cyclic],[default,default],[2,2],Fortran,char)", &[3, 5, 9, 11]),
         ("darray(2,1,[2,3],[none,block],[7,2],[1,2],Fortran,char)", &[4, 5]),
@@ -50,7 +53,7 @@ fn by_hand() {
         ("bounds(0,9,hvector(2,1,5,int))", &[0, 5]),
         ("value_index(long,short)", &[0, 8]),
         ("value_index(signed_char,long)", &[0, 8]),
-        // Empty children and blocks leave no entries, however often they are repeated.
+        // Empty children and blocks have no entries, however often they are repeated.
         ("contiguous(1000000000000000000,contiguous(0,int))", &[]),
         ("struct([0,3,1],[5,6,7],[int,struct([],[],[]),char])", &[7]),
     ];
@@ -61,7 +64,7 @@ fn by_hand() {
     assert_eq!(basics, [Named::Int, Named::Int, Named::Double, Named::Double]);
 }
 
-/// What the summary values must be, from the map alone.
+/// Checks that the summary values of `t` are those that follow from its type map alone.
 fn consistent(t: &Datatype) {
     let map: Vec<(Named, i64)> = t.type_map().collect();
     assert_eq!(t.size(), map.iter().map(|e| e.0.size()).sum::<i64>(), "{t}");
@@ -98,7 +101,8 @@ fn summaries_follow_from_the_map() {
     }
 }
 
-/// All small darrays against "who owns global index g" asked for every g.
+/// Compares small darrays of two dimensions with a search that asks for each global index who owns
+/// it.
 #[test]
 fn darray_by_brute_force() {
     let owner =
@@ -162,7 +166,7 @@ fn darray_by_brute_force() {
                             checked += 1;
                         }
                     }
-                    // Every element belongs to exactly one process, in both orders.
+                    // Over both orders, each element belongs to exactly one process.
                     if valid(k0, d0, 0) && valid(k1, d1, 1) {
                         assert_eq!(seen as i64, 4 * gsizes[0] * gsizes[1]);
                     }
@@ -175,11 +179,11 @@ fn darray_by_brute_force() {
 
 #[test]
 fn whole_elements() {
-    // Where elements of one instance end, by hand.
+    // Packed offsets at which elements of one instance end, written by hand.
     for (text, ends) in [
         ("contiguous(3,double)", &[8, 16, 24][..]),
         ("struct([1,1,3,0],[0,8,16,1],[int,double,float,double])", &[4, 12, 16, 20, 24]),
-        // Pairs are one.
+        // The two parts of a pair are one element.
         ("vector(2,1,3,struct([1,1],[0,8],[short_int,char]))", &[6, 7, 13, 14]),
         ("contiguous(2,double_int)", &[12, 24]),
         ("value_index(double,long)", &[8, 16]),
@@ -241,7 +245,8 @@ fn every_range_of_the_packed_stream() {
 
 #[test]
 fn far_ranges_take_steps_for_blocks() {
-    // 2^40 ints a column, 2^20 columns: offsets deep inside are reached at once.
+    // 2^40 blocks of four integers, and a matrix with about 2^20 columns: offsets deep inside the
+    // stream are reached by arithmetic, without a visit of each block.
     let t = parse("vector(1099511627776,1,3,contiguous(4,int))");
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(16 * 1_000_000_000_003 + 5), 1);
@@ -277,7 +282,7 @@ fn refusals_write_nothing() {
     interp::for_each(&parse("resized(0,4611686018427387904,int)"), 2, &mut |d, n, b| calls.push((d, n, b)))
         .unwrap();
     assert_eq!(calls, [(0, 4, Named::Int), (1 << 62, 4, Named::Int)]);
-    // Nothing to pack: no buffer needed.
+    // Nothing is packed, so no buffer is needed.
     interp::pack(&parse("contiguous(0,int)"), 1 << 60, &[], 0, &mut []).unwrap();
 }
 
@@ -289,7 +294,8 @@ fn overlap_unpacks_last_wins() {
     assert_eq!(user, [1, 2, 5, 6, 7, 8]);
 }
 
-/// The worked examples of MPI 5.0 section 5.1.2; `oldtype` is {(double,0),(char,8)} with extent 16.
+/// The worked examples of MPI 5.0, section 5.1.2. `oldtype` is {(double, 0), (char, 8)} with extent
+/// 16.
 #[test]
 fn examples_of_the_standard() {
     let old = "struct([1,1],[0,8],[double,char])";
@@ -308,20 +314,23 @@ fn examples_of_the_standard() {
     let basics: Vec<Named> = parse(&struct_example).type_map().map(|e| e.0).collect();
     assert_eq!(basics, [Float, Float, Double, Char, Char, Char, Char]);
     assert_eq!(parse(old).extent(), 16);
-    // Section 5.1.4: the example of a 100 x 200 x 300 array; the argument of a dimension not distributed is ignored.
+    // The example of a 100 x 200 x 300 array of section 5.1.4. The distribution argument of a
+    // dimension that is not distributed is ignored.
     let t = parse("darray(6,4,[100,200,300],[cyclic,none,block],[10,0,default],[2,1,3],Fortran,real)");
-    // Process 4 is at (1,0,1): rows 10..20, 30..40, ..., all columns, planes 100..200.
+    // Process 4 has coordinates (1, 0, 1): it owns rows 10..20, 30..40 and so on, all columns, and
+    // planes 100..200.
     assert_eq!(t.size(), 4 * 50 * 200 * 100);
     assert_eq!(t.true_lb(), 4 * (10 + 100 * 200 * 100));
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(4 * 10), 0);
     assert_eq!(map.next(), Some((Named::Real, 4 * (30 + 100 * 200 * 100))));
-    // Section 5.1.6: markers of the resized type, and of two of it.
+    // Section 5.1.6: two copies of a resized type, with its markers.
     let t = parse("contiguous(2,resized(-3,9,int))");
     assert_eq!((t.lb(), t.ub()), (-3, 15));
 }
 
-/// One map built by every constructor that can: equal maps, signatures, sizes and true bounds; the trees differ.
+/// Each group is one type map, built by all constructors that can express it: maps, signatures,
+/// sizes and true bounds are equal, but the trees differ.
 #[test]
 fn one_map_by_many_constructors() {
     let groups: &[&[&str]] = &[
@@ -354,7 +363,8 @@ fn one_map_by_many_constructors() {
         for text in &group[1..] {
             let t = parse(text);
             if text.starts_with("darray(5") {
-                // Half an element apart: not the same map, and the signature alone cannot tell.
+                // This darray is the exception: its elements lie half an element apart, so the map
+                // differs although the signature is the same.
                 assert_ne!(t.type_map().collect::<Vec<_>>(), map);
                 assert_eq!(t.signature(), first.signature());
                 continue;

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# What builds from Debian's source packages share: steps that are done once, and a source package. Sourced by tests/runtime.sh and
-# tests/openmpi.sh: needs $cache, fail and step.
+# Functions for builds from Debian's source packages: steps that are done once, and fetching a
+# source package. Sourced by tests/runtime.sh and tests/openmpi.sh. Needs $cache, fail and step.
 
-# A step whose stamp holds the same words is done: once WORDS COMMAND.. in the log $cache/NAME.log.
+# Runs a step, unless its stamp holds the same words: once NAME WORDS COMMAND.. Writes the output
+# into $cache/NAME.log and the stamp $cache/NAME.done.
 once() {
     local name=$1 words=$2
     shift 2
@@ -16,8 +17,9 @@ once() {
     printf '%s\n' "$words" >"$cache/$name.done"
 }
 
-# Source package $1 of version $2, whose original archive has SHA-256 $3, in $cache/source: by a list and folders of its own, the system's
-# configuration of apt stays as it is. $4 names a mirror, empty: the one that the system's packages come from.
+# Unpacks source package $1 of version $2, whose original archive has SHA-256 $3, in $cache/source.
+# Uses a list and folders of its own, so that the system's configuration of apt stays as it is. $4
+# names a mirror; if it is empty, the one that the system's packages come from is used.
 source_package() {
     local name=$1 version=$2 sha256=$3 mirror=$4 apt=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
@@ -27,7 +29,7 @@ source_package() {
     echo "deb-src [signed-by=$key] $mirror bookworm main" >"$apt/sources.list"
     local options=(-q -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
         -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
-    # A list that cannot be fetched is only a warning to apt: the next line fails then.
+    # For apt a list that cannot be fetched is only a warning. The next command fails in this case.
     apt-get "${options[@]}" update &&
         (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "$name=$version") &&
         echo "$sha256  $cache/${name}_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&

@@ -1,7 +1,9 @@
-//! One suite for all engines: interpreter, evaluation of every stage, walker, compiled code at every CPU level, ranges.
+//! One suite for all executors: the reference interpreter, the evaluation of nests and plans after
+//! each stage, the interpreter of nests, compiled code at each CPU level, and ranges of the packed
+//! stream.
 //!
-//! Small types go through every oracle with counts 0, 1, 2, 3 and 17; large ones, up to 2^40 bytes and more, through the engines
-//! with counts 1 and 2 on reserved address space.
+//! Small types go through all oracles with counts 0, 1, 2, 3 and 17. Large types, of up to 2^40
+//! bytes and more, go through the executors with counts 1 and 2 on reserved address space.
 
 use ddtc::internal::corpus::{self, CorpusEntry, Size};
 use ddtc::internal::datatype::Datatype;
@@ -49,11 +51,11 @@ const TYPES: &[&str] = &[
     "hindexed([100, 200, 64, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [0, 128, 500, 600, 603, 605, 609, 615, 622, 630, 639, 649, 660, 672, 685, 699, 714, 730, 747, 765], char)",
 ];
 
-/// Corpus entries that no address space holds.
+/// Corpus entries that do not fit into any address space.
 const UNADDRESSABLE: &[&str] = &["large.size_2_62"];
 
 const COUNTS: [u64; 5] = [0, 1, 2, 3, 17];
-/// Packed bytes of one instance, and bytes of its span, up to which a type is small.
+/// Maximum packed bytes of one instance, and maximum bytes of its span, of a small type.
 const SMALL: (i64, i64) = (4 << 10, 64 << 10);
 
 fn oracle() -> Oracle {
@@ -68,7 +70,7 @@ fn is_small(t: &Datatype) -> bool {
     t.size() <= SMALL.0 && t.true_extent().saturating_add(t.extent().saturating_abs()) <= SMALL.1
 }
 
-/// Checks an entry; false where no address space holds it.
+/// Checks a corpus entry. Returns false if it does not fit into any address space.
 fn entry(oracle: &mut Oracle, e: &CorpusEntry) -> bool {
     let t = &e.datatype;
     if is_small(t) {
@@ -122,7 +124,8 @@ fn large_application_layouts() {
     application(Size::L);
 }
 
-/// Lists long enough to be moved in another order than that of the type map; the second one writes bytes twice, so it must not be.
+/// Lists that are long enough for the schedule to move them in another order than that of the type
+/// map. With distance 50 some bytes are written twice, so that this order is not allowed.
 #[test]
 fn long_irregular_lists() {
     let mut oracle = oracle();
@@ -135,7 +138,8 @@ fn long_irregular_lists() {
     }
 }
 
-/// Nodes shared so often that inlining them all is beyond the budget: ranges are found in what stays shared.
+/// Nodes that are shared so often that inlining them all would exceed the budget. Ranges must be
+/// found in nests that keep shared nodes.
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {
@@ -154,13 +158,15 @@ fn ranges_of_shared_nodes() {
     }
 }
 
-/// Ranges of the slice methods: how much is moved is what is left of the stream, or what there is room for.
+/// The slice methods for ranges return the number of bytes that they moved: the rest of the stream
+/// after the offset, or the length of the slice if that is less.
 #[test]
 fn ranges_say_how_much_they_moved() {
     let t: Datatype = "vector(3, 2, 5, int)".parse().unwrap();
     for mode in [Mode::Interpret, Mode::Commit] {
         let c = Engine::new(Config { mode, ..Config::default() }).commit(&t).unwrap();
-        // Two instances of 24 packed bytes in 48, which end at byte 96.
+        // Two instances with 24 packed bytes each, the second of which ends at byte 96 of user
+        // memory.
         let (user, mut back) = ([7; 96], [0; 96]);
         for (offset, room, moved) in [
             (0, 0, 0),
@@ -181,10 +187,10 @@ fn ranges_say_how_much_they_moved() {
         }
         assert!(c.pack_range(&user, 0, 2, 49, &mut [0; 9]).is_err());
         assert!(c.unpack_range(&[0; 9], 0, 2, 49, &mut back).is_err());
-        // The whole span has to be there, whatever the range.
+        // The slice must contain the whole span of all instances, whatever the range.
         assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
         assert!(c.unpack_range(&[0; 1], 0, 2, 0, &mut back[..95]).is_err());
-        // More than there can be.
+        // More instances than can exist in memory.
         for count in [1 << 31, 1 << 62, u64::MAX] {
             assert!(c.pack_range(&user, 0, count, 0, &mut [0; 9]).is_err(), "{mode} {count}");
             assert!(c.unpack_range(&[0; 9], 0, count, 0, &mut back).is_err(), "{mode} {count}");
@@ -192,7 +198,8 @@ fn ranges_say_how_much_they_moved() {
     }
 }
 
-/// Instances that go down from displacement 0, or lie below it: the origin has to leave room for the lowest, the slice for the highest.
+/// Instances that go down from displacement 0, or begin below it: the origin must leave room for
+/// the lowest byte, and the slice must end after the highest one.
 #[test]
 fn spans_are_those_of_all_instances() {
     for (text, lowest, highest) in [
@@ -213,12 +220,13 @@ fn spans_are_those_of_all_instances() {
             let low = c.pack(&user, lowest - 1, 3, &mut packed).unwrap_err();
             assert_eq!(low.argument(), "origin", "{text}");
         }
-        // Nothing lies nowhere.
+        // No instance needs no memory.
         assert_eq!(c.pack(&[], 0, 0, &mut []), Ok(0), "{text}");
     }
 }
 
-/// Every cut, at every level and through the walker: first piece, second piece, and back to front.
+/// Cuts the stream at each offset, at each level and with the interpreter of nests. The first piece
+/// is moved before the second for even offsets, and after it for odd ones.
 #[test]
 fn cuts_at_every_offset() {
     let mut rig = Rig::default();
@@ -240,7 +248,7 @@ fn cuts_at_every_offset() {
                     let checked = case.ranges(&c, &mut rig, &pieces, Edge::Back);
                     checked.unwrap_or_else(|m| panic!("{count} of {text} cut at {cut}: {m}"));
                 }
-                // And pieces of one byte.
+                // The same stream in pieces of one byte.
                 let pieces: Vec<_> = (0..n).map(|i| i..i + 1).collect();
                 let checked = case.ranges(&c, &mut rig, &pieces, Edge::Front);
                 checked.unwrap_or_else(|m| panic!("{count} of {text} byte by byte: {m}"));
@@ -249,7 +257,8 @@ fn cuts_at_every_offset() {
     }
 }
 
-/// Every mode serves the same bytes, lazily compiled ones included, and check mode finds nothing.
+/// All modes move the same bytes, including those of lazily compiled kernels, and the mode `check`
+/// finds no mismatch.
 #[test]
 fn every_mode() {
     for mode in Mode::ALL {
@@ -260,7 +269,8 @@ fn every_mode() {
                 let t: Datatype = text.parse().unwrap();
                 let case = Case::new(&t, 3).unwrap();
                 let c = engine.commit(&t).unwrap();
-                // In lazy mode the first calls walk, the last ones are compiled.
+                // In lazy mode the first calls interpret the nest and the last ones run compiled
+                // code.
                 for _ in 0..1 + 200 / case.packed_len().max(1) {
                     case.committed("mode", &c, &mut rig).unwrap_or_else(|m| panic!("{mode} {text}: {m}"));
                 }
@@ -275,7 +285,8 @@ fn every_mode() {
     }
 }
 
-/// The second opinion on the committed corpus: nothing falls back, and what is refused is known.
+/// All entries of the corpus are compiled without a fallback, except those that the schedule
+/// refuses, which are listed.
 #[test]
 fn no_fallbacks_on_the_corpus() {
     let mut refused: Vec<String> = Vec::new();
@@ -307,11 +318,11 @@ fn an_engine_has_a_level_that_the_machine_runs() {
     assert!(Level::ALL.iter().any(|level| !level.runs()), "no machine has the levels of two architectures");
 }
 
-/// Corpus entries that have no kernel by design.
+/// Corpus entries for which the schedule refuses to make a kernel.
 const REFUSED: &[&str] = &["dag.40", "children.10000"];
 
-/// Where `plain_size` answers, the exact span lies in the address space above its first page, and the size is right; it answers for
-/// the types that programs have.
+/// If `plain_size` returns a size, the size is right and the exact span of all instances lies in
+/// the address space above its first page. It returns one for the types that programs usually have.
 #[test]
 fn plain_sizes_are_exact() {
     use ddtc::internal::committed::FIRST_PAGE;

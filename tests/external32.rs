@@ -1,4 +1,5 @@
-//! external32 (MPI 5.0, 14.5.2): bytes by hand for every named type, and rules that hold for whole types.
+//! Tests of external32 (MPI 5.0, 14.5.2): bytes written by hand for each named type, and rules for
+//! whole types.
 
 use ddtc::internal::datatype::{Class, Datatype, Named};
 use ddtc::internal::exec::interp::external32;
@@ -11,7 +12,8 @@ fn committed(text: &str) -> Committed {
     ddtc::commit(&text.parse().unwrap()).unwrap()
 }
 
-/// Packs one instance of `t` at the start of `user`.
+/// Packs one instance of `t` that lies at the start of `user`, and returns the packed bytes. Also
+/// checks that unpacking and packing them again gives the same bytes.
 fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
     let applied = t.for_operation(Operation::External32).unwrap();
     let mut packed = vec![0; applied.packed_size(1).unwrap() as usize];
@@ -24,12 +26,12 @@ fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(packed)
 }
 
-/// A value of every named type as memory has it, and its external32 bytes.
+/// Returns a value of a named type as memory has it, and its external32 bytes.
 fn by_hand(named: Named) -> (Vec<u8>, Vec<u8>) {
     let sized = |value: i128, size: i64| value.to_ne_bytes()[..size as usize].to_vec();
     let big = |value: i128, size: i64| value.to_be_bytes()[16 - size as usize..].to_vec();
     let float = |size: i64, extended: bool, external: bool| -> Vec<u8> {
-        // -1.5 in each format, big-endian.
+        // The value -1.5 in each format, big-endian.
         let bytes: Vec<u8> = match size {
             2 => vec![0xbe, 0x00],
             4 => vec![0xbf, 0xc0, 0, 0],
@@ -60,7 +62,7 @@ fn by_hand(named: Named) -> (Vec<u8>, Vec<u8>) {
             }
             (user, packed)
         }
-        _ => (Vec::new(), Vec::new()), // Markers.
+        _ => (Vec::new(), Vec::new()), // The legacy markers of bounds have no bytes.
     }
 }
 
@@ -75,7 +77,8 @@ fn every_named_type_by_hand() {
     }
 }
 
-/// The sizes of MPI 5.0, table 14.2, that differ from this machine's, and those of pairs, which have no padding.
+/// Checks sizes of MPI 5.0, table 14.2, that differ from those of this machine, and the sizes of
+/// pairs, which have no padding.
 #[test]
 fn sizes_are_those_of_the_table() {
     let size =
@@ -129,9 +132,9 @@ fn the_first_value_that_does_not_fit_is_named() {
     assert_eq!(error.class(), ErrorClass::Conversion);
     let text = error.to_string();
     assert!(text.contains("element = 7 (MPI_LONG at displacement 56)"), "{text}");
-    // Those before it are packed.
+    // The elements before the one that does not fit are packed.
     assert_eq!((packed[27], &packed[28..]), (0, &[7; 4][..]));
-    // Unsigned numbers do not fit by their sign, and wide characters by what they are.
+    // Unsigned numbers from 2^32 on and wide characters from 2^16 on do not fit.
     for (text, value) in [("unsigned_long", 1_u64 << 32), ("wchar", 0x10000)] {
         let t = committed(text);
         let error = packed_error(&t, &value.to_ne_bytes());
@@ -178,7 +181,8 @@ fn bytes_have_no_handle() {
     assert_eq!(error.class(), ErrorClass::Arg);
 }
 
-/// Compiled where all values are swapped; a commit makes nothing of it.
+/// A commit makes nothing for external32. The conversion is compiled when it is first needed, if
+/// all values are only byte-swapped.
 #[test]
 fn kinds_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -190,7 +194,7 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     assert!(applied.kernel(Direction::Pack).is_some());
     assert!(applied.schedule(Direction::Pack).contains("swap.8"), "{}", applied.schedule(Direction::Pack));
     assert!(engine.counters().cached_bytes > before.cached_bytes);
-    // What needs a look at every value has no kernel, by design.
+    // Values that must be checked one by one have no kernel, by design.
     let long = engine.commit(&"vector(100, 3, 7, long)".parse().unwrap()).unwrap();
     let applied = long.for_operation(Operation::External32).unwrap();
     assert!(applied.kernel(Direction::Pack).is_none());
@@ -198,7 +202,8 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     assert_eq!((engine.counters().fallbacks, engine.counters().refusals), (0, 1));
 }
 
-/// Layouts that behave alike share one: int and float, but not int and long.
+/// Layouts whose values are converted in the same way share one kernel: those of `int` and `float`,
+/// but not those of `int` and `long`.
 #[test]
 fn classes_share_layouts() {
     let engine = Engine::new(Config::default());
@@ -214,7 +219,8 @@ fn classes_share_layouts() {
     assert_eq!(served("vector(9, 1, 2, long)"), None);
 }
 
-/// Every named type in every small shape, at every level, through every oracle.
+/// Checks each named type, except the markers of bounds, in several small shapes, at each level,
+/// through all oracles.
 #[test]
 fn all_types_in_small_shapes() {
     for &named in Named::ALL.iter().filter(|n| !n.is_marker()) {
@@ -233,7 +239,7 @@ fn all_types_in_small_shapes() {
     }
 }
 
-/// Counters, by kind: calls and bytes of external32 are not those of bytes.
+/// Calls and bytes are counted by kind: those of external32 have counters of their own.
 #[test]
 fn calls_are_counted_by_kind() {
     let t = committed("vector(3, 1, 2, long)");
@@ -246,7 +252,7 @@ fn calls_are_counted_by_kind() {
     let after = ddtc::internal::calls::totals();
     drop(counting);
     let pack = Kind { direction: Direction::Pack, operation: Operation::External32 }.index();
-    // Other tests may pack meanwhile, too.
+    // Other tests may pack at the same time, so the counters can be higher.
     assert!(after.calls[pack] > before.calls[pack] && after.bytes[pack] >= before.bytes[pack] + 12);
     assert!(after.calls[pack + 1] > before.calls[pack + 1]);
     let report = ddtc::internal::tool::report();

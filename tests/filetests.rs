@@ -1,7 +1,8 @@
-//! Filetests: input, and the text of the stage below it.
+//! Filetests: files with input for a stage of the compiler, and the text of what the stage makes.
 //!
-//! Every file `tests/filetests/STAGE/NAME.ddt` is a test of its own, `STAGE/NAME`: one that fails hides no other. `DDTC_BLESS=1`
-//! rewrites what is expected. docs/TESTING.md describes the form. A file starts with directives, then come cases:
+//! Each file `tests/filetests/STAGE/NAME.ddt` is a test of its own, `STAGE/NAME`, so that a test
+//! that fails does not hide others. `DDTC_BLESS=1` rewrites the expected texts. docs/TESTING.md
+//! describes the format. A file starts with directives, followed by cases:
 //!
 //! ```text
 //! ; test normalize
@@ -37,24 +38,25 @@ use ddtc::internal::{legalize, lower, normalize, schedule};
 use libtest_mimic::{Arguments, ColorSetting, Trial};
 use similar::{ChangeTag, TextDiff};
 
-/// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all of them.
+/// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all stages.
 const STAGES: [&str; 7] = ["emit", "engines", "legalize", "lower", "normalize", "refine", "schedule"];
 
-/// What the directives of a file, or of one case, say.
+/// The settings that the directives of a file, or of one of its cases, make.
 #[derive(Clone)]
 struct Settings {
     target: Target,
     directions: Vec<Direction>,
-    /// Widest access in bytes, for legalize.
+    /// Maximum width of an access in bytes, for legalize.
     widest: u32,
     counts: Vec<u64>,
-    /// Emission by templates, not by Cranelift.
+    /// Whether code is emitted by templates instead of Cranelift.
     templates: bool,
-    /// Constructor arguments that normalize's budget is measured by, for inputs that are nests.
+    /// Number of constructor arguments by which normalize's budget is measured, for inputs that are
+    /// nests.
     arguments: u64,
-    /// What happens to a leaf.
+    /// Leaf operation.
     operation: Operation,
-    /// The layout that bytes go to; empty for a packed stream.
+    /// Datatype of the layout that the bytes are copied to. Empty for a packed stream.
     to: String,
 }
 
@@ -62,7 +64,8 @@ struct Case {
     name: String,
     settings: Settings,
     input: String,
-    /// Line numbers, from 0, of the first expected line and after the last; none without `; -->`.
+    /// Line numbers, from 0: that of the first expected line, and the one after the last. None if
+    /// the case has no `; -->`.
     expected: Option<Range<usize>>,
 }
 
@@ -76,7 +79,8 @@ fn number<T: std::str::FromStr>(word: &str, line: &str) -> T {
 }
 
 impl Settings {
-    /// Takes a directive in. Other lines of more than two words that are no numbers are comments.
+    /// Applies a directive. Other lines count as comments, if they have more than two words and the
+    /// words after the first are not all numbers; otherwise the result is an error.
     fn directive(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.trim_start_matches(';').split_whitespace().collect();
         match words[..] {
@@ -104,7 +108,7 @@ impl Settings {
     }
 }
 
-/// The cases of a file of `stage`'s folder.
+/// Parses the cases of a file in the folder of `stage`.
 fn parse(text: &str, stage: &str) -> Result<File, String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut settings = Settings {
@@ -134,7 +138,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
             let case = cases.last_mut().ok_or("'; -->' before the first case")?;
             case.expected = Some(i + 1..i + 1);
         } else if let Some(expected) = cases.last_mut().and_then(|c| c.expected.as_mut()) {
-            // Blank lines before the next case are not expected output.
+            // Blank lines before the next case are not part of the expected output.
             if !line.trim().is_empty() {
                 expected.end = i + 1;
             }
@@ -142,7 +146,8 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
             cases.last_mut().map_or(&mut settings, |c| &mut c.settings).directive(line)?;
         } else if !line.trim().is_empty() {
             if cases.is_empty() {
-                // A file of one case need not name it: what a failing check prints.
+                // A file with a single case need not name it. A failing check prints its case
+                // without a name.
                 cases.push(new("only", &settings));
             }
             let input = &mut cases.last_mut().expect("just pushed").input;
@@ -156,7 +161,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
     Ok(File { lines, cases })
 }
 
-/// The units that visits move: packed and user offset of each, in their order.
+/// Returns the packed and the user offset of each unit that the visits move, in order.
 fn units<L: Leaf>(visits: &[Visit<L>]) -> Vec<(i64, i64)> {
     let unit = |v: &Visit<L>, i| {
         let at = v.at + v.unit.span(i);
@@ -177,7 +182,7 @@ fn lowered<V: Leaves>(input: &str, leaves: V) -> (LoopNest<Lowered, V::Leaf>, Op
     (lower::lower(&t, leaves).unwrap(), Some(t.arguments()))
 }
 
-/// What lists the leaves of so many instances.
+/// A function that lists the leaves of a given number of instances.
 type Visits<'a, L> = &'a dyn Fn(u64, &mut Vec<Visit<L>>);
 
 fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64) {
@@ -189,14 +194,14 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     let made = normalize::normalize(&nest, arguments.unwrap_or(case.settings.arguments)).unwrap();
     let visits = |visit: Visits<'_, V::Leaf>| {
         [0, 1, 3].map(|count| {
-            // Large inputs are about decisions of later stages.
+            // Large inputs are there for the decisions of later stages, so they are not visited.
             let count = if nest.size() < 1 << 16 { count } else { 0 };
             let mut out = Vec::new();
             visit(count, &mut out);
             units(&out)
         })
     };
-    // The rewrites must not change what moves, nor the order.
+    // The rewrites must change neither what is moved nor the order.
     let before = visits(&|count, out| nest.visit(count, |v| out.push(v)));
     let after = visits(&|count, out| made.nest.visit(count, |v| out.push(v)));
     for (before, after) in before.into_iter().zip(after) {
@@ -206,7 +211,7 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     (made.nest, made.origin)
 }
 
-/// The two layouts of a case as one nest.
+/// Returns the nest that copies the first layout of a case to the second one.
 fn joint(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
     let (from, _) = normal(case, Bytes);
     let to = Case {
@@ -248,7 +253,7 @@ fn each_of<V: Leaves<Leaf: Planned>>(
     kinds.map(|kind| one(schedule::schedule(&nest, kind, target))).collect()
 }
 
-/// The nest of `stage`, lower or normalize, as text.
+/// Returns the text of the nest of `stage`, which is `lower` or `normalize`.
 fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
     if stage == "lower" {
         let (nest, _) = lowered(&case.input, leaves);
@@ -264,15 +269,18 @@ fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
     text
 }
 
-/// Templates for `target`.
+/// Returns the emitter of templates for `target` on x86-64.
 fn x64(target: Target) -> emit::X64 {
     emit::X64::new(target.on(Arch::X86_64).unwrap()).unwrap()
 }
 
-/// The text that the stage makes of the input of `case`.
+/// Returns the text that the stage makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
     let widest = case.settings.widest;
+    // Nests and plans are verified before they are printed. Stages from `schedule` on print a plan
+    // or its code for each direction of the case, or the reason why there is none. The cases of
+    // `engines` go through all oracles and print nothing.
     match stage {
         "lower" | "normalize" => match case.settings.operation {
             Operation::Bytes => nest(stage, case, Bytes),
@@ -327,7 +335,7 @@ fn run(stage: &str, case: &Case) -> String {
     }
 }
 
-/// Lines of `want` and `got`, with what differs marked.
+/// Returns the lines of `want` and `got`, with the lines that differ marked.
 fn diff(want: &[String], got: &[String], color: bool) -> String {
     let [want, got] = [want, got].map(|text| text.iter().map(String::as_str).collect::<Vec<_>>());
     let mut out = String::new();
@@ -344,11 +352,12 @@ fn diff(want: &[String], got: &[String], color: bool) -> String {
 }
 
 thread_local! {
-    /// While a thread runs a case: the message of its last panic.
+    /// The message of the last panic while this thread runs a case, otherwise none.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics inside a case are part of its test's report; all others are printed as ever.
+/// Installs a panic hook that puts panics inside a case into the report of its test. Other panics
+/// are printed as usual.
 fn collect_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -365,7 +374,7 @@ fn collect_panics() {
     }));
 }
 
-/// What `run` makes of a case, or the message of its panic.
+/// Returns what `run` makes of a case, or the message of its panic.
 fn outcome(stage: &str, case: &Case) -> Result<String, String> {
     if case.expected.is_none() && stage != "engines" {
         return Err("no '; -->'\n".to_owned());
@@ -376,19 +385,23 @@ fn outcome(stage: &str, case: &Case) -> Result<String, String> {
     made.map_err(|_| message + "\n")
 }
 
-/// How tests of files report.
+/// How the tests of files report.
 #[derive(Clone, Copy)]
 struct Report {
-    /// Rewrite what is expected instead of comparing.
+    /// Rewrite the expected texts instead of comparing.
     bless: bool,
     color: bool,
 }
 
-/// Runs every case of one file; an error shows all that fail. A case that panics keeps what it expects when others are rewritten.
+/// Runs all cases of one file. The error shows all cases that fail. A case that panics keeps its
+/// expected text when the others are rewritten.
 fn file(path: &Path, stage: &str, report: Report) -> Result<(), String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
     let file = parse(&text, stage).map_err(|e| format!("{shown}: {e}"))?;
+    // Run the cases in order and collect two texts: the failures, and the file with the expected
+    // lines replaced by what was made. `copied` is the line after the last one that is in the
+    // second text.
     let (mut wrong, mut differs, mut blessed, mut copied) = (String::new(), false, Vec::new(), 0);
     for case in &file.cases {
         let expected = case.expected.clone().unwrap_or(copied..copied);
@@ -426,7 +439,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
 }
 
-/// Names in a folder, sorted; none if it cannot be read.
+/// Returns the names in a folder in sorted order, or none if the folder cannot be read.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
@@ -435,7 +448,8 @@ fn names(folder: &Path) -> BTreeSet<String> {
 /// The path of a filetest and its stage.
 type Found = (PathBuf, &'static str);
 
-/// The tests of all folders below `root`: one a file, and one that fails for every folder that is missing, empty or of no stage.
+/// Returns the tests of all folders in `root`: one for each file, and one that fails for each
+/// folder that is missing or empty or that belongs to no stage.
 fn trials(root: &Path) -> Vec<(String, Result<Found, String>)> {
     let mut trials = Vec::new();
     let folders = names(root);
@@ -479,7 +493,7 @@ fn main() -> ExitCode {
             })
         })
         .collect();
-    // Every rewrite of the ordered list has its file.
+    // Each rewrite of the ordered list must have its file.
     for rewrite in normalize::REWRITES {
         tests.push(Trial::test(format!("rewrites/{rewrite}"), move || {
             let path = root().join("normalize").join(format!("{rewrite}.ddt"));
@@ -495,7 +509,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-/// Tests of this runner.
+/// Tests of this test runner.
 mod runner {
     use super::*;
 
@@ -509,7 +523,7 @@ mod runner {
 
     const PLAIN: Report = Report { bless: false, color: false };
 
-    /// An empty folder of a test's own.
+    /// Makes an empty folder for one test.
     fn folder(name: &str) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filetests").join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -563,7 +577,7 @@ mod runner {
         );
     }
 
-    /// A file of four cases, of which the first is right.
+    /// A file of four cases, of which only the first is right.
     const FOUR: &str = "; test lower\n; case right\nint\n; -->\n\
         nest lowered size 4 extent 4\nloop count step 4 4 {\n  copy 4\n}\n\n\
         ; case other\nint\n; -->\nnest\n\n; case nonsense\nwords\n; -->\nkept\n\n; case open\nint\n";

@@ -1,14 +1,17 @@
 #!/bin/sh
-# Hunts in an MPI library and puts what is found into docs/findings: the document NAME.md, and its programs into the folder NAME.
+# Searches an MPI library for faults and puts the findings into docs/findings: the document NAME.md,
+# and its programs into the folder NAME.
 #
 #     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
 #     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
 #
-# Programs of a hunt stand alone; these share docs/findings/finding.h. What is put there is printed by
+# The programs that the search writes stand alone; those in docs/findings share finding.h. The short
+# form of a program is printed by
 #
 #     tests/findings.sh --short < PROGRAM.c
 #
-# DDTC is the command to hunt with; without it, it is built. Afterwards the lines that say on which host each program is right are made by
+# DDTC names the command to search with; without it, the command is built. Afterwards, the lines
+# that say with which MPI library each program is right are made by
 #     DDTC_BLESS=1 cargo test -p ddtc-e2e --test hosts published
 set -eu
 short() {
@@ -35,7 +38,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
 "$DDTC" check --mpi "$library" --out "$out" "$@" || status=$?
-# 1 says that there are bugs.
+# Status 1 means that bugs were found.
 [ "$status" -le 1 ] || exit "$status"
 folder=$root/docs/findings/$name
 rm -rf "$folder"

@@ -1,4 +1,5 @@
-//! Code for machines other than this one: plans, templates and Cranelift's code are the same on every machine.
+//! Tests of code for machines other than this one: plans, templates and the code of Cranelift are
+//! the same on every machine.
 
 use std::fmt::Write as _;
 
@@ -15,7 +16,7 @@ use ddtc::internal::target::{Accesses, Arch, Level, Target};
 use ddtc::internal::{legalize, lower, normalize, schedule};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Every entry of the corpus.
+/// Returns all entries of the corpus.
 fn entries() -> Vec<CorpusEntry> {
     corpus::application().into_iter().chain(corpus::corner()).collect()
 }
@@ -25,7 +26,8 @@ fn normal(entry: &CorpusEntry) -> LoopNest<Normal> {
     normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap().nest
 }
 
-/// The plan of `nest`; none where it is walked.
+/// Returns the legal plan of `nest`, or none if the schedule refuses it and the nest is
+/// interpreted.
 fn plan(
     nest: &LoopNest<Normal>,
     direction: Direction,
@@ -42,7 +44,8 @@ fn portable(arch: Arch) -> Target {
     Target::new(Level::Baseline).on(arch).unwrap()
 }
 
-/// Through Cranelift's back ends for other machines; an emitter refuses code with a relocation.
+/// Emits code with Cranelift's back ends for other machines. An emitter refuses code that has a
+/// relocation.
 #[test]
 fn every_plan_of_the_corpus_has_code_for_other_machines() {
     let machines = [
@@ -65,7 +68,7 @@ fn every_plan_of_the_corpus_has_code_for_other_machines() {
                 let (code, alignment) =
                     first.code(&plan).unwrap_or_else(|e| panic!("{}: {e}\n{plan}", what()));
                 assert!(!code.is_empty() && code.len() <= MAX_CODE, "{}: {} bytes", what(), code.len());
-                // Instructions of both architectures are whole or half words.
+                // Instructions of AArch64 have 4 bytes, those of RISC-V 2 or 4.
                 let words = if triple.starts_with("aarch64") { 4 } else { 2 };
                 assert!(code.len().is_multiple_of(words) && alignment >= words as u32, "{}", what());
                 assert!(second.code(&plan).unwrap() == (code, alignment), "{}: other bytes again", what());
@@ -86,7 +89,8 @@ fn a_back_end_that_is_not_compiled_in_is_named() {
     }
 }
 
-/// What templates make of a few entries, as this machine says.
+/// Returns the code that the templates make for a few corpus entries, as one line of text for each
+/// plan.
 fn templates() -> String {
     const ENTRIES: [&str; 8] = [
         "vec_8B.S",
@@ -140,7 +144,8 @@ fn templates_give_the_same_bytes_on_every_machine() {
     assert_eq!(known.lines().count(), text.lines().count(), "lines of tests/templates.txt");
 }
 
-/// Explaining code for another machine shows what a machine of that kind would show, and loads nothing.
+/// Explaining code for another machine shows what a machine of that kind would show, and loads
+/// nothing.
 #[test]
 fn explaining_another_machine_loads_nothing() {
     let t = "hvector(100, 1, 24, double)".parse().unwrap();
@@ -172,7 +177,8 @@ fn explaining_another_machine_loads_nothing() {
                 let nest =
                     normalize::normalize(&lower::lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
                 let plan = plan(&nest, direction, target, emitter.accesses()).unwrap();
-                // Where Cranelift serves this machine there are no templates to compare with.
+                // If this machine uses Cranelift to emit code for itself, there are no templates to
+                // compare with.
                 if !target.runs() || cfg!(unix) {
                     assert_eq!(made.code, emitter.code(&plan).unwrap().0, "{target}");
                     shown += 1;

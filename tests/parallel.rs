@@ -1,4 +1,5 @@
-//! Several threads for one call, and stores past the caches: the same bytes as one thread, for every split, and the split itself.
+//! Tests of calls on several threads and of non-temporal stores: they move the same bytes as one
+//! thread, however a call is split, and the split is the expected one.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -11,13 +12,13 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// A thread's part of a call, as the library's log says it.
+/// The part of a call that one thread moves, as an event of the library's log describes it.
 #[derive(Clone, Debug, Default)]
 struct Piece {
     from: Option<u64>,
     to: Option<u64>,
     thread: Option<ThreadId>,
-    /// What a whole call was served by.
+    /// The way in which a whole call was served. It is set for events about whole calls only.
     by: Option<String>,
 }
 
@@ -39,7 +40,7 @@ impl Visit for Piece {
 
 static HEARD: Mutex<Vec<Piece>> = Mutex::new(Vec::new());
 
-/// Keeps the pieces of all threads.
+/// Subscriber that records the events of all threads.
 struct Listener;
 
 impl Subscriber for Listener {
@@ -62,7 +63,7 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// One test at a time: what is heard is the process's.
+/// Returns a guard for one test at a time, because the recorded events are those of the process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static LISTENING: Once = Once::new();
@@ -70,14 +71,16 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pieces since last time, and what whole calls were served by.
+/// Returns the pieces that were recorded since the last call, and the ways in which whole calls
+/// were served.
 fn heard() -> (Vec<Piece>, Vec<String>) {
     let heard = std::mem::take(&mut *HEARD.lock().unwrap());
     let (calls, pieces): (Vec<Piece>, Vec<Piece>) = heard.into_iter().partition(|p| p.by.is_some());
     (pieces, calls.into_iter().filter_map(|p| p.by).collect())
 }
 
-/// The ranges that `call` was split into, in order, each by a thread of its own; empty where it was not.
+/// Returns the ranges into which `call` was split, in ascending order, and checks that each had a
+/// thread of its own. The result is empty if the call was not split.
 fn pieces(call: impl FnOnce()) -> Vec<(u64, u64)> {
     heard();
     call();
@@ -89,7 +92,7 @@ fn pieces(call: impl FnOnce()) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// User memory of `count` instances of `t` from displacement 0 on.
+/// Returns user memory for `count` instances of `t`, from displacement 0 of the first one on.
 fn user(t: &Datatype, count: u64) -> Vec<u8> {
     let len = ((count as i64 - 1) * t.extent() + t.true_ub()) as usize;
     (0..len).map(|i| (i % 253) as u8).collect()
@@ -104,7 +107,7 @@ fn pieces_make_the_whole() {
         "contiguous(5000, int)",
         "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
         "resized(0, 16, vector(64, 1, 64, double_complex))",
-        // Overlap: an unpack stays on one thread.
+        // The blocks overlap, so an unpack stays on one thread.
         "vector(1000, 3, 2, double)",
     ];
     for text in types {
@@ -129,7 +132,7 @@ fn pieces_make_the_whole() {
     }
 }
 
-/// What pack and unpack of `count` instances are split into.
+/// Returns the ranges into which a pack and an unpack of `count` instances are split.
 fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
     let t: Datatype = text.parse().unwrap();
     let c = engine.commit(&t).unwrap();
@@ -144,21 +147,23 @@ fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
 fn a_call_is_split_over_as_many_threads_as_asked() {
     let _alone = alone();
     let engine = |threads| Engine::new(Config { threads, parallel_bytes: 1 << 10, ..Config::default() });
-    // 3000 bytes: pieces end on lines of 64 bytes, the last where the stream does.
+    // 3000 bytes: pieces end at multiples of 64 bytes, except for the last, which ends with the
+    // stream.
     let text = "vector(100, 3, 7, char)";
     let split = |threads, count| splits(&engine(threads), text, count);
     let both = |ranges: &[(u64, u64)]| [ranges.to_vec(), ranges.to_vec()];
     assert_eq!(split(1, 10), both(&[]));
     assert_eq!(split(2, 10), both(&[(0, 1536), (1536, 3000)]));
     assert_eq!(split(3, 10), both(&[(0, 1024), (1024, 2048), (2048, 3000)]));
-    // 1200 bytes in lines of 64: some threads have nothing to do, and none is started.
+    // 1200 bytes in lines of 64 bytes make only 19 pieces, so no more than 19 of the 40 threads take
+    // part.
     let lines: Vec<(u64, u64)> = (0..19).map(|i| (64 * i, 1200.min(64 * i + 64))).collect();
     assert_eq!(split(40, 4), both(&lines));
-    // From `parallel_bytes` on.
+    // A call is split from `parallel_bytes` on.
     let bytes = |n: u64| splits(&engine(2), "resized(0, 2, char)", n);
     assert_eq!(bytes(1023), both(&[]));
     assert_eq!(bytes(1024), both(&[(0, 512), (512, 1024)]));
-    // By default no call is, however long.
+    // By default no call is split, however long it is.
     let one = Engine::new(Config { parallel_bytes: 0, ..Config::default() });
     assert_eq!(splits(&one, text, 1000), both(&[]));
     assert_eq!((Config::default().threads, Config::default().stream_bytes), (1, u64::MAX));
@@ -173,13 +178,15 @@ fn an_unpack_with_overlap_is_not_split() {
     let split = |text: &str, count: u64| splits(&engine, text, count).map(|pieces| pieces.len());
     assert_eq!(split("vector(100, 3, 2, double)", 3), [2, 0]);
     assert_eq!(split("vector(100, 2, 2, double)", 3), [2, 2]);
-    // Columns: as many as there are before the next one is the first again.
+    // Columns of four elements: instances do not overlap until the fifth, which is the first column
+    // again.
     let columns = "resized(0, 4, vector(50, 1, 4, int))";
     assert_eq!(split(columns, 4), [2, 2]);
     assert_eq!(split(columns, 5), [2, 0]);
 }
 
-/// Where the system gives no more threads, the calling one does all pieces. In a process of its own, which is left without any.
+/// If the system cannot start another thread, the calling thread moves all pieces. The test starts
+/// a process of its own, in which no more threads can be started afterwards.
 #[test]
 fn no_thread_to_be_had() {
     const NAME: &str = "no_thread_to_be_had";
@@ -197,13 +204,15 @@ fn no_thread_to_be_had() {
     let c = engine.commit(&t).unwrap();
     let (user, mut want, mut got) = (user(&t, 10), vec![0; 3000], vec![0; 3000]);
     interp::pack(&t, 10, &user, 0, &mut want).unwrap();
-    // Room for some stacks of threads, and then so many threads that none is left, nor one that ended.
+    // Limit the address space to some stacks of threads more than it is now, then start threads
+    // that never end until no more can be started. Threads that ended could leave a stack that is
+    // used again.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split_whitespace().next().unwrap().parse().unwrap();
-    // SAFETY: no precondition.
+    // SAFETY: `sysconf` has no precondition.
     let most = pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64 + (64 << 20);
     let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
-    // SAFETY: `limit` is valid for the call.
+    // SAFETY: `limit` is a valid `rlimit` that outlives the call, and `setrlimit` only reads it.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
     let sleep = || loop {
         std::thread::park();
@@ -218,7 +227,8 @@ fn no_thread_to_be_had() {
     assert!(got == want);
 }
 
-/// What every way of serving a call is for; a call that goes to its kernel at once says nothing.
+/// Checks in which way calls are served under several configurations. A call that goes directly to
+/// its kernel records no event.
 #[test]
 fn calls_are_served_as_configured() {
     let _alone = alone();
@@ -240,7 +250,7 @@ fn calls_are_served_as_configured() {
     assert_eq!(served(mode(Mode::Interpret), 100), ["walk", "walk"]);
     assert_eq!(served(mode(Mode::Lazy), 100), ["walk", "walk"]);
     assert_eq!(served(Config { check: true, ..config.clone() }, 100), ["kernel", "kernel"]);
-    // Unpacking has no stores to a stream.
+    // Unpacking has no stores to a stream, so it is not served by non-temporal stores.
     let streamed = Config { stream_bytes: 100, ..config.clone() };
     assert_eq!(served(streamed.clone(), 99), ["kernel", "kernel"]);
     assert_eq!(served(streamed, 100), ["stream", "kernel"]);
@@ -249,7 +259,8 @@ fn calls_are_served_as_configured() {
     assert_eq!(served(threads, 100), ["threads", "threads"]);
 }
 
-/// A range that is the whole stream is a call like any other, by the kernel; another one is walked.
+/// A range that is the whole stream is served like any other call, by the kernel. Other ranges are
+/// moved without such a call.
 #[test]
 fn a_whole_range_is_a_call() {
     let _alone = alone();

@@ -1,6 +1,7 @@
-//! What a process sees: fork, memory over many commits, bounds on the memory of one, absolute addresses, threads.
+//! Tests of effects on the whole process: fork, memory over many commits, bounds on the memory of
+//! one commit, absolute addresses, and threads.
 //!
-//! One test at a time, because they look at the whole process.
+//! The tests run one at a time, because they measure the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,20 +18,23 @@ use ddtc::internal::fuzzing::{Case, Choices, check_growth, growing, pattern, see
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 
-/// Counts what is allocated.
+/// Allocator that counts allocated bytes, and that can refuse large allocations of one thread.
 struct Counting;
 
-/// Bytes that the process holds.
+/// Bytes that the process has allocated and not freed.
 static HEAP: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Bytes that this thread allocated less what it freed, the most that this was, and the number of allocations.
+    /// For this thread: allocated bytes minus freed bytes, the maximum of this number, and the
+    /// number of allocations.
     static MINE: Cell<(isize, isize, u64)> = const { Cell::new((0, 0, 0)) };
-    /// How many large allocations of this thread succeed before one fails.
+    /// Number of large allocations of this thread that succeed before one fails. None if no
+    /// allocation is to fail.
     static UNTIL_REFUSED: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// What is large: nothing that does not grow with the datatype is.
+/// Size in bytes from which an allocation counts as large. Only memory that grows with the datatype
+/// is so large.
 const LARGE: usize = 1 << 20;
 
 fn refused(size: usize) -> bool {
@@ -48,29 +52,33 @@ fn count(grown: isize) {
     MINE.set((now, peak.max(now), calls + u64::from(grown > 0)));
 }
 
-// SAFETY: a call is handed to the system's allocator as it is, or refused, which an allocator may do.
+// SAFETY: each method passes its arguments unchanged to `System`, which is a correct allocator, or
+// returns null from `alloc` or `realloc` without any effect, which the trait allows. Counting does
+// not allocate and does not panic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refused(layout.size()) {
             return std::ptr::null_mut();
         }
         count(layout.size() as isize);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises a layout of non-zero size, which `System.alloc` requires.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that `ptr` is a block of this allocator with this layout. All
+        // blocks come from `System`.
         unsafe { System.dealloc(ptr, layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new: usize) -> *mut u8 {
         if refused(new) {
             return std::ptr::null_mut();
         }
-        // Both may exist at once.
+        // The old and the new block may exist at the same time, so count the new one first.
         count(new as isize);
         count(-(layout.size() as isize));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller promises that `ptr` is a block of this allocator with this layout, and
+        // that `new` is not zero and a valid size. All blocks come from `System`.
         unsafe { System.realloc(ptr, layout, new) }
     }
 }
@@ -83,7 +91,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `f` allocated on this thread: bytes at the worst moment, bytes kept, number of allocations.
+/// Runs `f` and returns its result, the maximum number of bytes that it had allocated on this
+/// thread at one time, the bytes that it kept, and the number of its allocations.
 fn allocated<T>(f: impl FnOnce() -> T) -> (T, usize, usize, u64) {
     let (before, _, calls) = MINE.get();
     MINE.set((before, before, calls));
@@ -96,7 +105,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Different layouts: every third has code of its own, the others share code by shape.
+/// Returns layouts that differ by their number. One third have code of their own; in each of the
+/// other two thirds, layouts of one plan shape share code.
 fn numbered(i: i64) -> Datatype {
     match i % 3 {
         0 => parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 20_000 + i, 100 + i % 7000)),
@@ -108,7 +118,7 @@ fn numbered(i: i64) -> Datatype {
     }
 }
 
-/// Commits `types`, checks their bytes, and keeps them; true if all is right.
+/// Commits `types` and checks that the right bytes are moved. Returns true if all are right.
 fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bool {
     types.into_iter().all(|i| {
         let t = numbered(i);
@@ -121,14 +131,15 @@ fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bo
 #[test]
 fn fork_compiles_and_frees_on_both_sides() {
     let _alone = alone();
-    // Small: most of what is committed is dropped and compiled again.
+    // The capacity is small, so that most layouts are evicted and compiled again.
     let engine = Engine::new(Config { cache_bytes: 30_000, both_directions: true, ..Config::default() });
     let mut rig = Rig::default();
     let held: Vec<_> = (0..30)
         .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
         .collect();
     let side = |rig: &mut Rig, own: i64| {
-        // What was compiled before the fork, new types of both sides and of one, old ones again; twice.
+        // Twice: types that were compiled before the fork, new types that both sides commit, new
+        // types of one side, and old types again.
         (0..2).all(|_| {
             held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
                 && right(&engine, 100..140, rig)
@@ -137,28 +148,30 @@ fn fork_compiles_and_frees_on_both_sides() {
         }) && engine.counters().fallbacks == 0
     };
     assert!(right(&engine, 0..60, &mut rig));
-    // SAFETY: no other thread uses an engine; the child prints nothing and leaves by `_exit`.
+    // SAFETY: no other thread uses an engine, because `alone` is held. The child runs only `side`,
+    // prints nothing, catches panics, and exits through `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
-        // SAFETY: no precondition. A minute is a deadlock.
+        // SAFETY: `alarm` has no precondition. A child that has not finished after a minute is in a
+        // deadlock.
         unsafe { libc::alarm(60) };
         let good = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| side(&mut rig, 10_000)));
-        // SAFETY: no precondition.
+        // SAFETY: `_exit` has no precondition.
         unsafe { libc::_exit(i32::from(!matches!(good, Ok(true)))) }
     }
     let parent = side(&mut rig, 20_000);
     let mut status = 0;
-    // SAFETY: `status` is valid for the result.
+    // SAFETY: `status` is a local variable that is valid for writes during the call.
     assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
     assert!(parent && status == 0, "parent {parent}, status of the child {status:#x}");
 }
 
-/// Resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
-    // SAFETY: no precondition.
+    // SAFETY: `sysconf` has no precondition.
     pages * usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap()
 }
 
@@ -167,7 +180,7 @@ fn many_commits_and_drops_do_not_grow() {
     let _alone = alone();
     let engine = Engine::new(Config { cache_bytes: 1 << 20, ..Config::default() });
     let commit = |i: i64| drop(engine.commit(&numbered(i)).unwrap());
-    // New layouts in one half of the calls, known ones in the other.
+    // Half of the calls commit new layouts, the other half known ones.
     let round = |from: i64, to: i64| (from..to).for_each(|i| commit(if i % 2 == 0 { i } else { i % 100 }));
     round(0, 40_000);
     let (counters, rss, heap) = (engine.counters(), resident(), HEAP.load(Relaxed));
@@ -218,7 +231,9 @@ fn one_commit_takes_bounded_memory() {
     for (name, t) in types {
         let engine = Engine::new(Config { both_directions: true, ..Config::default() });
         let (committed, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
-        // Tables of nodes while it works; 48 bytes a block for good. Cranelift needs half a megabyte whatever it compiles.
+        // While it works, a commit needs tables of nodes. Afterwards 24 bytes per argument remain,
+        // that is 48 per block with its length and its displacement. Cranelift needs half a
+        // megabyte whatever it compiles.
         let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
         println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
         assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());
@@ -228,7 +243,7 @@ fn one_commit_takes_bounded_memory() {
     }
 }
 
-/// Chains and DAGs of every constructor with irregular members.
+/// Random chains and DAGs of all constructors with irregular members.
 #[test]
 fn random_growth_takes_bounded_memory() {
     let _alone = alone();
@@ -249,7 +264,9 @@ fn random_growth_takes_bounded_memory() {
     }
 }
 
-/// Writing a form without memory is an error; so is reading one, where what is asked for first, beside each table, is refused.
+/// Writing a wire form fails with class `NoMem` whichever of its large allocations is refused.
+/// Reading fails with the same class if the first or the third large allocation is refused, which
+/// are the first ones for the two tables of the datatype.
 #[test]
 fn wire_forms_without_memory_are_errors() {
     let _alone = alone();
@@ -275,7 +292,8 @@ fn wire_forms_without_memory_are_errors() {
     assert!(refusals > 3, "{refusals}");
 }
 
-/// Where there is no memory for what grows with the arguments, the commit is refused, or goes without a kernel; nothing aborts.
+/// If memory that grows with the arguments is refused, the commit returns class `NoMem` or succeeds
+/// without a kernel. The process is not aborted.
 #[test]
 fn memory_that_is_refused_is_an_error() {
     let _alone = alone();
@@ -283,7 +301,7 @@ fn memory_that_is_refused_is_an_error() {
     for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
         let t = corpus::datatype(text).unwrap();
         let (mut refusals, mut walked) = (0, 0);
-        // Each large allocation fails once, until all succeed.
+        // Each large allocation fails once, until a commit runs in which all succeed.
         for n in 0.. {
             let engine = Engine::new(Config { both_directions: true, ..Config::default() });
             UNTIL_REFUSED.set(Some(n));
@@ -306,7 +324,8 @@ fn memory_that_is_refused_is_an_error() {
     }
 }
 
-/// Reading a wire form takes memory by its length: dimensions of darrays, which stand for nodes in five bytes, are the worst.
+/// Reading a wire form needs memory in proportion to the length of the form. The worst case are the
+/// dimensions of darrays, each of which takes five bytes in the form and becomes several nodes.
 #[test]
 fn wire_forms_are_read_in_bounded_memory() {
     let _alone = alone();
@@ -316,7 +335,8 @@ fn wire_forms_are_read_in_bounded_memory() {
     let cyclic = vec!["cyclic"; n].join(",");
     let darray = format!("darray(1, 0, {}, [{cyclic}], {one:?}, {one:?}, C, int)", dimensions(n));
     let arrays = format!("subarray({}, {one:?}, {one:?}, Fortran, int)", dimensions(n));
-    // Every dimension is two loops, what is left of a block, and a struct of both.
+    // Each dimension of this darray expands to two loops, the rest of a block, and a structure of
+    // these.
     let all = |value: &str| format!("[{}]", vec![value; 16].join(","));
     let worst =
         format!("darray(65536, 0, {}, {}, {}, {}, C, char)", all("14"), all("cyclic"), all("3"), all("2"));
@@ -338,7 +358,8 @@ fn wire_forms_are_read_in_bounded_memory() {
         );
         println!("{} bytes: {peak} at most, {:.1} a byte", form.len(), peak as f64 / form.len() as f64);
         assert_eq!(back.arguments(), t.arguments());
-        // Sizes that lie ask for nothing.
+        // A changed length or count in the form, with a matching checksum, must not lead to a large
+        // allocation.
         let mut lie = form;
         let (end, at) = (lie.len() - 8, lie.len() - 9);
         lie[at] ^= 0x41;
@@ -370,7 +391,8 @@ fn packing_allocates_nothing() {
             }
         });
         assert_eq!(calls, 0, "{mode} {text}");
-        // Ranges too, after the first of a layout has made places for what serves its parts.
+        // Ranges do not allocate either, after the first range of a layout has allocated the table
+        // for the kernels of its parts.
         c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
         let ((), _, _, calls) = allocated(|| {
             c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
@@ -380,7 +402,8 @@ fn packing_allocates_nothing() {
     }
 }
 
-/// `MPI_BOTTOM`: a null buffer and displacements that are addresses (MPI 5.0, 5.1.12).
+/// Absolute addresses as with `MPI_BOTTOM`: a null buffer, and displacements that are addresses
+/// (MPI 5.0, 5.1.12).
 #[test]
 fn absolute_addresses_with_a_null_buffer() {
     let _alone = alone();
@@ -394,19 +417,24 @@ fn absolute_addresses_with_a_null_buffer() {
         let c = engine.commit(&t).unwrap();
         let mut want = Vec::new();
         interp::for_each(&t, 1, &mut |address, len, _| {
-            // SAFETY: the type lists addresses inside the two buffers.
+            // SAFETY: the type lists `len` bytes at `address` inside `first` or `second`, which are
+            // alive and are not written during the copy.
             want.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const u8, len) });
         })
         .unwrap();
         let mut packed = vec![0; want.len()];
-        // SAFETY: every entry of the type lies in the two buffers, which nobody else uses.
+        // SAFETY: all bytes of the instance lie in `first` and `second`. `packed` is another vector
+        // and has the packed size of one instance. Nothing else accesses the three buffers during
+        // the call.
         unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
         assert_eq!(packed, want, "{mode}");
         let (kept_first, kept_second) = (first.clone(), second.clone());
         let flipped: Vec<u8> = want.iter().map(|b| !b).collect();
-        // SAFETY: as above.
+        // SAFETY: all bytes of the instance lie in `first` and `second`, which are mutable and were
+        // taken as `*mut`. `flipped` is another vector of the packed size. Nothing else accesses
+        // them during the call.
         unsafe { c.unpack_raw(flipped.as_ptr(), 1, std::ptr::null_mut()) };
-        // SAFETY: as above.
+        // SAFETY: the same buffers as in the first call of `pack_raw`.
         unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
         assert_eq!(packed, flipped, "{mode}");
         assert_eq!((&first[..8], &second[240..]), (&kept_first[..8], &kept_second[240..]), "{mode}: gaps");

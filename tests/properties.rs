@@ -1,6 +1,7 @@
 //! Properties of datatypes and stages over generated input.
 //!
-//! `DDTC_CASES` and `DDTC_SEED` lengthen and vary the random run; `ddtc check` is the same run with a progress bar.
+//! `DDTC_CASES` sets the number of random datatypes and `DDTC_SEED` their seed. `ddtc check` does
+//! the same run with a progress bar.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -27,24 +28,25 @@ fn random_datatypes() {
     assert_eq!(summary.cases, cases);
 }
 
-/// Datatypes for proptest: its bytes are the choices, so it shrinks towards fewer and lower ones.
-/// A datatype for each way in which ranges go through a node, and the instances of it that make a stream of some 100 bytes.
+/// Datatypes for each way in which ranges go through a node, and the number of instances that makes
+/// a stream of some 100 bytes.
 const NODES: [(&str, u64); 11] = [
-    // Loops of copies, one instance and several; the copy as short as a byte.
+    // Loops of copies, of one instance and of several, with copies down to one byte.
     ("hvector(7, 13, 17, byte)", 1),
     ("resized(0, 5, vector(1, 3, 3, byte))", 30),
     ("vector(60, 1, 2, byte)", 2),
-    // One run.
+    // One contiguous run.
     ("contiguous(50, short)", 2),
-    // Loops of structures: of fewer and of more blocks than are looked at one by one.
+    // Loops of structures: one with so few blocks that they are searched one by one, one with more.
     ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 5),
     ("resized(0, 40, hindexed([1, 2, 1, 2, 1, 2, 1, 2, 1], [0, 3, 7, 10, 14, 17, 21, 24, 36], byte))", 8),
-    // Loops in loops, tables of copies and of loops, irregular blocks by pieces and as listed.
+    // Loops in loops, tables of copies and of loops, and irregular blocks, some of which are moved
+    // in pieces and some as they are listed.
     ("subarray([6, 6, 6], [5, 4, 3], [1, 0, 2], C, short)", 1),
     ("hindexed_block(5, [0, 100, 37, 9, 61, 80], byte)", 3),
     ("hindexed_block(1, [0, 100, 37, 250, 61, 180], vector(3, 3, 5, byte))", 2),
     ("hindexed([3, 1, 5, 2, 7, 4, 1, 6, 3, 9, 2], [0, 5, 7, 20, 23, 40, 50, 53, 70, 80, 90], short)", 1),
-    // Members one after the other, an instance backwards.
+    // Members one after the other, and instances that go downwards in memory.
     (
         "resized(0, -200, struct([1, 1, 1], [0, 100, 60], [vector(3, 2, 4, short), hvector(4, 1, 9, vector(2, 1, 2, byte)), int]))",
         3,
@@ -71,13 +73,13 @@ fn ranges_begin_and_end_anywhere() {
     }
 }
 
-/// Both ends are cut at more levels than are entered by recursion.
+/// Checks ranges whose two ends are cut at more levels of a nest than are entered by recursion.
 #[test]
 fn ranges_of_deep_nests() {
     let mut rig = Rig::default();
     let (mut text, mut extent) = ("byte".to_owned(), 1);
     for gap in 1..19 {
-        // Gaps that no loop over two levels has.
+        // The distances differ at each level, so that no two levels can become one loop.
         text = format!("hvector(2, 1, {}, {text})", extent + gap);
         extent = 2 * extent + gap;
     }
@@ -96,6 +98,8 @@ fn ranges_of_deep_nests() {
     }
 }
 
+/// Returns datatypes and numbers of instances for proptest. Its bytes are the choices of the
+/// generator, so shrinking tends to fewer and lower choices.
 fn any_datatype() -> impl Strategy<Value = (Datatype, u64)> {
     proptest::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| {
         let mut c = Choices::from_bytes(&bytes);

@@ -1,4 +1,5 @@
-//! Ranges of the packed stream go by kernels where whole iterations lie inside them. One test, because the counter is the process's.
+//! Tests that kernels move the whole iterations inside a range of the packed stream. There is one
+//! test, because the counter that it reads belongs to the process.
 
 use ddtc::internal::calls::{Counting, totals};
 use ddtc::internal::corpus;
@@ -8,39 +9,43 @@ use ddtc::internal::fuzzing::Case;
 use ddtc::internal::fuzzing::guard::{Edge, Rig};
 use ddtc::internal::target::Level;
 
-/// Types, instances, and how many parts of a stream in three pieces kernels move, both directions together.
+/// A datatype, the number of instances, and the number of parts that kernels move of a stream in
+/// three pieces, in both directions together.
 const TYPES: [(&str, u64, u64); 7] = [
     // Whole instances in each piece.
     ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 40, 6),
     // One instance: iterations of its outer loop.
     ("subarray([24, 24, 24], [20, 20, 1], [0, 3, 5], C, double)", 1, 6),
     ("hvector(30, 1, 200, struct([1, 1, 3], [0, 8, 20], [int, double, float]))", 1, 6),
-    // Two members of one struct, the cuts inside the first, between both and inside the second.
+    // Two members of one structure. The cuts lie inside the first member and inside the second.
     (
         "struct([1, 1], [0, 9000], [hvector(12, 1, 100, vector(4, 2, 4, int)), hvector(12, 1, 100, vector(4, 2, 4, int))])",
         1,
         8,
     ),
-    // Rows of blocks, by the pieces of their plan.
+    // Rows of blocks: the parts are the pieces of their plan.
     ("@wide(1, 200)", 1, 6),
-    // Rows of a table over a struct.
+    // Rows of a table over a structure.
     (
         "hindexed_block(1, [0, 100, 250, 330, 470, 520, 640, 755, 800, 940], struct([1, 1, 3], [0, 8, 20], [int, double, float]))",
         1,
         6,
     ),
-    // One call of the walker anyway.
+    // One call of a micro-kernel, which the interpreter of nests makes as well: no part is
+    // compiled.
     ("vector(100, 1, 3, double)", 1, 0),
 ];
 
-/// Irregular rows that levels without masks sort by length within buckets: whole buckets of a range go by the sorted columns.
+/// Checks irregular rows, which levels without masks sort by length within buckets: the whole
+/// buckets of a range are moved by the sorted columns.
 fn buckets(rig: &mut Rig) {
     let lengths: Vec<i64> = (0..4700).map(|i| 1 + 2 * (i * 17 % 31)).collect();
     let places: Vec<i64> = (0..4700).map(|i| 64 * i).collect();
     let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
     let case = Case::new(&t, 1).unwrap();
     let n = case.packed_len();
-    // Cuts inside the first bucket, in the middle, and inside the last one, which is shorter than the others.
+    // Cuts inside the first bucket, in the middle, and inside the last bucket, which is shorter
+    // than the others.
     let pieces = [n - 700..n, 0..1000, 1000..n / 2 + 1, n / 2 + 1..n - 700];
     for level in Level::available() {
         let config = Config { level, lazy_threshold: 0, both_directions: true, ..Config::default() };
@@ -72,7 +77,7 @@ fn whole_iterations_go_by_kernels() {
             };
             assert_eq!(moved(Mode::Commit, &mut rig), parts, "{text}");
             assert_eq!(moved(Mode::Interpret, &mut rig), 0, "{text}");
-            // A threshold that is not reached compiles nothing.
+            // No part is compiled before the lazy threshold is reached.
             let c = Engine::new(Config { lazy_threshold: 1 << 40, ..config }).commit(&t).unwrap();
             let before = totals().parts;
             case.ranges(&c, &mut rig, &pieces, Edge::Front).unwrap_or_else(|m| panic!("{text}: {m}"));

@@ -1,4 +1,5 @@
-//! Reductions while unpacking (MPI 5.0, 6.9): bytes by hand, what is refused, and every operation on every type through every oracle.
+//! Tests of reductions while unpacking (MPI 5.0, 6.9): bytes by hand, what is refused, and each
+//! operation on each type that it is defined for, in comparison with the reference interpreter.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::datatype::{Datatype, Named};
@@ -25,7 +26,8 @@ macro_rules! bytes {
     }};
 }
 
-/// What becomes of `user` at every level, compiled and not.
+/// Returns what `user` becomes by unpacking with `op`, and checks that it is the same at each
+/// level, with and without compiled code.
 fn unpacked(text: &str, op: Op, packed: &[u8], user: &[u8], count: u64) -> Vec<u8> {
     let t: Datatype = text.parse().unwrap();
     let mut results = Vec::new();
@@ -50,7 +52,7 @@ fn a_strided_sum_by_hand() {
     assert_eq!(unpacked("vector(3, 1, 2, double)", Op::Sum, &packed, &user, 1), want);
 }
 
-/// What the definition says of entries that lie in one place: each contributes, in order.
+/// Entries of a type map that lie in one place: by the definition each contributes, in order.
 #[test]
 fn an_element_named_three_times_gets_three_contributions() {
     let packed =
@@ -58,7 +60,8 @@ fn an_element_named_three_times_gets_three_contributions() {
     let user = bytes![1000_i32, 2000_i32, 3000_i32];
     let want = bytes![1116_i32, 2228_i32, 3340_i32];
     assert_eq!(unpacked("vector(4, 3, 0, int)", Op::Sum, &packed, &user, 1), want);
-    // In order: not associative, so that another order shows.
+    // The additions must be in order. Sums of floating-point numbers are not associative, so
+    // another order would show.
     let (big, small) = (1e16_f64, 1.0_f64);
     let packed = bytes![big, small, -big];
     assert_eq!(unpacked("vector(3, 1, 0, double)", Op::Sum, &packed, &bytes![0.0_f64], 1), bytes![0.0_f64]);
@@ -66,13 +69,13 @@ fn an_element_named_three_times_gets_three_contributions() {
     assert_eq!(unpacked("vector(3, 1, 0, double)", Op::Sum, &packed, &bytes![0.0_f64], 1), bytes![1.0_f64]);
 }
 
-/// Rows that overlap by a part of themselves: `user[i..i + 3]` for every `i`.
+/// Rows that overlap in part: row `i` is `user[i..i + 3]`.
 #[test]
 fn partial_overlaps_add_up() {
     let packed: Vec<u8> = (1..=12_i32).flat_map(i32::to_ne_bytes).collect();
     let got = unpacked("vector(4, 3, 1, int)", Op::Sum, &packed, &[0; 24], 1);
     assert_eq!(got, bytes![1_i32, 6_i32, 15_i32, 24_i32, 20_i32, 12_i32]);
-    // A run of vectors, each one element further.
+    // Five rows of 40 values, each one element after the previous one.
     let packed: Vec<u8> = (0..5 * 40).flat_map(|_| 1.0_f32.to_ne_bytes()).collect();
     let got = unpacked("vector(5, 40, 1, float)", Op::Sum, &packed, &[0; 44 * 4], 1);
     let want: Vec<u8> = (0..44).flat_map(|i| (5.min(i + 1).min(44 - i) as f32).to_ne_bytes()).collect();
@@ -97,7 +100,7 @@ fn integers_wrap() {
     }
 }
 
-/// Truth is any bit; what comes out is 0 or 1 (MPI 5.0, 6.9.2, as C's operators).
+/// Any value that is not 0 is true; the result is 0 or 1 (MPI 5.0, 6.9.2, like the operators of C).
 #[test]
 fn logical_operations_give_one_or_zero() {
     let (packed, user) = (bytes![0_i32, 0_i32, 6_i32, 6_i32], bytes![0_i32, 256_i32, 0_i32, 1_i32]);
@@ -109,7 +112,8 @@ fn logical_operations_give_one_or_zero() {
     }
 }
 
-/// As `if (in < inout) inout = in`: what is no number stays, and gives way to nothing.
+/// Comparisons behave as `if (in < inout) inout = in`: a NaN in user memory stays, and a NaN in the
+/// packed bytes does not replace a number.
 #[test]
 fn comparisons_with_no_number_keep_what_is_there() {
     let nan = f64::NAN;
@@ -139,14 +143,15 @@ fn complex_numbers() {
     let (packed, user) = (bytes![1.0_f64, 2.0_f64], bytes![3.0_f64, -4.0_f64]);
     assert_eq!(unpacked("c_double_complex", Op::Sum, &packed, &user, 1), bytes![4.0_f64, -2.0_f64]);
     assert_eq!(unpacked("double_complex", Op::Prod, &packed, &user, 1), bytes![11.0_f64, 2.0_f64]);
-    // (inf + nan i) * (1 + 0i) is infinite in C (C23, G.5.2), though the plain formula gives no number.
+    // (inf + nan i) * (1 + 1i) is infinite in C (C23, G.5.2), although the plain formula gives NaN.
     let got = unpacked("c_complex", Op::Prod, &bytes![f32::INFINITY, f32::NAN], &bytes![1.0_f32, 1.0_f32], 1);
     assert!(got.chunks(4).any(|part| f32::from_ne_bytes(part.try_into().unwrap()).is_infinite()), "{got:?}");
 }
 
 #[test]
 fn formats_that_rust_has_not() {
-    // binary16: 1 + 2^-11 is half way, and even is 1; 65504 + 16 rounds to infinity.
+    // binary16: 1 + 2^-11 is half way between two values and is rounded to the even one, which is
+    // 1. 65504 + 16 is rounded to infinity.
     let half = |packed: u16, user: u16| {
         u16::from_ne_bytes(unpacked("real2", Op::Sum, &bytes![packed], &bytes![user], 1).try_into().unwrap())
     };
@@ -161,7 +166,7 @@ fn formats_that_rust_has_not() {
     assert_eq!(quad(Op::Max, one, one | 1), one | 1);
 }
 
-/// The padding of C's `long double` is left alone.
+/// The padding bytes of C's `long double` keep their values.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[test]
 fn x87_numbers() {
@@ -178,14 +183,14 @@ fn x87_numbers() {
 
 #[test]
 fn locations_by_hand() {
-    // (value, index) by 16 bytes, packed without padding.
+    // Pairs of value and index, 16 bytes apart in memory and packed without padding.
     let user = bytes![5.0_f64, 3_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     let packed = bytes![5.0_f64, 2_i32, 6.0_f64, 1_i32, 0.0_f64, 0_i32];
     let want = bytes![5.0_f64, 2_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Minloc, &packed, &user, 1), want);
     let want = bytes![5.0_f64, 2_i32, -1_i32, 6.0_f64, 1_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Maxloc, &packed, &user, 1), want);
-    // A pair that no named type is, alone and in a row.
+    // A pair that is not a named type.
     let (user, packed) = (bytes![1_u16, 0_u16, 0_i32, 7_i64], bytes![9_i16, 3_i64]);
     let user = &user[..16];
     let got = unpacked("value_index(short, int64_t)", Op::Maxloc, &packed, user, 1);
@@ -211,7 +216,7 @@ fn what_is_not_defined_is_refused_before_anything_is_written() {
     assert_eq!((error.class(), error.operation(), error.argument()), (ErrorClass::Op, "sum", "element"));
     assert_eq!(error.value(), "2 (MPI_CHAR at displacement 8)");
     assert!(error.rule().contains("MPI_SUM must be defined"), "{error}");
-    // Packing has no meaning; neither side is touched.
+    // Packing has no meaning for a reduction, and neither side is changed.
     let sum = applied("vector(2, 1, 2, int)", Op::Sum);
     let mut packed = [7; 8];
     let error = sum.pack(&[0; 12], 0, 1, &mut packed).unwrap_err();
@@ -238,7 +243,7 @@ fn ranges_combine_each_value_once() {
     assert_eq!(user, bytes![11_i16, 0_i16, 12_i16, 0_i16, 13_i16, 0_i16, 14_i16]);
 }
 
-/// A commit makes nothing of it; types that an operation treats alike share a kernel.
+/// A commit makes nothing for reductions. Types that an operation treats alike share a kernel.
 #[test]
 fn reductions_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -262,12 +267,13 @@ fn reductions_cost_nothing_until_they_are_asked_for() {
     assert!(int.is_some());
     assert_eq!(int, kernel("vector(9, 1, 2, unsigned)", Op::Sum));
     assert_ne!(int, kernel("vector(9, 1, 2, unsigned)", Op::Min));
-    // Formats that have no micro-kernel are combined one by one, by design.
+    // Formats without a micro-kernel are combined one by one, by design.
     assert_eq!(kernel("vector(9, 1, 2, real16)", Op::Sum), None);
     assert_eq!(engine.counters().fallbacks, 0);
 }
 
-/// Every operation on every type that it is defined for, in small shapes, against the interpreter.
+/// Checks each operation on each type that it is defined for, in small shapes, against the
+/// reference interpreter.
 #[test]
 fn all_operations_on_all_types() {
     let pattern = |seed: usize, len: usize| -> Vec<u8> {
@@ -300,7 +306,8 @@ fn all_operations_on_all_types() {
     assert!(pairs > 300, "{pairs} pairs of operation and type");
 }
 
-/// From a buffer of the same layout: as packing that one and unpacking with the operation.
+/// Checks that combining from a buffer of the same layout gives the same bytes as packing that
+/// buffer and unpacking the packed bytes with the operation.
 fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     let mut packed = vec![0; 2 * t.size() as usize];
     ddtc::internal::exec::interp::pack(t, 2, from, 0, &mut packed).unwrap();
@@ -310,14 +317,17 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
         got.copy_from_slice(before);
         let engine = Engine::new(Config { level, ..Config::default() });
         let applied = engine.commit(t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
-        // SAFETY: both buffers hold all bytes of two instances, and they are separate.
+        // SAFETY: the caller passes `span` bytes in `from` and in `before`, of which `got` is a
+        // copy. They contain all bytes of two instances. `from` and `got` are separate, and nothing
+        // else accesses them during the call.
         unsafe { applied.combine_raw(from.as_ptr(), 2, got.as_mut_ptr()) }.unwrap();
         let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
         assert_eq!(wrong, None, "{op} of {t} at {level}");
     }
 }
 
-/// A function gets every element once, in order, in aligned arrays of the type, whether memory has them so or not.
+/// The function gets each element once, in order, in aligned arrays of the type, even if memory
+/// does not have them so.
 #[test]
 fn functions_get_aligned_arrays() {
     for (text, element) in [
@@ -332,7 +342,9 @@ fn functions_get_aligned_arrays() {
         let packed: Vec<u8> = (0..=t.size()).map(|i| (i * 7) as u8).collect();
         let mut user = vec![0xee; t.true_ub() as usize];
         let (mut rows, alignment) = (0, element.alignment() as usize);
-        // SAFETY: the buffers hold one instance, the stream from its second byte on; rows are copied as they are told to be.
+        // SAFETY: `packed` has the packed bytes of one instance from its second byte on, and `user`
+        // has all bytes of one instance. The function accesses only elements at the addresses that
+        // it gets, and copies the pieces of each element.
         unsafe {
             let f = &mut |new: *const u8, old: *mut u8, n: u64| {
                 assert!(new.addr().is_multiple_of(alignment) && old.addr().is_multiple_of(alignment));
@@ -368,7 +380,7 @@ fn calls_are_counted_as_one_class() {
     let after = ddtc::internal::calls::totals();
     drop(counting);
     let kind = Kind { direction: Direction::Unpack, operation: Operation::Reduce(Op::Prod) }.index();
-    // Other tests may reduce meanwhile, too.
+    // Other tests may reduce at the same time, so the counters can be higher.
     assert!(after.calls[kind] >= before.calls[kind] + 2 && after.bytes[kind] >= before.bytes[kind] + 24);
     let report = ddtc::internal::tool::report();
     assert!(report.contains("ddtc_reduce_calls") && report.contains("ddtc_reduce_bytes"), "{report}");

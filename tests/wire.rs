@@ -1,4 +1,5 @@
-//! Wire forms of the corpus: what comes back has the same envelope and contents all the way down, and the same kernel.
+//! Tests of wire forms over the corpus: a datatype that was written and read has the same envelopes
+//! and contents in all nodes and finds the same kernel.
 
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::{Constants, Datatype};
@@ -39,7 +40,7 @@ fn envelopes_and_contents_come_back() {
 fn what_comes_back_finds_the_kernel() {
     let engine = Engine::new(Config { both_directions: true, ..Config::default() });
     for (name, t) in entries() {
-        // Kept: what nobody holds may be evicted.
+        // The committed type is kept, because the cache may evict layouts that nothing holds.
         let kept = engine.commit(&t).unwrap();
         let before = engine.counters();
         let again = engine.commit(&Datatype::from_wire(&t.to_wire().unwrap()).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! Hosts whose envelopes and contents lie end in an error or a datatype, with every handle released.
+//! Fuzz target: MPI libraries that return wrong envelopes and contents. Decoding must end with an
+//! error or a datatype, and release all handles.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::hostile(data));

@@ -1,4 +1,5 @@
-//! Small datatypes compiled by one compiler each, in both directions, between guard pages.
+//! Fuzz target: small datatypes, each compiled by one of the compilers in both directions, between
+//! guard pages.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::kernels(data));

@@ -1,4 +1,5 @@
-//! Any text is read or refused with an error; what was read prints as text that reads the same.
+//! Fuzz target: any text is parsed, or refused with an error. What was parsed is printed as a text
+//! that parses to the same.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::parse(data));

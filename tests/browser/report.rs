@@ -1,4 +1,5 @@
-//! `ddtc report` as a user types it, and its page in a real browser: what the script makes of it, its colours, that it fits a narrow window.
+//! Tests of `ddtc report` as a user calls it, and of its page in a real browser: what the script
+//! does to the page, its colours, and that it fits into a narrow window.
 
 #[path = "../../preload/tests/hosts/build.rs"]
 mod build;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-/// Against hangs only.
+/// Time after which a browser is taken to hang. No test depends on its length otherwise.
 const HANGS: Duration = Duration::from_secs(600);
 
 fn ddtc(arguments: &[&str]) -> Output {
@@ -19,7 +20,7 @@ fn ddtc(arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 
-/// A Chromium: `DDTC_BROWSER`, or the first of its names on the path.
+/// Returns the path of a Chromium: that in `DDTC_BROWSER`, or the first one on the search path.
 fn browser() -> PathBuf {
     if let Some(named) = std::env::var_os("DDTC_BROWSER") {
         return named.into();
@@ -35,7 +36,8 @@ fn browser() -> PathBuf {
     })
 }
 
-/// What a headless browser writes about a page; `folder` takes its profile and what it says.
+/// Runs a headless browser on a page and returns its standard output. `folder` is the place for its
+/// profile and its output.
 fn browse(folder: &Path, flags: &[&str], page: &str) -> String {
     let profile = folder.join("profile");
     let _ = std::fs::remove_dir_all(&profile);
@@ -75,11 +77,14 @@ fn browse(folder: &Path, flags: &[&str], page: &str) -> String {
     out
 }
 
-/// A hunt's folder with some findings, and its report.
+/// Makes a folder of a run of `ddtc-hunt` with some findings, writes its report, and returns the
+/// folder.
 fn report(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
+    // Write the records of the findings and of the run by hand, with one program per finding, and
+    // let the command make the report of them.
     let library = json!({"name": "Example MPI", "version": "1.2", "path": "/opt/example/lib/libmpi.so.12", "flavour": "mpich"});
     // Fingerprint, class, check, section, datatype, constructors, count, confirmed, case, seconds.
     let rows = [
@@ -151,7 +156,8 @@ fn report(name: &str) -> PathBuf {
     folder
 }
 
-/// Fingerprints of the findings that are shown, in their order, and which of them are open.
+/// Returns the fingerprints of the findings that are shown, in their order, and of those that are
+/// open.
 fn shown(dom: &str) -> (String, String) {
     assert!(dom.contains("id=\"trouble\" class=\"note\" role=\"alert\" hidden"), "the script failed:\n{dom}");
     let (mut order, mut open) = (Vec::new(), Vec::new());
@@ -189,7 +195,8 @@ fn views_are_kept_in_the_fragment() {
     }
 }
 
-/// The page with a script behind its own that uses it as a reader does.
+/// Returns the page after a script that uses it like a reader, which is added at the end of the
+/// page.
 fn used(folder: &Path, script: &str, flags: &[&str]) -> String {
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     let end = "</body>";
@@ -218,7 +225,7 @@ fn heads_sort_and_fields_filter() {
     assert_eq!(shown(&dom), ("cc aa ee".to_owned(), "cc aa dd ee bb".to_owned()));
     assert!(dom.contains("data-fragment=\"#sort=case&amp;down=&amp;class=bug\""), "{dom}");
     assert!(dom.contains("data-told=\"3 of 5\""), "{dom}");
-    // What is not well is said.
+    // Failures of the script are shown on the page.
     let dom = used(&folder, "throw new Error('<made up>');", &[]);
     assert!(dom.contains("The script of this page failed: Uncaught Error: &lt;made up&gt;"), "{dom}");
 }
@@ -242,7 +249,7 @@ fn pictures_and_programs_are_there_and_a_narrow_window_holds_them() {
     }
 }
 
-/// The colour of the pixel in the lower right corner.
+/// Returns the colour of the pixel in the lower right corner.
 fn corner(file: &Path) -> Vec<u8> {
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap()));
     let mut reader = decoder.read_info().unwrap();

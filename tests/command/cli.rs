@@ -1,4 +1,4 @@
-//! The command line: what a user types, what comes out, and how errors end.
+//! Tests of the command line: what a user types, what is printed, and how errors end.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn ddtc(arguments: &[&str]) -> Output {
     program().args(arguments).output().unwrap()
 }
 
-/// Standard output of a call that succeeds.
+/// Returns the standard output of a call that must succeed.
 fn good(arguments: &[&str]) -> String {
     let output = ddtc(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -18,7 +18,7 @@ fn good(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Standard error of a call that fails.
+/// Returns the standard error of a call that must fail.
 fn bad(arguments: &[&str]) -> String {
     let output = ddtc(arguments);
     assert!(!output.status.success(), "{arguments:?} must fail");
@@ -62,13 +62,14 @@ fn the_help_of_every_verb_has_an_example() {
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
     }
     assert!(good(&["--help"]).contains("Examples:"));
-    // The program's name, which is not that of its package.
+    // The program's name differs from that of its package.
     assert_eq!(good(&["--version"]), format!("ddtc {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn a_small_stack_is_enough() {
-    // What the system gives the first thread is no limit of ours: some clusters' shells set it to next to nothing.
+    // The stack limit of the first thread must not matter: some clusters' shells set it to next to
+    // nothing.
     for verb in ["explain", "lower", "emit", "draw", "segments"] {
         let script = format!("ulimit -s 64; exec \"$@\" {verb} 'subarray([8,8],[4,4],[0,0],C,double)'");
         let program = program();
@@ -92,7 +93,7 @@ fn segments_are_listed() {
     assert_eq!(rows(&text), all);
     let some = good(&["segments", "vector(3, 1, 2, int)", "--count", "2", "--from", "1", "--limit", "2"]);
     assert_eq!(rows(&some), [&all[1][..], &all[2], &[2]]);
-    // Whatever the number, a few are found at once.
+    // A few segments are found at once, however many there are before them.
     let text = good(&["segments", "@dag(40)", "--from", "500000000000", "--limit", "2"]);
     assert_eq!(rows(&text).len(), 3);
     assert!(good(&["segments", "contiguous(0, int)"]).starts_with("0 segments"));
@@ -165,11 +166,12 @@ fn copies_are_explained() {
     let wanted = ["lower", "normalize", "lower", "normalize", "refine", "normalize", "schedule", "legalize"];
     let shown: Vec<&str> = stages.into_iter().filter(|name| wanted.contains(name)).collect();
     assert_eq!(shown[..wanted.len()], wanted, "{text}");
-    // A stage by itself is that of what joins both.
+    // The stages of a copy can be printed one by one. They show the nest from both layouts.
     let nest = good(&["refine", "--kind", to, from]);
     assert!(nest.starts_with("nest lowered layout size 48 extent 88\n"), "{nest}");
     assert!(good(&["normalize", "--kind", to, from]).starts_with("nest normal layout"));
-    // Entries of the corpus have names; a matrix by columns becomes one by rows.
+    // Entries of the corpus are addressed by name. Copying a matrix by columns to one by rows is a
+    // transpose.
     let plan = good(&["schedule", "--target", "avx2", "--kind", "copy:FFT2D_gather.S", "FFT2D_scatter.S"]);
     assert!(plan.contains("transpose<16>.avx2"), "{plan}");
     assert!(
@@ -229,7 +231,7 @@ fn levels_are_chosen_by_option_and_environment() {
     }
 }
 
-/// Every target, and whether this machine is of its architecture.
+/// Returns each target, and whether this machine is of its architecture.
 fn targets() -> impl Iterator<Item = (&'static str, bool)> {
     let own = |arch| std::env::consts::ARCH == arch;
     let x86 = ["avx2", "avx512", "avx512+vbmi"].map(|target| (target, own("x86_64")));
@@ -247,7 +249,8 @@ fn plans_of_every_target_are_printed_on_any_machine() {
             }
         }
     }
-    // Vectors of the target, whatever this machine has, and its own extensions alone.
+    // The plan has the vectors of the target, whatever this machine has, and only the extensions
+    // that the target names.
     let moves = |target| good(&["legalize", "--target", target, "vector(2, 10, 12, double)"]);
     assert!(moves("avx512").contains("move 64") && moves("neon").contains("move 16"), "{}", moves("avx512"));
     let structs = |target| {
@@ -283,10 +286,10 @@ fn code_is_shown_where_there_is_an_emitter_and_otherwise_it_says_why() {
         if !own {
             assert_eq!(line("load"), format!("load: not shown: this machine does not run {target}"));
         }
-        // What is walked has no code anywhere.
+        // A nest that is interpreted has no code on any machine.
         let walked = good(&["explain", "--target", target, "children.10000"]);
         assert!(walked.contains("\nwalked: ") && !walked.contains("not shown"), "{walked}");
-        // Templates are those of x86-64; Cranelift is asked for.
+        // Templates exist for x86-64 only. `--clif` asks for the code of Cranelift.
         let clif = good(&["explain", "--clif", "--target", target, t]);
         assert_eq!(clif.contains("Cranelift IR"), !line("load").contains("not shown"), "{clif}");
     }
@@ -354,7 +357,7 @@ fn the_corpus_is_listed_and_printed() {
     assert!(!expanded.contains('@') && expanded.contains("indexed_1to8.S = indexed(["));
 }
 
-/// A directory of this test's own below cargo's target directory.
+/// Makes a directory for one test in cargo's target directory.
 fn scratch(name: &str) -> std::path::PathBuf {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&directory).unwrap();
@@ -439,7 +442,8 @@ fn a_folder_without_a_hunt_has_no_report() {
     assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
 }
 
-/// A program of docs/findings shares `finding.h`; printed, it stands alone, and `tests/findings.sh` makes of that what was there.
+/// A program of docs/findings shares `finding.h`. `ddtc report --program` prints it as one file
+/// that stands alone, and `tests/findings.sh` turns that into the short program again.
 #[test]
 fn a_published_program_is_printed_standing_alone() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -463,11 +467,11 @@ fn a_published_program_is_printed_standing_alone() {
         script.stdin.take().unwrap().write_all(alone.as_bytes()).unwrap();
         let output = script.wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), program, "{name}");
-        // What stands alone already is printed as it is.
+        // A program that stands alone already is printed unchanged.
         let copy = scratch("report-alone").join("alone.c");
         std::fs::write(&copy, &alone).unwrap();
         assert_eq!(good(&["report", "--program", copy.to_str().unwrap()]), alone);
-        // Without its header it cannot be printed.
+        // Without its header a short program cannot be printed.
         std::fs::write(&copy, program).unwrap();
         assert!(bad(&["report", "--program", copy.to_str().unwrap()]).contains("finding.h"));
     }

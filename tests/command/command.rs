@@ -1,4 +1,4 @@
-//! The command as a user types it.
+//! Tests of the command as a user calls it.
 
 mod cli;
 mod draw;
@@ -6,7 +6,8 @@ mod preload;
 
 use std::process::Command;
 
-/// The program, by way of cargo's runner of the target where there is one: this machine may not run it itself.
+/// Returns a call of the program. If cargo has a runner for the target, the call goes through the
+/// runner, because this machine may not be able to run the program itself.
 fn program() -> Command {
     let program = env!("CARGO_BIN_EXE_ddtc");
     let target = std::env::consts::ARCH.to_uppercase();

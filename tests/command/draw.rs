@@ -1,4 +1,5 @@
-//! `ddtc draw` as a user types it: files, characters, errors, and the picture of the README.
+//! Tests of `ddtc draw` as a user calls it: files, characters in a terminal, errors, and the
+//! pictures of the documents.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -21,7 +22,7 @@ fn bad(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// An empty folder of one test.
+/// Makes an empty folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -45,7 +46,7 @@ fn pictures_go_to_files() {
     );
     assert_eq!(good(&["draw", t, "--dark", "-o", dark.to_str().unwrap()]), "");
     assert!(std::fs::read_to_string(&dark).unwrap().contains(".g { fill: #0d1117 }"));
-    // The same picture from `explain`, over a file that is there.
+    // `explain` writes the same picture, over a file that exists already.
     std::fs::write(&svg, "old").unwrap();
     assert!(good(&["explain", t, "--count", "3", "--svg", svg.to_str().unwrap()]).contains("normalize: "));
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), text);
@@ -55,7 +56,7 @@ fn pictures_go_to_files() {
 #[test]
 fn a_terminal_gets_characters() {
     let text = good(&["draw", "vector(4, 1, 4, int)", "--ascii"]);
-    // Four characters a byte.
+    // Four characters per byte.
     let rows: Vec<&str> = text.lines().filter(|l| l.contains(" |")).collect();
     assert_eq!(rows.len(), 4, "{text}");
     assert!(rows[1].starts_with("16 |") && rows[1].ends_with(&".".repeat(48)), "{text}");
@@ -88,13 +89,13 @@ fn errors_leave_nothing_behind() {
         let error = bad(arguments);
         assert!(error.contains(part) && !error.contains("panicked"), "{arguments:?}: {error}");
     }
-    // A folder is in the way.
+    // A folder has the name of the output file.
     std::fs::create_dir(folder.join("b.svg")).unwrap();
     assert!(bad(&["draw", "int", "-o", &at("b.svg")]).contains("b.svg"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }
 
-/// Holds a picture of the documents to what a command has made; `DDTC_BLESS` takes it.
+/// Checks that a picture of the documents is what a command has drawn. `DDTC_BLESS` replaces it.
 fn kept(path: &str, made: &Path, command: &str) {
     let path = root().join(path);
     let made = std::fs::read_to_string(made).unwrap();
@@ -126,11 +127,12 @@ fn the_picture_of_the_documents_is_what_its_command_draws() {
 fn the_picture_of_the_readme_is_that_of_a_record() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("](docs/pictures/overview.svg)"), "README.md shows it");
-    // The record whose calls under MPI libraries docs/records/performance.md has: the bench's loops were recorded with them.
+    // The record whose calls under MPI libraries docs/records/performance.md shows. The loops of
+    // the bench were recorded together with them.
     let performance = std::fs::read_to_string(root().join("docs/records/performance.md")).unwrap();
     let calls = performance.split("<!-- break-even: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let record = calls.strip_suffix("-break-even").unwrap();
-    // And those of applications that it has.
+    // The record of applications that the same document shows.
     let applications =
         performance.split("<!-- applications: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let made = folder("draw-readme").join("overview.svg");

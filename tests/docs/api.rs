@@ -1,6 +1,8 @@
-//! docs/api.txt, which lists the public items of the crate: it is short, and each item has an example that runs.
+//! Tests of docs/api.txt, which lists the public items of the crate: the list is short, and each
+//! item has an example that runs.
 //!
-//! tests/api.sh holds the list to the code, with a nightly compiler. What this module checks needs none.
+//! tests/api.sh compares the list with the code, for which it needs a nightly compiler. The tests
+//! of this module do not.
 
 use crate::text::{files, read};
 
@@ -10,20 +12,22 @@ const MAX_LINES: usize = 200;
 /// Maximum number of types, traits and free functions.
 const MAX_ITEMS: usize = 40;
 
-/// Traits of the standard library whose methods need no example: everybody knows how `fmt` or `==` are called.
+/// Traits whose methods need no example. Most are of the standard library, and everybody knows how
+/// `fmt` or `==` are called.
 const KNOWN: [&str; 9] =
     ["Default", "Display", "Debug", "FromStr", "PartialEq", "Eq", "Hash", "Error", "Scalar"];
 
-/// The words of a line after its attributes and `pub`, `unsafe`.
+/// Returns the words of a line after its attributes, without `pub`, `unsafe` and `const`.
 fn words(line: &str) -> Vec<&str> {
     let line = line.rsplit("] ").next().unwrap_or(line);
     line.split_whitespace().filter(|w| !["pub", "unsafe", "const"].contains(w)).collect()
 }
 
-/// The path below the crate of what a line declares, such as `Committed::pack`, without generics.
+/// Returns the path inside the crate of the item that a line declares, such as `Committed::pack`,
+/// without generics.
 fn path(word: &str) -> Vec<&str> {
     let end = word.find(['(', '<']).unwrap_or(word.len());
-    // Methods of a generic type: `Segments<'l>::len(..)`.
+    // Methods of a generic type, for example `Segments<'l>::len(..)`.
     let whole = match word.split_once(">::") {
         Some((of, rest)) if of.contains('<') && !of.contains('(') => {
             let method = rest.split(['(', '<']).next().unwrap_or("");
@@ -52,7 +56,8 @@ fn the_interface_is_small() {
     assert!((10..=MAX_ITEMS).contains(&items), "docs/api.txt has {items} types, traits and free functions");
 }
 
-/// The documentation of the public items called `name`, by kind, in the sources of the library.
+/// Returns the comments and attributes before each item of the library's sources whose line begins
+/// with one of `starts`.
 fn documented<'a>(texts: &'a [String], starts: &[String]) -> Vec<Vec<&'a str>> {
     let mut found = Vec::new();
     for text in texts {
@@ -73,6 +78,8 @@ fn public_items_have_examples() {
     let texts: Vec<String> = files("src", "rs").iter().map(|file| read(file)).collect();
     let list = read("docs/api.txt");
     let (mut seen, mut known) = (0, false);
+    // For each line of the list, find the beginnings that the declaration can have in the sources.
+    // `known` is true inside an implementation of a trait that needs no examples.
     for line in list.lines() {
         let words = words(line);
         let starts: Vec<String> = match words[..] {
@@ -93,7 +100,7 @@ fn public_items_have_examples() {
             }
             ["fn", name, ..] if !known => {
                 let name = path(name).last().copied().unwrap_or("").to_owned();
-                // Setters of `Config` are declared by a macro, by name and type.
+                // A macro declares the setters of `Config` by name and type.
                 let kinds = ["pub fn", "pub unsafe fn", "pub const fn"].iter();
                 kinds
                     .flat_map(|kind| [format!("{kind} {name}("), format!("{kind} {name}<")])

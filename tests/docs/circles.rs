@@ -1,4 +1,5 @@
-//! No circle between files: which file names what another defines, through groups and re-exports, in the library and in every member.
+//! Tests that there are no import cycles between files: which file names what another one defines,
+//! through groups and re-exports, in the library and in all members of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,10 @@ use crate::text::files;
 /// The path of a module from the root of its crate.
 pub(crate) type Path = Vec<String>;
 
-/// Arrows from file to file, by their modules.
+/// For each module of a file, the modules of files that it names.
 pub(crate) type Graph = BTreeMap<Path, BTreeSet<Path>>;
 
-/// The module that a file of a folder of sources is.
+/// Returns the module of a file in a folder of sources.
 pub(crate) fn module_of(folder: &str, file: &str) -> Path {
     let inside = file[folder.len()..].trim_start_matches('/').trim_end_matches(".rs");
     let mut path: Path = inside.split('/').map(str::to_owned).collect();
@@ -21,7 +22,8 @@ pub(crate) fn module_of(folder: &str, file: &str) -> Path {
     path
 }
 
-/// The paths that a tree of `use` names, which begins at the start of `text`: each with the name that it is known by.
+/// Returns the paths that the tree of a `use` names, each with the name under which it is known.
+/// The tree begins at the start of `text`.
 fn tree(text: &str) -> Vec<(Path, String)> {
     let mut found = Vec::new();
     let mut stack: Vec<Path> = Vec::new();
@@ -44,6 +46,8 @@ fn tree(text: &str) -> Vec<(Path, String)> {
             }
         }
     };
+    // Read words and punctuation one by one. `stack` has the path before each open brace, `path`
+    // the one before the current word, and `close` records a path that ends here.
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if c.is_alphanumeric() || c == '_' {
@@ -81,18 +85,20 @@ fn tree(text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Most re-exports that a name is followed through.
+/// Maximum number of re-exports through which a name is followed.
 const MOST: usize = 8;
 
-/// What the files of a folder of sources name of each other.
+/// The modules of a folder of sources, and the names that they import.
 struct Names {
     modules: BTreeSet<Path>,
-    /// By module what its `use` makes known in it.
+    /// For each module, the names that its `use` declarations make known in it, with their paths.
     used: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
 impl Names {
-    /// The module in which stands what `path`, as written in `from`, names; none where that is another crate's.
+    /// Returns the module that defines the item which `path` names, as written in `from`. Returns
+    /// none if the item is of another crate. After `MOST` re-exports, the module reached so far is
+    /// returned.
     fn resolve(&self, from: &Path, path: &[String], depth: usize) -> Option<Path> {
         let mut at = from.clone();
         let mut rest = path;
@@ -129,15 +135,16 @@ impl Names {
     }
 }
 
-/// Arrows between the files of a folder of sources: to where a name is defined, or only to the file that it is taken from.
+/// Returns which file names which in a folder of sources. If `defined` is true, an arrow goes to
+/// the file that defines a name, otherwise to the file from which the name is taken.
 pub(crate) fn graph_of(folder: &str, defined: bool) -> Graph {
     let texts = files(folder, "rs").into_iter().map(|file| (module_of(folder, &file), code(&file)));
     arrows(&texts.filter(|(_, text)| !text.is_empty()).collect(), defined)
 }
 
 /// Separates the inline modules of a text from it: returns the rest of the text, and each module
-/// with its own text. Modules for tests are left out. Sources are formatted, so that the brace that
-/// closes a module has the indentation of its first line.
+/// with its own text. Modules for tests are left out. Sources are formatted, so the brace that
+/// closes a module has the indentation of the module's first line.
 fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
     let (mut rest, mut found) = (String::new(), Vec::new());
     let mut lines = text.lines();
@@ -163,8 +170,8 @@ fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Returns the arrows between files that are given as module and code. An arrow from or to an inline
-/// module counts for the file that contains the module.
+/// Returns the arrows between files that are given as module and code. An arrow from or to an
+/// inline module counts for the file that contains the module.
 fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     let uses = |text: &str| -> Vec<(Path, String)> {
         let starts = text
@@ -198,7 +205,7 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     graph
 }
 
-/// Groups of modules that reach each other by arrows, of two and more.
+/// Returns the groups of two or more modules that reach each other by arrows.
 fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reach = |from: &Path| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
@@ -226,9 +233,12 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// Circles that are not a file with its children: those that leave the folder of a file, and those of files beside each other.
+/// Returns the cycles that are not allowed: those that leave the folder of a file, and those
+/// between files of which none is the parent of another. A file and its children may name each
+/// other.
 fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
-    // A file stands for its children too: whom one of them names, the whole names. All are children of the root, which therefore says nothing.
+    // Each file stands for its children, too: what a child names, the whole names. The root is left
+    // out, because all files are its children.
     let mut whole = graph.clone();
     for child in graph.keys().filter(|path| path.len() > 1) {
         whole.entry(child[..child.len() - 1].to_vec()).or_default().insert(child.clone());
@@ -251,7 +261,7 @@ fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// Circles of files whose texts are given.
+/// Returns the cycles of files whose texts are given.
 fn by_hand(files: &[(&str, &str)]) -> Vec<String> {
     let path = |file: &str| file.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let texts = files.iter().map(|(file, text)| (path(file), (*text).to_owned())).collect();
@@ -266,16 +276,17 @@ fn circles_of_files_are_found() {
     assert_eq!(by_hand(&one_way), [""; 0]);
     let both = [("a", "use crate::{b::{x, y}, c};"), ("b", "let z = super::a::z;"), ("c", "")];
     assert_eq!(by_hand(&both), ["a b"]);
-    // A parent names its children, and they name it; but nobody outside may be between them.
+    // A parent and its children may name each other, but no file outside may be part of their
+    // cycle.
     let parent = [("a", "use b::X;"), ("a/b", "use super::Y;"), ("c", "use crate::a::Y;")];
     assert_eq!(by_hand(&parent), [""; 0]);
     let between = [("a", "mod b;"), ("a/b", "use crate::c::Z;"), ("c", "use crate::a::Y;")];
     assert_eq!(by_hand(&between), ["a a/b c"]);
-    // Who takes a name from the parent takes it from where that has it.
+    // A name that is taken from the parent comes from where the parent has it.
     let through =
         [("", ""), ("a", "pub use b::X; use c::Z;"), ("a/b", "use super::Z;"), ("a/c", "use super::X;")];
     assert_eq!(by_hand(&through), ["a/b a/c"]);
-    // An inline module belongs to its file, and `super` in it is that file.
+    // An inline module belongs to its file, and `super` inside it is that file.
     let inline =
         "pub(crate) mod x {\n    mod y {\n        use super::super::super::b;\n    }\n    fn f() {}\n}\n";
     let both = [("", "mod a; mod b;"), ("a", inline), ("b", "use crate::a::x::f;")];
@@ -304,8 +315,9 @@ fn files_import_one_way() {
     assert!(found.is_empty(), "files import each other:{found}");
 }
 
-/// No file outside of `convertor_hook` but `hooks` imports Open MPI's convertor hook. The rest of the preload
-/// library reaches it by a trait, and `hooks` gives it for Open MPI alone.
+/// Outside of `convertor_hook`, only `hooks` and the root of the crate name Open MPI's convertor
+/// hook. The rest of the preload library reaches it through a trait, which `hooks` provides for
+/// Open MPI only.
 #[test]
 fn only_hooks_names_the_hook_of_open_mpi() {
     let is_inside = |path: &Path| path.first().is_some_and(|first| first == "convertor_hook");

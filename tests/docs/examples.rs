@@ -1,5 +1,6 @@
-//! Examples of docs/IR.md and docs/PASSES.md, by the tag of their fence. Blocks of nests and plans are generated: each shows
-//! what its stage makes of the last `datatype` (or `nest input`) above it.
+//! Tests of the examples in the documents, by the tag of their fence. Blocks of nests and plans are
+//! generated: each shows what its stage makes of the last `datatype` or `nest input` block before
+//! it.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::kind::Direction;
@@ -20,7 +21,8 @@ pub(crate) enum Source {
     Nest(LoopNest<Lowered>),
 }
 
-/// The text of a nest that verifies and reads back.
+/// Returns the text of a nest, after checking that the nest verifies and that its text is read
+/// back.
 fn text<P: Phase, L: Leaf, S: Side>(nest: &LoopNest<P, L, S>) -> String {
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
     let text = nest.to_string();
@@ -28,7 +30,7 @@ fn text<P: Phase, L: Leaf, S: Side>(nest: &LoopNest<P, L, S>) -> String {
     text
 }
 
-/// The text of the normal form.
+/// Returns the text of the normal form.
 fn normal_text<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> String {
     text(nest);
     text(&normalize::normalize(nest, 1).unwrap().nest)
@@ -53,7 +55,7 @@ impl Source {
         normalize::normalize(&self.lowered(), 1).unwrap().nest
     }
 
-    /// The normal form with leaves of a kind.
+    /// Returns the text of the normal form with leaves of one kind.
     fn normal_of(&self, leaves: impl Leaves) -> String {
         normal_text(&lower::lower(self.datatype(), leaves).unwrap())
     }
@@ -67,7 +69,7 @@ impl Source {
     }
 }
 
-/// What a generated block must hold; `None` for blocks that are input or prose.
+/// Returns the text that a generated block must have, or `None` for blocks that are input or prose.
 fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
     let words: Vec<&str> = block.tag.split_whitespace().collect();
     let from = source.as_ref();
@@ -149,7 +151,7 @@ fn every_constructor_has_its_form() {
     }
 }
 
-/// The words in double quotes of the grammars whose first rule has the given name.
+/// Returns the words in double quotes of the grammar whose first rule is `rule`.
 fn terminals(rule: &str) -> Vec<String> {
     let blocks = blocks(&read("docs/IR.md"));
     let grammar = blocks.iter().find(|b| b.tag == "ebnf" && b.text.starts_with(&format!("{rule} ")));
@@ -190,7 +192,7 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
     for call in ["write!(f, \"", "writeln!(f, \""] {
         for rest in read("src/plan/text.rs").split(call).skip(1) {
             let format = rest.split("\")").next().unwrap().split("\",").next().unwrap();
-            // Words outside braces; a lone letter is the width's prefix.
+            // Only words outside braces count. The letter `i` alone is the prefix of a width.
             let mut depth = 0;
             let words: String = format
                 .chars()
@@ -209,7 +211,8 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
 #[test]
 fn families_have_their_roles() {
     let document = read("docs/IR.md");
-    // The table need not have every family, which says the same of itself; what it says is right.
+    // The table need not list each family, because a family states its roles itself. But what the
+    // table says must be right.
     let table = document.lines().skip_while(|l| !l.starts_with("| Family | Roles |")).skip(2);
     let mut rows: Vec<&str> = table.take_while(|l| l.starts_with('|')).collect();
     assert!(rows.len() > 1, "docs/IR.md has a table of families");
@@ -221,7 +224,7 @@ fn families_have_their_roles() {
         let words: Vec<String> = roles.iter().map(|role| format!("`{}`", role.name())).collect();
         let row = format!("| `{}` | {} |", family.name, words.join(" "));
         rows.retain(|found| !found.starts_with(&row));
-        // Both directions have the same roles, in whatever order.
+        // Both directions have the same roles, possibly in another order.
         let mut others = (family.parameters)(Direction::Unpack).to_vec();
         others.retain(|role| !role.is_address());
         others.sort_unstable();
@@ -232,7 +235,7 @@ fn families_have_their_roles() {
     assert!(rows.is_empty(), "docs/IR.md: no family has that name and these roles: {rows:#?}");
 }
 
-/// All filetests of a stage.
+/// Returns the text of all filetests of a stage.
 fn filetests(stage: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests").join(stage);
     let files = std::fs::read_dir(folder).unwrap();

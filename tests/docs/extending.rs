@@ -1,8 +1,9 @@
-//! docs/EXTENDING.md: a recipe for everything that is likely to be added. The patches that it adds a family and a kind by: recipes.rs.
+//! Tests of docs/EXTENDING.md, which has a recipe for everything that is likely to be added.
+//! recipes.rs tests the patches with which it adds a family and a kind.
 
 use crate::text::{quoted, read, root};
 
-/// Things to add, in the order of the document.
+/// What can be added, in the order of the document.
 const RECIPES: [&str; 9] = [
     "A rewrite of normalize",
     "A kind",
@@ -15,7 +16,8 @@ const RECIPES: [&str; 9] = [
     "A C surface",
 ];
 
-/// That the files exist is held for every document (`links`).
+/// Checks the recipes. That the files which they name exist is tested for all documents, in
+/// `links`.
 #[test]
 fn every_recipe_names_its_files_and_an_example() {
     let document = read("docs/EXTENDING.md");
@@ -26,13 +28,14 @@ fn every_recipe_names_its_files_and_an_example() {
         let files = quoted(section).iter().filter(|w| root().join(w).exists()).count();
         assert!(files >= 3, "{name} names {files} files");
         for part in ["| File", "\nExample: ", "\nHeld by: "] {
-            // The recipe for a target has its files behind what is added.
+            // The recipe for a target names its files after the steps.
             assert!(section.contains(part) || section.contains("| What | Files |"), "{name} lacks {part}");
         }
     }
 }
 
-/// In the fast tier, and without git: that the patched copies compile is a part of e2e (recipes.rs).
+/// Checks in the fast tier, and without git, that the patches fit the sources. A part of e2e
+/// (recipes.rs) tests that the patched copies compile.
 #[test]
 fn the_patches_fit_the_sources() {
     for patch in ["docs/extending/family.patch", "docs/extending/kind.patch"] {

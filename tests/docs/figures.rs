@@ -1,6 +1,11 @@
-//! The figures of the documents: tables between `<!-- figures: FILE -->` and `<!-- end -->` are those of the record FILE, after
-//! `<!-- break-even: STEM HOST HOST -->` those of the records STEM-HOST.csv, the first of which is shown in full, after `<!-- runtime: FILE -->` and
-//! `<!-- runtime-ratios: FILE -->` those of MPICH on ours.
+//! Tests of the figures in the documents: the tables between a mark and `<!-- end -->` are those of
+//! the records that the mark names.
+//!
+//! * `<!-- figures: FILE -->` and `<!-- rates: FILE -->` are for the record FILE.
+//! * `<!-- break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the records
+//!   STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record in full.
+//! * `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for MPICH with our datatype
+//!   engine.
 
 use std::fmt::Write as _;
 
@@ -14,7 +19,7 @@ struct Line {
     fields: Vec<Option<f64>>,
 }
 
-/// The lines of a record, and the names of the figures.
+/// Returns the names of the figures and the lines of a record.
 fn record(file: &str) -> (Vec<String>, Vec<Line>) {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -23,7 +28,7 @@ fn record(file: &str) -> (Vec<String>, Vec<Line>) {
         let mut fields = line.split(',');
         let mut next = || fields.next().unwrap().to_owned();
         let (name, payload, direction) = (next(), next().parse().unwrap(), next());
-        // The last field is text with commas of its own.
+        // The last field is text that may contain commas.
         let fields = fields.take(names.len() - 1).map(|f| f.parse().ok()).collect();
         Line { name, direction, payload, fields }
     });
@@ -35,7 +40,8 @@ fn figure(names: &[String], line: &Line, name: &str) -> Option<f64> {
     line.fields[names.iter().position(|n| n == name).unwrap()]
 }
 
-/// The document with every table between marks replaced by what `table` makes of a mark's key and the record that it names.
+/// Returns the document with each table between marks replaced by what `table` returns for the key
+/// of the mark and the record that it names, and the number of tables.
 fn with_tables(document: &str, table: impl Fn(&str, &str) -> String) -> (String, usize) {
     let (mut out, mut inside, mut tables) = (String::new(), false, 0);
     for line in document.lines() {
@@ -61,7 +67,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
-/// Calls until a commit is paid, by layout, in each of the columns packs, unpacks and known_packs; infinite: never.
+/// Returns for each layout the number of calls until a commit is paid, from the columns `packs`,
+/// `unpacks` and `known_packs`. The number is infinite if the record says `never`.
 fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -78,7 +85,7 @@ fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     lines.map(row).collect()
 }
 
-/// The break-even on each host: medians, and every layout.
+/// Returns the tables of the break-even with each MPI library: medians, and all layouts.
 fn break_even(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
@@ -102,7 +109,7 @@ fn break_even(records: &str) -> String {
         }
         out.push('\n');
     }
-    // The first host in full, packing alone of the others.
+    // The first MPI library with all columns, the others with packing only.
     let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
     columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
     out += "\n| Layout, S / L |";
@@ -125,12 +132,15 @@ fn break_even(records: &str) -> String {
     out
 }
 
-/// Applications under each host: time with the library over bare, and over the better of bare and packing by hand, by case.
+/// Returns the table of applications with each MPI library: for each case, the time with the
+/// preload library relative to the unmodified MPI library; and counts of cases above limits, also
+/// relative to the better of the unmodified library and packing by hand.
 fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    // By case, in the order of the first record: payload, over bare, over the better.
+    // By case, in the order of the first record: payload, time relative to the unmodified library,
+    // and time relative to the better alternative.
     let rows: Vec<Vec<(String, [f64; 3])>> = hosts
         .iter()
         .map(|host| {
@@ -203,7 +213,7 @@ fn ratio(names: &[String], lines: &[Line], name: &str, direction: &str) -> Optio
     figure(names, line, "ratio_to_best_loop")
 }
 
-/// Time over that of the best C loop, every layout.
+/// Returns the table of times relative to the best C loop, for all layouts.
 fn ratios(names: &[String], lines: &[Line]) -> String {
     let mut out = String::from("| Layout | pack S | unpack S | pack L | unpack L |\n|---|---|---|---|---|\n");
     for line in lines.iter().filter(|l| l.direction == "pack") {
@@ -225,7 +235,7 @@ fn ratios(names: &[String], lines: &[Line]) -> String {
     out
 }
 
-/// GB/s of a few layouts, packing.
+/// Returns the table of packing rates of a few layouts, in GB/s.
 fn rates(names: &[String], lines: &[Line]) -> String {
     let chosen = [
         ("struct_i_d_f3.S", "128 structs of int, double, float[3]"),
@@ -250,7 +260,8 @@ fn rates(names: &[String], lines: &[Line]) -> String {
     out
 }
 
-/// A line of a record of `tests/runtime.sh --bench`: nanoseconds on stock yaksa, on ours, by hand.
+/// Returns the lines of a record of `tests/runtime.sh --bench`: a name, then nanoseconds with the
+/// original yaksa, with ours, and packed by hand.
 fn runtime_rows(file: &str) -> Vec<(String, f64, f64, Option<f64>)> {
     let text = read(file);
     let lines = text.lines().filter(|l| !l.starts_with('#')).skip(1);
@@ -261,7 +272,7 @@ fn runtime_rows(file: &str) -> Vec<(String, f64, f64, Option<f64>)> {
     lines.map(row).collect()
 }
 
-/// Microseconds of a few rows inside MPICH.
+/// Returns the table of the times of a few calls inside MPICH, in microseconds.
 fn runtime(file: &str) -> String {
     let chosen = [
         ("pack struct_i_d_f3.L", "`MPI_Pack` of an array of structs of int, double, float[3]"),
@@ -295,7 +306,7 @@ fn runtime(file: &str) -> String {
     out
 }
 
-/// Ratios of all rows of a record of a runtime, by what they call.
+/// Returns the table of ratios of all lines of such a record, grouped by what they call.
 fn runtime_ratios(file: &str) -> String {
     let groups = [
         ("pack ", "`MPI_Pack`"),

@@ -1,4 +1,5 @@
-//! docs/findings: every document is listed, and has the programs that it names; what they share is in one file.
+//! Tests of docs/findings: each document is listed and links the programs in its folder, and what
+//! the programs share is in one file.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ fn findings_have_their_programs() {
             .collect();
         let there: BTreeSet<String> = files(&format!("docs/findings/{name}"), "c").into_iter().collect();
         assert!(!there.is_empty() && linked == there, "{name}.md links {linked:?}, and there are {there:?}");
-        // What is too large to be touched has none.
+        // A finding that is too large for a program to touch its memory has none.
         let without = document.matches("\n* No program.").count();
         assert_eq!(
             document.matches("\n### ").count(),

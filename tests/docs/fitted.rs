@@ -1,4 +1,4 @@
-//! docs/PRELOAD.md, "Fitted constants": each value is the one in the sources.
+//! Tests of the table in docs/PRELOAD.md, "Fitted constants": each value is that in the sources.
 
 use crate::text::read;
 
@@ -12,14 +12,14 @@ struct Row {
     value: String,
 }
 
-/// The section of the document.
+/// Returns the section of the document.
 fn section() -> String {
     let document = read("docs/PRELOAD.md");
     let (_, section) = document.split_once("\n## Fitted constants\n").expect("the section");
     section.split("\n## ").next().unwrap().to_owned()
 }
 
-/// The rows of the table in a section.
+/// Returns the rows of the table in a section.
 fn rows(section: &str) -> Vec<Row> {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
@@ -33,7 +33,8 @@ fn rows(section: &str) -> Vec<Row> {
     .collect()
 }
 
-/// The number that a Rust expression of numbers, shifts and constants of the same source has.
+/// Returns the value of a Rust expression of numbers, shifts, products and constants of the same
+/// source.
 fn evaluated(source: &str, expression: &str) -> Option<u64> {
     let expression = expression.trim();
     if let Some((left, right)) = expression.split_once("<<") {
@@ -46,7 +47,7 @@ fn evaluated(source: &str, expression: &str) -> Option<u64> {
     digits.parse().ok().or_else(|| constant(source, expression))
 }
 
-/// The value of a constant, or the initial value of an atomic static.
+/// Returns the value of a constant, or the initial value of an atomic static.
 fn constant(source: &str, name: &str) -> Option<u64> {
     let definition = source.lines().find_map(|line| {
         let line = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
@@ -59,7 +60,7 @@ fn constant(source: &str, name: &str) -> Option<u64> {
     evaluated(source, inner.unwrap_or(expression))
 }
 
-/// The number of a cell: `80 KiB`, `1500 ns`, `63`.
+/// Returns the number in a cell such as `80 KiB`, `1500 ns` or `63`.
 fn said(cell: &str) -> Option<u64> {
     let mut words = cell.split(' ');
     let number: u64 = words.next()?.parse().ok()?;
@@ -70,7 +71,7 @@ fn said(cell: &str) -> Option<u64> {
     })
 }
 
-/// The profiles whose costs the source sets, each with the text of its definition.
+/// Returns the profiles whose costs the source sets, each with the text of its definition.
 fn profiles(source: &str) -> Vec<(&'static str, &str)> {
     [("MPICH", "MPICH"), ("MPICH 4.2", "MPICH_4_2"), ("Intel MPI", "INTEL"), ("Open MPI", "OPEN_MPI")]
         .into_iter()
@@ -81,18 +82,19 @@ fn profiles(source: &str) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
-/// The value of a field in a text, up to the comma after it.
+/// Returns the value of a field in a text, up to the next comma or the end of the line.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let at = text.find(&format!(" {name}: "))?;
     text[at..].split_once(": ")?.1.split([',', '\n']).next()
 }
 
-/// What is wrong with a row, if anything is.
+/// Returns what is wrong with a row, or none.
 fn wrong(row: &Row) -> Option<String> {
     let Row { file, name, value } = row;
     let source = read(file);
     if file == "hosts/src/profile.rs" {
-        // `MPICH `2 << 20`, Intel MPI `u64::MAX` bytes`: each library that sets the field, and no other.
+        // The cell has the form "MPICH `2 << 20`, Intel MPI `u64::MAX` bytes". It must name exactly
+        // the libraries that set the field.
         return profiles(&source).into_iter().find_map(|(library, text)| {
             let listed = value
                 .split(", ")
@@ -104,10 +106,11 @@ fn wrong(row: &Row) -> Option<String> {
     let found = if name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
         constant(&source, name)
     } else if source.contains(&format!("fn {name}(")) {
-        // The number is inside the function.
+        // The number is inside the function, so it is not checked.
         return None;
     } else {
-        // The first `name: value` whose value is a number; the definition of the field has a type there.
+        // Take the first `name: value` whose value is a number. The definition of the field has a
+        // type instead.
         let mark = format!(" {name}: ");
         source.match_indices(&mark).find_map(|(at, _)| evaluated(&source, field(&source[at..], name)?))
     };

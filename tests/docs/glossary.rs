@@ -1,4 +1,4 @@
-//! docs/GLOSSARY.md: it is short and sorted, and the owner of every word exists.
+//! Tests of docs/GLOSSARY.md: it is short and sorted, and the owner of each word exists.
 
 use crate::text::{read, root};
 
@@ -6,7 +6,7 @@ use crate::text::{read, root};
 /// ones.
 const MAX_ENTRIES: usize = 60;
 
-/// Returns what is wrong with a glossary whose owners are checked by `exists`.
+/// Returns what is wrong with a glossary. `exists` says whether an owner exists.
 fn faults(document: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let rows = document.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let rows: Vec<Vec<&str>> = rows

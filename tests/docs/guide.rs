@@ -1,4 +1,4 @@
-//! The user's guide fits two pages, and the changelog has the release.
+//! Tests that the user's guide fits on two pages, and that the changelog has the release.
 
 use crate::text::{blocks, read};
 

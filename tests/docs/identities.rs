@@ -1,4 +1,5 @@
-//! Constructor identities: types of one block of docs/records/identities.md have one meaning and one normal form, so they share a kernel.
+//! Tests of constructor identities: the types in one block of docs/records/identities.md have one
+//! meaning and one normal form, so they share a layout.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -10,7 +11,7 @@ use ddtc::internal::{lower, normalize};
 
 use crate::text::{blocks, read};
 
-/// The groups of the document: each a heading line and its datatypes.
+/// Returns the groups of the document: the line of each block and its datatypes.
 fn groups() -> Vec<(usize, Vec<String>)> {
     let found: Vec<_> = blocks(&read("docs/records/identities.md"))
         .into_iter()
@@ -21,7 +22,8 @@ fn groups() -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// The bytes of three instances in packing order, as user displacements from the first one.
+/// Returns the bytes of three instances in packing order, as displacements from the first of these
+/// bytes.
 fn bytes(t: &Datatype) -> Vec<i64> {
     let mut found = Vec::new();
     interp::for_each(t, 3, &mut |at, len, _| found.extend((at..).take(len))).unwrap();
@@ -42,7 +44,7 @@ fn equal_maps_give_equal_normal_forms() {
         let (first, rest) = types.split_first().unwrap();
         assert!(!rest.is_empty(), "docs/records/identities.md:{line}: an identity needs two sides");
         let (map, nest) = (bytes(first), normal(first));
-        // Never compiled: it is the layouts that are shared.
+        // The engine compiles nothing, because the test is about layouts that are shared.
         let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
         let committed = engine.commit(first).unwrap();
         for (t, text) in rest.iter().zip(&texts[1..]) {
@@ -67,7 +69,7 @@ fn equal_maps_give_equal_normal_forms() {
     }
 }
 
-/// The other way round: what differs in one byte or one place must not be equal.
+/// The converse: types that differ in one byte or one place must have different normal forms.
 #[test]
 fn different_maps_give_different_normal_forms() {
     let types: Vec<Datatype> = groups().iter().flat_map(|(_, g)| g).map(|t| t.parse().unwrap()).collect();

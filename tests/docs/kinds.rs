@@ -1,5 +1,8 @@
-//! The worked example of docs/records/kinds.md: range, positions, external32, reduction and direct copy are the nest of one datatype under
-//! another kind. Each evaluator is a few lines over `visit` or `interval`; each is compared with the type map.
+//! The worked example of docs/records/kinds.md: ranges, positions, external32, reductions and
+//! direct copies use the nest of one datatype under different kinds.
+//!
+//! Each evaluator has a few lines over `visit` or `interval`, and each is compared with the type
+//! map.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::exec::interp;
@@ -28,7 +31,8 @@ fn normal<V: Leaves>(t: &Datatype, leaves: V) -> LoopNest<Normal, V::Leaf> {
     normal.nest
 }
 
-/// The leaf copies of a type, with the offset that normalization takes out.
+/// Returns the leaf copies of a type at their original offsets, that is, with the offset added that
+/// normalization takes out.
 fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
     let normal = normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap();
     let mut found = visits(&normal.nest, count);
@@ -44,7 +48,7 @@ fn visits<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> Vec<Visit<L>>
     found
 }
 
-/// Range: the leaf copies, cut to an interval of the stream.
+/// Returns the leaf copies that lie in an interval of the stream, cut at its ends.
 fn range(nest: &LoopNest<Normal>, count: u64, interval: Interval) -> Vec<Piece> {
     let pieces = visits(nest, count).into_iter().map(|v| {
         let (at, len) = interval.clip(v.at, v.n as i64);
@@ -53,15 +57,18 @@ fn range(nest: &LoopNest<Normal>, count: u64, interval: Interval) -> Vec<Piece> 
     pieces.filter(|p| p.len > 0).collect()
 }
 
-/// Where a packed byte is: the iteration of every loop and table and the row of blocks above it, and the rest of its leaf.
+/// The place of a packed byte: the iteration of each loop and table that contains it, its row of a
+/// list of blocks, and the rest of its leaf from this byte on.
 struct Place {
     path: Vec<(&'static str, u64)>,
     rest: Piece,
 }
 
-/// Positions: the place of packed byte `position`, by division and binary search.
+/// Returns the place of packed byte `position`, by division and binary search.
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let byte = Interval { from: position, to: position + 1 };
+    // In each round, `at` is the offset of `body`, which contains the byte. Find the node of `body`
+    // that contains it, and enter that node's iteration, or return if the node is a leaf.
     let mut path = Vec::new();
     let mut at = Offsets::ZERO;
     let mut body: Body = nest.root();
@@ -97,7 +104,7 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     }
 }
 
-/// An integer of little-endian bytes in `len` of them: cut, or extended by its sign.
+/// Returns an integer of little-endian bytes in `len` bytes: truncated, or extended by its sign.
 fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
     let negative = number == Number::Int && value.last().is_some_and(|b| b & 0x80 != 0);
     assert!(matches!(number, Number::Int | Number::Uint), "the example has no {number:?} of two sizes");
@@ -106,7 +113,7 @@ fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
     value
 }
 
-/// `bytes` the other way round where this machine is little-endian.
+/// Returns `bytes` in reverse order if this machine is little-endian.
 fn turned(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if cfg!(target_endian = "little") {
@@ -115,7 +122,8 @@ fn turned(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One value between native bytes and external32 bytes: big-endian, integers cut or sign-extended (MPI 5.0, 14.5.2).
+/// Converts one value between native bytes and external32 bytes, which are big-endian. Integers are
+/// truncated or sign-extended (MPI 5.0, 14.5.2).
 fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) {
     let converted = |from: &[u8], len| match value.class() {
         Class::Resize(number) => {
@@ -133,7 +141,7 @@ fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) 
     }
 }
 
-/// external32: the same visits with a leaf that swaps.
+/// Converts to or from external32: the same visits, with a leaf that swaps bytes.
 fn external32(
     nest: &LoopNest<Normal, Value>,
     direction: Direction,
@@ -150,7 +158,7 @@ fn external32(
     }
 }
 
-/// `user += packed` for one value of a few classes.
+/// Adds one packed value to that in user memory, for the classes that the example has.
 fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     macro_rules! sum {
         ($t:ty) => {{
@@ -167,7 +175,7 @@ fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     }
 }
 
-/// Reduction: the same visits with a leaf that adds.
+/// Reduces packed values into user memory: the same visits, with a leaf that adds.
 fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &[u8]) {
     for v in visits(nest, count) {
         let len = v.unit.user() as usize;
@@ -178,7 +186,8 @@ fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &
     }
 }
 
-/// Direct copy: the visits of two nests, cut against each other. A piece goes from `at.user` to `at.packed`.
+/// Returns the pieces of a direct copy: the visits of two nests, cut at the ends of both. A piece
+/// goes from `at.user` in the first layout to `at.packed` in the second.
 fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     let (mut i, mut j, mut position) = (0, 0, 0);
     let mut found = Vec::new();
@@ -195,7 +204,7 @@ fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     found
 }
 
-/// The text of a `kind` block of docs/records/kinds.md.
+/// Returns the text of a `kind` block of docs/records/kinds.md.
 pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     let number = |w: &str| w.parse::<i64>().unwrap();
     let copy = |p: &Piece| format!("user {} packed {} len {}\n", p.at.user, p.at.packed, p.len);
@@ -229,7 +238,7 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     }
 }
 
-/// The example's datatype and the second layout of its direct copy.
+/// Returns the example's datatype, and the second layout of its direct copy.
 fn example() -> (Datatype, Datatype) {
     let document = read("docs/records/kinds.md");
     let (_, section) = document.split_once("\n## The example\n").expect("the example");
@@ -243,7 +252,8 @@ fn example() -> (Datatype, Datatype) {
 
 const COUNT: u64 = 5;
 
-/// Bytes of small values of every basic type, so that sums and conversions are exact; gaps are 0xdd.
+/// Returns user memory with small values of each basic type, so that sums and conversions are
+/// exact. Gaps have the byte 0xdd.
 fn values(t: &Datatype, first: i32) -> Vec<u8> {
     let mut user = vec![0xdd; (COUNT as i64 * t.extent()) as usize];
     let mut value = first;
@@ -347,7 +357,8 @@ fn lengths_of_every_named_type() {
     for &named in Named::ALL {
         assert!(named.external32_size() <= 2 * named.size(), "{named}: the limit in lower");
         lowered(named, Bytes, named.size());
-        // In external32 pairs come apart into their values, and complex numbers into theirs; where values are combined a pair is one.
+        // In external32, pairs and complex numbers are split into their values. If values are
+        // combined, a pair is one value.
         let parts = named.parts().iter().map(|&(part, at)| {
             let (value, n) = Value::external32(part);
             (value.to_string(), n, at)
@@ -358,7 +369,7 @@ fn lengths_of_every_named_type() {
     }
 }
 
-/// Only what may grow is refused for its size.
+/// A datatype is refused because of its size only for external32, whose sizes can be larger.
 #[test]
 fn long_types_are_refused_in_external32_only() {
     let t: Datatype = "contiguous(5000000000000000000, byte)".parse().unwrap();
@@ -369,7 +380,8 @@ fn long_types_are_refused_in_external32_only() {
     assert!(refused.to_string().contains("the size in external32 must fit in 64 bits"), "{refused}");
 }
 
-/// Values merge as bytes do: runs of classes that behave alike, in columns where they are many.
+/// Neighbouring values are merged like bytes: those of classes that are treated alike become one
+/// run, and many runs become columns.
 #[test]
 fn values_merge_and_are_columns() {
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 3).collect();
@@ -415,7 +427,8 @@ fn direct_copy_is_two_user_sides() {
         got[b..b + len].copy_from_slice(&source[a..a + len]);
     }
     assert_eq!(got, want);
-    // The second layout as the packed side of one nest, without the offset that its own normalization took out.
+    // The second layout as the packed side of one nest, without the offset that its own
+    // normalization took out.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();
     assert_eq!((second.origin, second.packed_origin), (4, 0));
     let joint = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();

@@ -1,4 +1,5 @@
-//! The tables of MPI libraries in docs/LIBRARIES.md and README.md are those of `hosts/src/tried.txt`.
+//! Tests that the tables of MPI libraries in docs/LIBRARIES.md and README.md are those of
+//! `hosts/src/tried.txt`.
 
 use std::fmt::Write as _;
 
@@ -7,12 +8,12 @@ use crate::text::{hold, read};
 const KINDS: [&str; 7] =
     ["messages", "exchanges", "collectives", "neighbors", "persistent", "windows", "files"];
 
-/// Family as its order and its name in prose.
+/// The families of MPI libraries: the word in the file, and the name in prose.
 const FAMILIES: [(&str, &str); 3] = [("mpich", "MPICH"), ("intel", "Intel MPI"), ("openmpi", "Open MPI")];
 
-/// A run of the matrix.
+/// A run of the matrix of tests.
 struct Run {
-    /// Place of the family in [`FAMILIES`].
+    /// Index of the family in [`FAMILIES`].
     family: usize,
     version: Vec<u32>,
     device: String,
@@ -37,7 +38,8 @@ fn runs() -> Vec<Run> {
     read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')).map(parse).collect()
 }
 
-/// Names the releases whose messages were right in every run with one of `transports`, if there is such a run.
+/// Names the releases whose messages were right in all runs with one of `transports`, if there is
+/// such a run.
 fn right_over(runs: &[Run], transports: &[&str]) -> String {
     let over = |run: &&Run| transports.contains(&run.transport.as_str());
     let mut names = Vec::new();
@@ -49,7 +51,8 @@ fn right_over(runs: &[Run], transports: &[&str]) -> String {
         };
         let mut releases: Vec<String> = Vec::new();
         for run in of_family().filter(|run| is_right(&run.version)) {
-            // A series of which several releases were run and all were right stands for all of its releases.
+            // If several releases of a series were run and all were right, the series stands for
+            // all its releases.
             let series = &run.version[..2];
             let is_series = is_right(series)
                 && of_family().any(|other| other.version.starts_with(series) && other.version != run.version);
@@ -70,7 +73,7 @@ fn numbers(version: &[u32]) -> String {
     words.join(".")
 }
 
-/// Replaces what stands between the marks of a generated part.
+/// Replaces the text between the marks of a generated part.
 fn with(document: &str, name: &str, text: &str) -> String {
     let (from, to) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
     let (head, rest) = document.split_once(&from).unwrap_or_else(|| panic!("no mark {name}"));

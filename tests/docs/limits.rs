@@ -1,4 +1,4 @@
-//! docs/PRELOAD.md, "Limits": has what preload/tests/hosts/repro.txt calls open.
+//! Tests that docs/PRELOAD.md, "Limits", has what preload/tests/hosts/repro.txt calls open.
 
 use std::collections::BTreeSet;
 

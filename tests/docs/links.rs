@@ -1,13 +1,14 @@
-//! No document names a file that does not exist, and source comments name no missing document.
+//! Tests that no document names a file that does not exist, and that Rust sources name no document
+//! that does not exist.
 
 use std::collections::BTreeSet;
 
 use crate::text::{documents, files, quoted, read, root};
 
-/// Files that appear only when something is built or run.
+/// Files that exist only after something was built or run.
 const MADE: [&str; 1] = ["target/"];
 
-/// Whether a word is meant as a path inside the repository.
+/// Returns true if a word is meant as a path inside the repository.
 fn is_path(word: &str) -> bool {
     let folders = [
         "src/",
@@ -40,8 +41,8 @@ fn must_exist(document: &str, path: &str) {
     assert!(root().join(path).exists(), "{document} mentions {path}, which does not exist");
 }
 
-/// The anchors of the headings of a document, as GitHub makes them: small letters, hyphens for
-/// spaces, no other punctuation.
+/// Returns the anchors of the headings of a document, as GitHub makes them: lower-case letters,
+/// hyphens for spaces, no other punctuation.
 fn anchors(document: &str) -> BTreeSet<String> {
     let mut fenced = false;
     let headings = document.lines().filter_map(|line| {
@@ -59,7 +60,7 @@ fn headings_have_anchors() {
     assert_eq!(anchors(text), ["one-type-two", "a-b"].map(str::to_owned).into());
 }
 
-/// What somebody reads first is short enough to be read.
+/// The pages that are read first must be short enough to be read.
 #[test]
 fn the_way_in_has_at_most_60_kilobytes() {
     let pages = ["README.md", "docs/GUIDE.md", "docs/ARCHITECTURE.md", "docs/GLOSSARY.md"];
@@ -71,7 +72,7 @@ fn the_way_in_has_at_most_60_kilobytes() {
 fn documents_mention_no_missing_file() {
     for document in documents() {
         let text = read(&document);
-        // The changelog names files that its releases had.
+        // The changelog may name files that earlier releases had.
         let is_history = document == "CHANGELOG.md";
         for word in quoted(&text) {
             if is_path(&word) && !is_history {
@@ -86,7 +87,7 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, &format!("{folder}/{word}"));
             }
         }
-        // Links: `[words](target)`, relative to the document's folder.
+        // Links of the form `[words](target)`, relative to the document's folder.
         let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
         for rest in text.split("](").skip(1) {
             let link = rest.split(')').next().unwrap();
@@ -102,7 +103,7 @@ fn documents_mention_no_missing_file() {
                 assert!(known, "{document} links to {link}, and {path} has no such heading");
             }
         }
-        // Bare names of documents in running text.
+        // Names of documents in running text, without backquotes.
         for word in text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))) {
             let word = word.trim_end_matches('.');
             if word.ends_with(".md") && word.starts_with("docs/") {
@@ -142,14 +143,15 @@ fn every_document_is_reachable_from_the_readme() {
     }
 }
 
-/// What is longer is read nowhere: not in a terminal, not beside the source, not in a difference.
+/// Longer lines are hard to read in a terminal, next to the source, and in a diff.
 #[test]
 fn no_line_of_a_document_is_longer_than_160_characters() {
     let mut found = Vec::new();
     for document in documents() {
-        // Tables have their rows on a line each, and what a program has printed is as it was.
+        // Rows of tables have a line each, and indented or fenced output of programs is left as it
+        // was.
         let (text, mut fenced) = (read(&document), false);
-        // Programs write these pages.
+        // These pages are written by programs.
         let is_written = document.starts_with("docs/findings/") && !document.ends_with("README.md");
         if is_written || ["benches/record/POLICY.md", "tests/runtime/record.md"].contains(&document.as_str())
         {

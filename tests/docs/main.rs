@@ -1,6 +1,8 @@
-//! The documents are held to the sources: rooms, stages, examples, grammars, links, and the commands of the README.
+//! Tests that the documents agree with the sources: modules, stages, examples, grammars, links, and
+//! the commands of the README.
 //!
-//! `DDTC_BLESS=1` rewrites what is generated: the importers in docs/ARCHITECTURE.md, the blocks of nests and plans, the figures.
+//! `DDTC_BLESS=1` rewrites what is generated, for example the importers in docs/ARCHITECTURE.md,
+//! the blocks of nests and plans, and the figures.
 
 mod api;
 mod circles;

@@ -1,10 +1,12 @@
-//! tests/parts.txt: the parts of e2e. Every test of a host is in one of them, every binary too, and docs/TESTING.md has them as a table.
+//! Tests of tests/parts.txt, the parts of e2e: each test of the binary `hosts` is in one of them,
+//! each binary of e2e is in one or more, and docs/TESTING.md has the parts as a table.
 
 use std::collections::BTreeSet;
 
 use crate::text::{files, hold, read, root};
 
-/// All parts that run without being asked for together take no longer, in seconds on two quiet cores.
+/// Maximum time of all parts together that run without being asked for, in seconds on two idle
+/// cores.
 const SECONDS: u32 = 3600;
 
 struct Part {
@@ -32,7 +34,7 @@ fn parts() -> Vec<Part> {
     read("tests/parts.txt").lines().filter(|l| !l.starts_with('#')).map(part).collect()
 }
 
-/// The words of a command behind `--`: filters, and what is left out.
+/// Returns the words of a command after `--`: filters, and the filters of tests that are skipped.
 fn filters(command: &str) -> (Vec<&str>, Vec<&str>) {
     let words: Vec<&str> = command.split_once(" -- ").map_or("", |c| c.1).split_whitespace().collect();
     let at = words.iter().position(|w| *w == "--skip").unwrap_or(words.len());
@@ -40,7 +42,7 @@ fn filters(command: &str) -> (Vec<&str>, Vec<&str>) {
     (words[..at].to_vec(), skipped)
 }
 
-/// Tests of the binary `hosts`, as the runner names them.
+/// Returns the tests of the binary `hosts`, with the names that the test runner gives them.
 fn tests_of_hosts() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let main = read("preload/tests/hosts/main.rs");
@@ -71,7 +73,7 @@ fn every_test_of_a_host_is_in_one_part() {
         let names: Vec<&str> = ours.iter().filter(takes).map(|p| p.name.as_str()).collect();
         assert_eq!(names.len(), 1, "{test} is in {names:?}");
     }
-    // A filter that matches nothing would pass.
+    // A filter that matches nothing would let the test pass.
     for part in &ours {
         let (filters, skipped) = filters(&part.command);
         for word in filters.iter().chain(&skipped) {

@@ -1,16 +1,17 @@
-//! docs/PASSES.md: every rewrite with its rule, every constructor's lowering; docs/records/constants.md: every cost constant with its provenance.
+//! Tests of docs/PASSES.md, which has each rewrite with its rule and the lowering of each
+//! constructor, and of docs/records/constants.md, which has each cost constant with its source.
 
 use ddtc::internal::normalize::REWRITES;
 use ddtc::internal::target::Level;
 
 use crate::text::{hold, read, root};
 
-/// The words of a text, so that line breaks do not matter.
+/// Returns the words of a text with single spaces, so that line breaks do not matter.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first paragraph of a file's module documentation.
+/// Returns the first paragraph of a file's module documentation.
 fn rule(file: &str) -> String {
     let source = read(file);
     let lines = source.lines().map_while(|l| l.strip_prefix("//!"));
@@ -23,7 +24,8 @@ fn every_rewrite_has_its_rule_and_its_file() {
     let document = read("docs/PASSES.md");
     let sections: Vec<&str> = document.split("\n### ").skip(1).collect();
     let names: Vec<&str> = sections.iter().map(|s| s.lines().next().unwrap()).collect();
-    // Single nodes first, then lists, then the offset: the document groups nothing else.
+    // The document has the rewrites in their order: first those of single nodes, then those of
+    // lists, then that of the offset. It has no other sections of this level.
     assert_eq!(names, REWRITES, "sections of docs/PASSES.md (left) and normalize::REWRITES (right)");
     for (name, section) in names.iter().zip(sections) {
         let rule = rule(&format!("src/normalize/{name}.rs"));
@@ -45,14 +47,15 @@ fn every_constructor_is_lowered() {
     let section = document.split("\n## ").find(|s| s.starts_with("lower\n")).unwrap();
     for rest in read("src/datatype/text/mod.rs").split("name: \"").skip(1) {
         let name = rest.split('"').next().unwrap();
-        // The legacy forms mean the same; the f90 types are one row.
+        // The legacy forms mean the same as the others. The f90 types share one row.
         let name = name.trim_end_matches("_integer");
         let name = if name.starts_with("f90") { "f90_*" } else { name };
         assert!(section.contains(&format!("`{name}")), "docs/PASSES.md says nothing on lowering {name}");
     }
 }
 
-/// What accesses legalization makes is said in three places; the widths are those of the levels.
+/// The widths of accesses after legalization are stated in three places. They must be those of the
+/// levels.
 #[test]
 fn access_widths_are_those_of_the_levels() {
     let widest = Level::ALL.map(Level::widest_access).into_iter().max().unwrap();
@@ -64,7 +67,8 @@ fn access_widths_are_those_of_the_levels() {
     }
 }
 
-/// Constants of a source: name, value and documentation; functions have no value.
+/// Returns the constants and public functions of a source: name, value and documentation. A
+/// function has the words "a function" as value.
 fn constants(file: &str) -> Vec<(String, String, String)> {
     let source = read(file);
     let mut found = Vec::new();
@@ -95,13 +99,15 @@ fn cost_constants_are_listed() {
     assert!(target.contains("pub mod cost {"));
     for file in ["src/target.rs", "src/schedule/mod.rs", "src/schedule/irregular.rs", "src/plan/mod.rs"] {
         for (name, value, docs) in constants(file) {
-            // Of target.rs only the module of constants, of plan the limit.
+            // Of target.rs take the module of constants only; of other files only constants, not
+            // functions.
             let inside = file != "src/target.rs" || target.find(&name) > target.find("pub mod cost {");
             let upper = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {
                 continue;
             }
-            // The schedule has no costs but those of target.rs: only limits, and `PIECES_PER_STORE`, which is how a table is filled.
+            // The costs of the schedule are those of target.rs. Its own constants are limits, and
+            // `PIECES_PER_STORE`, which says how a table is filled.
             const OWN: [&str; 5] = ["MAX_DEPTH", "MAX_OPS", "MAX", "MAX_STRETCH_CALLS", "PIECES_PER_STORE"];
             assert!(!file.starts_with("src/schedule") || OWN.contains(&&*name), "{file}: {name} is a cost");
             assert!(!docs.is_empty(), "{file}: {name} has no documentation");

@@ -1,4 +1,5 @@
-//! tests/mutants/planted.txt: every fault has its place in the sources, so that renames do not leave one behind.
+//! Tests of tests/mutants/planted.txt: each fault still fits its place in the sources, so that a
+//! change of the sources does not make it useless.
 
 use crate::text::read;
 

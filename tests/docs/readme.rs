@@ -1,4 +1,4 @@
-//! README.md: its examples are doctests, and something runs each of its commands.
+//! Tests of README.md: its examples are doctests, and each of its commands is run somewhere.
 
 use crate::text::{blocks, read};
 
@@ -14,7 +14,7 @@ fn the_commands_are_run() {
             blocks(&read(file)).into_iter().filter(|b| b.tag == "sh").map(|b| b.text).collect();
         shell.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
     };
-    // preload/tests/hosts/guide.rs runs those of the guide.
+    // preload/tests/hosts/guide.rs runs the commands of the guide.
     let (guide, run) = (commands("docs/GUIDE.md"), read(".ci/run"));
     let readme = commands("README.md");
     assert!(readme.len() >= 3, "{readme:?}");

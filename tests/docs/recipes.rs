@@ -1,4 +1,5 @@
-//! docs/EXTENDING.md: the family and the kind that it adds as patches. A part of e2e: it compiles the library of a patched copy.
+//! Tests of docs/EXTENDING.md: the family and the kind that it adds as patches. This is a part of
+//! e2e, because it compiles the library of a patched copy.
 
 #[allow(dead_code, reason = "the documents' tests use the rest")]
 mod text;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 use text::root;
 
-/// Copies a file, or a folder with all that is in it.
+/// Copies a file, or a folder with everything in it.
 fn copy(from: &Path, to: &Path) {
     if !from.is_dir() {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -22,7 +23,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A fresh copy of what the packages are built from.
+/// Returns a new copy of the files from which the packages are built.
 fn copied(name: &str) -> PathBuf {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extending").join(name);
     let _ = std::fs::remove_dir_all(&to);
@@ -35,7 +36,7 @@ fn copied(name: &str) -> PathBuf {
     to
 }
 
-/// What a program prints that succeeds without a warning.
+/// Returns the standard output of a program that must succeed and write no warning.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
     let error = String::from_utf8_lossy(&output.stderr);
@@ -43,13 +44,14 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Applies a patch to the tree as it is, and compiles the library with it; returns the files that it touches.
+/// Applies a patch to a copy of the current tree, compiles the library with it, and returns the
+/// files that the patch changes.
 fn patched(name: &str) -> BTreeSet<String> {
     let tree = copied(name);
     let git = || {
         let mut git = Command::new("git");
         git.current_dir(&tree).args(["apply"]).arg(root().join(format!("docs/extending/{name}.patch")));
-        // The copy is no part of the repository that it lies in.
+        // The copy does not belong to the repository whose folder contains it.
         git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap()).env_remove("GIT_DIR");
         git
     };
@@ -62,7 +64,8 @@ fn patched(name: &str) -> BTreeSet<String> {
         let is = std::fs::read_to_string(tree.join(file)).unwrap();
         assert!(was.is_none_or(|was| was != is), "{file}");
     }
-    // With its tests, and in the folder of this build: clippy and other checks leave there what this one needs of other crates.
+    // Check the library with its tests, in the target folder of this build: other checks, such as
+    // clippy, leave there what this one needs of other crates.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut check = Command::new(env!("CARGO"));
     check.args([
@@ -80,7 +83,7 @@ fn patched(name: &str) -> BTreeSet<String> {
     files
 }
 
-/// A new family is its file, its line in the list and its filetest.
+/// A new family consists of its file, its line in the list, and its filetest.
 #[test]
 fn a_family_is_three_files() {
     let files = patched("family");
@@ -89,7 +92,8 @@ fn a_family_is_three_files() {
     assert!(old == ["src/micro/mod.rs"] && filetests == 1 && files.len() <= 3, "{files:?}");
 }
 
-/// A new leaf operation is its variant, its values, its file and line among those that are applied, and its test.
+/// A new leaf operation consists of its variant, its values, its file and its line among those that
+/// are applied, and its test.
 #[test]
 fn a_kind_is_six_files_at_most() {
     let files = patched("kind");

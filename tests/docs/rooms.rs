@@ -1,4 +1,5 @@
-//! Rooms: what stands in src/, who imports whom, and that docs/ARCHITECTURE.md says so.
+//! Tests of the modules ("rooms") in src/: which there are, which imports which, and that
+//! docs/ARCHITECTURE.md says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use ddtc::internal::engine::STAGES;
 use crate::circles;
 use crate::text::{files, hold, read, root};
 
-/// Folders of the members' sources and tests.
+/// Folders of the workspace's members, with their sources and tests.
 pub(crate) const SOURCES: [&str; 9] =
     ["src", "bench", "capi", "cli", "hosts", "hunt", "preload", "python", "yaksa"];
 
@@ -23,10 +24,10 @@ struct Row {
     kind: String,
 }
 
-/// Folders of src/ that are no room: each file in them is.
+/// Folders of src/ that are not rooms: each file in them is a room of its own.
 const FOLDERS: [&str; 2] = ["code", "exec"];
 
-/// The rooms: the modules of the library, and those of folders that are none.
+/// Returns the rooms: the modules of the library, and those in folders that are not rooms.
 fn modules() -> BTreeSet<String> {
     let of = |file: &str| -> Vec<String> {
         let text = read(&format!("src/{file}.rs"));
@@ -39,30 +40,31 @@ fn modules() -> BTreeSet<String> {
         of("lib").into_iter().partition(|name| FOLDERS.contains(&name.as_str()));
     assert_eq!(folders, FOLDERS, "folders of rooms");
     rooms.extend(folders.iter().flat_map(|folder| of(folder)));
-    // Names those of the other rooms, and is none.
+    // `internal` re-exports the other rooms and is not a room.
     rooms.retain(|name| name != "internal");
     rooms.into_iter().collect()
 }
 
-/// The room that a module of the library belongs to.
+/// Returns the room that a module of the library belongs to.
 fn room_of(module: &[String]) -> Option<&str> {
     let at = usize::from(FOLDERS.contains(&module.first()?.as_str()));
     module.get(at).map(String::as_str)
 }
 
-/// The code of a file without comments and without what is compiled for tests only.
+/// Returns the code of a file without comments, and without what is compiled for tests only.
 pub(crate) fn code(file: &str) -> String {
     if file.ends_with("/tests.rs") || file.contains("/tests/") {
         return String::new();
     }
     let text = read(file);
-    // By convention the test module is the last item of a file.
+    // By convention, the test module is the last item of a file.
     let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
     let lines = text[..end].lines().filter(|l| !l.trim_start().starts_with("//"));
     lines.map(|l| format!("{l}\n")).collect()
 }
 
-/// Which room imports which, from the sources: the room that is named, wherever it has the name from.
+/// Returns which room imports which, from the sources. A room counts as imported if it is named,
+/// whichever room the name was re-exported from.
 fn graph() -> BTreeMap<String, BTreeSet<String>> {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (from, to) in circles::graph_of("src", false) {
@@ -74,7 +76,7 @@ fn graph() -> BTreeMap<String, BTreeSet<String>> {
     graph
 }
 
-/// The rows of the table of rooms in docs/ARCHITECTURE.md.
+/// Returns the rows of the table of rooms in docs/ARCHITECTURE.md.
 fn rows(document: &str) -> Vec<Row> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()
@@ -89,7 +91,8 @@ fn rows(document: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Who imports a room, without test support; rooms that nearly everybody imports are not worth a list.
+/// Returns the text of the cell with the importers of a room, without test support. If there are
+/// more than nine, the text is "nearly all".
 fn importers(room: &str, graph: &BTreeMap<String, BTreeSet<String>>, rows: &[Row]) -> String {
     let counts = |from: &str| rows.iter().any(|r| r.room == from && r.kind != "support");
     let from =
@@ -116,7 +119,7 @@ fn every_room_has_a_row_and_a_section() {
         let known = room_of(&module).is_none_or(|room| unique.contains(room));
         assert!(known, "{file} belongs to no room");
     }
-    // The table of the page of `internal`.
+    // src/internal.rs has a table of rooms, too.
     let page = read("src/internal.rs");
     for room in unique.iter().filter(|r| *r != "fuzzing") {
         assert!(
@@ -152,14 +155,16 @@ fn arrows_point_one_way() {
         "passes of docs/ARCHITECTURE.md (left) and stages (right)"
     );
     assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "walk"]));
-    // What a datatype or its bytes are does not depend on the machine; what serves calls is found there.
+    // A datatype and its bytes do not depend on the machine or on the process, so the rooms of data
+    // and those of machine and state are listed separately.
     assert_eq!(of_kind("machine"), BTreeSet::from(["arena", "kernel", "micro", "plan"]));
     assert_eq!(of_kind("state"), BTreeSet::from(["cache", "calls", "files", "layout", "process"]));
     for (from, to) in graph() {
         for to in to {
             let (a, b) = (kind[&from].as_str(), kind[&to].as_str());
             let allowed = match a {
-                // Whoever makes something once for the process makes it by the locks of `process`.
+                // All rooms may import `process`, since values that are made once per process need
+                // its locks.
                 "data" => b == "data" || to == "process",
                 "machine" => ["data", "machine"].contains(&b) || to == "process",
                 "state" => ["data", "machine", "state"].contains(&b),
@@ -193,7 +198,7 @@ fn stage_names_are_the_same_everywhere() {
         assert!(place >= last, "{label} is out of order in src/engine.rs");
         last = place;
     }
-    // Verbs of the command line that print one stage.
+    // Commands that print one stage.
     let verbs: Vec<String> = read("cli/src/main.rs")
         .split("explain::stage(\"")
         .skip(1)
@@ -202,13 +207,13 @@ fn stage_names_are_the_same_everywhere() {
     let printed: Vec<&str> = STAGES.into_iter().filter(|s| verbs.iter().any(|v| v == s)).collect();
     assert_eq!(verbs, printed, "verbs of the command line (left) that are stages, in order (right)");
     assert!(printed.len() >= 5, "{printed:?}");
-    // Filetests: one folder per stage, or per second opinion.
+    // Filetests: one folder for each stage that has any.
     for folder in std::fs::read_dir(root().join("tests/filetests")).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
-        // `engines`: cases that go through every stage.
+        // `engines` has cases that go through all stages.
         assert!(STAGES.contains(&name.as_str()) || name == "engines", "tests/filetests/{name} is no stage");
     }
-    // The flow, wherever it is drawn.
+    // The documents that draw the flow show the stages in order.
     for file in ["docs/README.md", "src/internal.rs", "docs/ARCHITECTURE.md"] {
         let text = read(file);
         let drawn: Vec<&str> = text
@@ -236,7 +241,7 @@ fn files_are_short() {
     }
 }
 
-/// Lines of code of the functions of a text, by their names.
+/// Returns the functions of a text by name, each with its number of lines of code.
 fn functions(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |line: &str| -> Option<usize> {
@@ -277,7 +282,9 @@ fn functions_are_short() {
     assert!(seen > 3000, "{seen}");
 }
 
-/// A value that `then_some` is given is made and dropped where the condition does not hold: what ends something on its drop then ends what it never began.
+/// An argument of `then_some` is made even if the condition is false, and then dropped. If its
+/// `Drop` ends something, it would end what was never begun. So such values must be made inside
+/// `then`.
 #[test]
 fn no_value_that_ends_something_is_made_in_vain() {
     let texts: Vec<(String, String)> = SOURCES

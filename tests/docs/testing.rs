@@ -1,4 +1,4 @@
-//! docs/TESTING.md: the fuzz targets that there are, and how they are run.
+//! Tests of docs/TESTING.md: the list of fuzz targets, and how they are run.
 
 use ddtc::internal::fuzzing::targets::TARGETS;
 
@@ -14,7 +14,8 @@ fn fuzz_targets_are_those_of_the_library() {
         section.lines().filter_map(|l| l.strip_prefix("| `")).filter_map(|l| l.split('`').next()).collect();
     assert_eq!(rows, names, "the table of docs/TESTING.md (left) and fuzzing::targets::TARGETS (right)");
 
-    // The command is that of .ci/run, which runs it: toolchain, options, a target.
+    // The command is the one that .ci/run runs, with the same toolchain and options and one of the
+    // targets.
     let run = read(".ci/run");
     let shared = read("tests/tiers.sh");
     let nightly = shared.lines().find_map(|l| l.strip_prefix("nightly=")).and_then(|l| l.split(' ').next());

@@ -1,19 +1,19 @@
-//! Reading documents and sources, and rewriting what is generated when `DDTC_BLESS=1`.
+//! Functions that read documents and sources, and that rewrite generated text with `DDTC_BLESS=1`.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the workspace, whichever of its members compiles this.
+/// Returns the folder of the workspace, whichever of its members compiles this.
 pub(crate) fn root() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().find(|folder| folder.join("Cargo.lock").is_file()).expect("the workspace")
 }
 
-/// The text of a file, by its path from the root.
+/// Returns the text of a file, by its path from the root.
 pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// All Markdown files, by path from the root.
+/// Returns all Markdown files that are tested, by path from the root.
 pub(crate) fn documents() -> Vec<String> {
     let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
     for folder in ["docs", "benches", "packaging", "python", "tests"] {
@@ -22,7 +22,8 @@ pub(crate) fn documents() -> Vec<String> {
     found
 }
 
-/// All files with an extension below a folder, by path from the root, in order.
+/// Returns all files with an extension in a folder and its subfolders, by path from the root,
+/// sorted.
 pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::from(folder)];
@@ -43,15 +44,15 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
 
 /// A fenced block of a document.
 pub(crate) struct Block {
-    /// What stands after the opening fence.
+    /// The text after the opening fence.
     pub(crate) tag: String,
-    /// The lines between the fences, each with its end.
+    /// The lines between the fences, each with its end of line.
     pub(crate) text: String,
-    /// Number of the opening fence's line, from 1.
+    /// Line number of the opening fence, from 1.
     pub(crate) line: usize,
 }
 
-/// The fenced blocks of a document in order.
+/// Returns the fenced blocks of a document in order.
 pub(crate) fn blocks(document: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Option<Block> = None;
@@ -69,7 +70,8 @@ pub(crate) fn blocks(document: &str) -> Vec<Block> {
     found
 }
 
-/// The document with other texts in its blocks: `(line of the opening fence, text)`.
+/// Returns the document with other texts in some of its blocks, which are given as `(line of the
+/// opening fence, text)`.
 pub(crate) fn with_blocks(document: &str, texts: &[(usize, String)]) -> String {
     let mut out = String::new();
     let mut skip = false;
@@ -88,14 +90,14 @@ pub(crate) fn with_blocks(document: &str, texts: &[(usize, String)]) -> String {
     out
 }
 
-/// Holds a document to the text it must have; writes that text when `DDTC_BLESS=1`.
+/// Checks that a document has the wanted text, and writes that text if `DDTC_BLESS=1`.
 pub(crate) fn hold(path: &str, wanted: &str) {
     let found = read(path);
     if found == wanted {
         return;
     }
     if std::env::var("DDTC_BLESS").is_ok_and(|v| v == "1") {
-        // Other tests are reading: the file is replaced at once.
+        // Other tests may be reading the file, so it is replaced in one step.
         let draft = root().join(format!("{path}.draft"));
         std::fs::write(&draft, wanted).unwrap();
         std::fs::rename(draft, root().join(path)).unwrap();
@@ -118,7 +120,7 @@ pub(crate) fn hold(path: &str, wanted: &str) {
     panic!("{path} is not what the sources say (DDTC_BLESS=1 rewrites it):\n{difference}");
 }
 
-/// The words in backquotes of a document, outside fenced blocks.
+/// Returns the words in backquotes of a document, outside of fenced blocks.
 pub(crate) fn quoted(document: &str) -> Vec<String> {
     let mut prose = String::new();
     let mut fenced = false;

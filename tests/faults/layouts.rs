@@ -1,4 +1,5 @@
-//! Faults in what joins two layouts, and in its plans: judged by packing and unpacking by the type map.
+//! Faults in nests that copy from one layout to another, and in their plans. They are judged by
+//! packing and unpacking by the type map.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -15,7 +16,8 @@ use super::nests::{meaning, nest_faults};
 use super::plans::plan_faults;
 use super::{normal, parse};
 
-/// Sources and targets of one length: loops, tables on either side, blocks, matrices, and what repeats itself.
+/// Pairs of source and target layouts whose streams can be matched: loops, tables on either side,
+/// blocks, matrices, and layouts that repeat themselves.
 const PAIRS: [[&str; 2]; 6] = [
     ["vector(6, 1, 2, int)", "vector(4, 1, 3, int)"],
     ["indexed_block(2, [0, 5, 9, 30], int)", "vector(4, 2, 5, int)"],
@@ -25,7 +27,7 @@ const PAIRS: [[&str; 2]; 6] = [
     ["vector(4, 1, 3, double)", "hvector(2, 2, 24, double)"],
 ];
 
-/// Joint periods.
+/// Number of common periods of both layouts that are copied.
 const PERIODS: u64 = 3;
 
 struct Judge {
@@ -90,6 +92,9 @@ fn refine_and_what_follows() {
         for direction in Direction::BOTH {
             let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
             let refined = refine(&user.nest, &packed.nest).unwrap().unwrap();
+            // Compute by the type map what `PERIODS` common periods must copy: pack so many bytes
+            // of the source, and unpack them into the target. Then judge the nest before and after
+            // normalization, and its plans.
             let bytes = (refined.period * PERIODS) as usize;
             let spans = types.each_ref().map(|t| {
                 let count = bytes.div_ceil(t.size() as usize) as u64;
@@ -111,7 +116,8 @@ fn refine_and_what_follows() {
                 plan.verify().unwrap();
                 assert!(judge.plan(&plan), "{what}\n{plan}");
                 for (fault, faulty) in plan_faults(&plan) {
-                    // What is copied too long is copied over by what comes next: such a fault may have no effect.
+                    // Bytes that are copied in excess can be overwritten by a later copy, so a
+                    // fault in a length may have no effect.
                     if fault.starts_with("length") && faulty.verify().is_ok() && judge.plan(&faulty) {
                         harmless += 1;
                         continue;

@@ -1,8 +1,10 @@
-//! Tests of the tests: a fault in what each stage makes, one at a time, which the oracle must catch.
+//! Tests of the test oracles: a fault in what each stage makes, one at a time, which the oracle
+//! must catch.
 //!
-//! Every stride, trip, length, offset, table entry and order of a stage's output is changed by a little. Data (nests, plans) is
-//! judged by evaluation or refused by its verifier; code and contexts made from faulty data run in a child process, because
-//! what they do is anything: a wrong byte or a crash.
+//! Strides, trip counts, lengths, offsets, table entries and the order in the output of each stage
+//! are changed a little. Nests and plans are data: they are judged by evaluation, or refused by
+//! their verifier. Code and contexts that are made from faulty data run in a child process, because
+//! they can do anything: write a wrong byte, crash, or not end.
 
 mod layouts;
 mod nests;
@@ -36,13 +38,13 @@ use ddtc::internal::target::{Accesses, Level, Target};
 use nests::{Faulty, meaning, nest_faults};
 use plans::plan_faults;
 
-/// One type for every kind of node and operation.
+/// Types for all kinds of nodes and operations.
 const TYPES: &[&str] = &[
     // Straight-line moves in an unrolled loop over the instances.
     "resized(0, 400, hindexed([3, 7, 20], [0, 100, 300], char))",
     // A loop around a strided call.
     "hvector(5, 1, 3000, vector(34, 10, 64, char))",
-    // Two loops of two nodes.
+    // A loop of two nodes over the instances and inside the type.
     "hvector(6, 1, 700, struct([1, 1], [0, 400], [vector(20, 1, 3, int), short]))",
     // A table over one copy.
     "indexed_block(3, [0, 7, 31, 40, 52, 61, 80, 91, 100, 120, 131, 140, 152, 160, 171, 180, 195], int)",
@@ -50,13 +52,13 @@ const TYPES: &[&str] = &[
     "hindexed_block(1, [0, 1000, 2017, 2999], vector(20, 1, 3, int))",
     // Irregular blocks.
     "hindexed([1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8], [0, 11, 30, 42, 61, 74, 94, 108, 129, 144, 166, 182, 205, 222, 233, 251, 263, 282, 295, 315, 329, 350, 365, 387, 403, 426, 443, 454, 472, 484, 503, 516, 536, 550, 571, 586, 608, 624, 647, 664, 675, 693, 705, 724, 737, 757, 771, 792, 807, 829, 845, 868, 885, 896], char)",
-    // Long rows, one call each.
+    // Long rows, with one call each.
     "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)",
-    // A pattern, where the level has it.
+    // A permutation pattern, on levels that have one.
     "contiguous(40, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
     // Short blocks near each other.
     "vector(19, 1, 2, double)",
-    // A transpose.
+    // A transpose of a matrix.
     "contiguous(32, resized(0, 16, vector(16, 1, 64, double_complex)))",
 ];
 
@@ -70,7 +72,7 @@ fn normal(t: &Datatype) -> Normalized {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
-/// All faults are caught, and there are some.
+/// Checks that all faults are caught and that there are some. Returns their number.
 fn all_caught<T: Display>(text: &str, faults: Faulty<T>, mut caught: impl FnMut(&T) -> bool) -> usize {
     let n = faults.len();
     assert!(n > 0, "{text}: no fault to inject");
@@ -99,13 +101,14 @@ fn lower_and_normalize() {
         n += nests_caught(text, &case, &lower(&t, Bytes).unwrap(), 0);
         let Normalized { nest, origin, .. } = normal(&t);
         n += nests_caught(text, &case, &nest, origin);
-        // The origin is part of the result.
+        // The origin is part of the result of normalization, so a wrong one must be caught as well.
         assert!(case.nest("faulty", &nest, origin + 1).is_err(), "{text}");
     }
     assert!(n > 400, "{n} faults");
 }
 
-/// What is kept about where segments begin, made from a nest with a fault, beside the sound nest: whatever differs is noticed.
+/// Makes the description of segments from a nest with a fault, and uses it with the sound nest.
+/// Each description that differs from the sound one must be caught.
 #[test]
 fn segments() {
     let (mut n, mut silent) = (0, 0);
@@ -134,7 +137,8 @@ fn segments() {
     assert!(n > 20 && n + silent > 200, "{n} faults, {silent} without effect");
 }
 
-/// Sound plans of all types, with the case and the origin.
+/// Calls `each` with the sound plans of all types, for both directions and all targets that this
+/// machine runs, together with the case and the origin.
 fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
     for text in TYPES {
         let t = parse(text);
@@ -150,7 +154,8 @@ fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
     }
 }
 
-/// What is packed too long is packed over by what comes next: such a fault has no effect.
+/// Returns true if a fault has no effect: when packing, bytes that are copied in excess can be
+/// overwritten by a later copy.
 fn harmless<P: plan::Phase>(case: &Case, origin: i64, what: &str, faulty: &Plan<P>) -> bool {
     let length = what.starts_with("length") || what.starts_with("last row");
     faulty.direction() == Direction::Pack && length && case.plan("faulty", faulty, origin).is_ok()
@@ -188,32 +193,36 @@ fn schedule_and_legalize() {
     assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
 }
 
-/// Runs `f` in a child; whether it said true, or crashed.
+/// Runs `f` in a child process. Returns true if `f` returned true, panicked or crashed.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs `f`, which takes no lock that another thread may hold but those of the allocator, which glibc
-    // makes usable after a fork; unless it panics it prints nothing, and it leaves by `_exit`.
+    // SAFETY: the child runs only `f` and `_exit`. `f` takes no lock that another thread may hold,
+    // except those of the allocator, which glibc makes usable after a fork. Unless it panics, it
+    // prints nothing.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: no precondition. Twenty seconds are an endless loop: caught as well. Nobody reads what a crash says.
+            // SAFETY: `alarm` has no precondition; the name is a string that ends in NUL, and
+            // `dup2` replaces only the child's standard error. A child that has not ended after 20
+            // seconds is in an endless loop, which counts as caught, too. The messages of a crash
+            // are not needed.
             unsafe {
                 libc::alarm(20);
                 libc::dup2(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY), 2);
             }
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(true);
-            // SAFETY: no precondition.
+            // SAFETY: `_exit` has no precondition.
             unsafe { libc::_exit(i32::from(caught)) }
         }
         pid => {
             assert!(pid > 0, "fork failed");
             let mut status = 0;
-            // SAFETY: `status` is valid for the result.
+            // SAFETY: `status` is a local variable that is valid for writes during the call.
             assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
             !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0
         }
     }
 }
 
-/// What a run leaves behind: the source of every byte written.
+/// Returns, for each byte that a run writes, where its last value came from.
 fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeMap<i64, i64> {
     match direction {
         Direction::Pack => pairs.map(|(user, packed)| (packed, user)).collect(),
@@ -221,10 +230,11 @@ fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeM
     }
 }
 
-/// Whether running `subject` is caught.
+/// Returns true if running `subject` is caught.
 fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
     in_child(|| {
-        // Exit status 0 means not caught, so a sound run must be told apart by its caller.
+        // The child returns false if nothing is caught, so the caller must check that a sound
+        // subject is not caught.
         Edge::BOTH
             .into_iter()
             .any(|edge| case.guarded("faulty", subject, rig, direction, edge, None).is_err())
@@ -245,8 +255,8 @@ fn walk() {
             };
             assert!(!caught(&nest), "{text}");
             let mut faults = nest_faults(&nest);
-            // What comes later may make up for it: the last of several assignments counts.
-            // The walker moves only bytes of the stream.
+            // A later assignment to the same byte may hide a fault, so only the last assignments
+            // count. And the interpreter of nests moves only bytes that lie in the stream.
             let end = |nest: &LoopNest<nest::Normal>| {
                 let inside = |m: &(i64, i64)| (0..case.packed_len() as i64).contains(&m.1);
                 last(direction, meaning(nest).into_iter().filter(inside))
@@ -259,7 +269,7 @@ fn walk() {
     assert!(n > 200, "{n} faults");
 }
 
-/// The kernel of a plan, with changed machine code.
+/// Returns the kernel of a plan after `change` has changed its machine code.
 fn kernel_of(plan: &Plan<Legal>, change: impl FnOnce(&mut Vec<u8>)) -> Kernel {
     let emitter = emit::Cranelift::for_host(true).unwrap();
     let mut code = emit(&emitter, plan).unwrap();
@@ -281,7 +291,7 @@ fn emit_and_context() {
         let direction = legal.direction();
         let sound = kernel(&legal);
         assert!(!run_caught(case, Subject::Kernel(&sound, origin), direction, &mut rig), "{text}");
-        // A few of the faults: each is a compile and a child.
+        // Only a few of the faults are tried, since each needs a compile and a child process.
         let mut faults = plan_faults(&legal);
         faults.retain(|(what, f)| f.verify().is_ok() && !harmless(case, origin, what, f));
         let step = faults.len() / 6 + 1;
@@ -294,7 +304,8 @@ fn emit_and_context() {
     assert!(n > 150, "{n} faults");
 }
 
-/// Whether the code of `op` reads its `field`, and the value matters. Callees are addresses: another one is anything.
+/// Returns true if the code of `op` reads `field` and its value matters. A field that is not an
+/// argument of a call is always taken to matter.
 fn is_read(op: &Op, field: Field) -> bool {
     let Op::Call { call, .. } = op else { return true };
     let single = call.argument(Role::Iterations) == Some(Argument::Number(plan::Quantity::fixed(1)));
@@ -305,7 +316,7 @@ fn is_read(op: &Op, field: Field) -> bool {
     }
 }
 
-/// Every constant that an operation may have.
+/// All constants that an operation may have.
 const FIELDS: [Field; 20] = [
     Field::UserOffset,
     Field::PackedOffset,
@@ -329,7 +340,8 @@ const FIELDS: [Field; 20] = [
     Field::Argument(Role::Permutation),
 ];
 
-/// Words of a context: constants, tables and callees of plans without moves.
+/// Faults in the words of a context, which are constants and tables, for plans that are parametric
+/// (their code takes all constants from the context).
 #[test]
 fn context_words() {
     let mut rig = Rig::default();
@@ -344,11 +356,12 @@ fn context_words() {
         let words: Vec<u64> = (0..context.len()).map(|i| context.word(i)).collect();
         for (i, op) in legal.ops().iter().enumerate() {
             for field in FIELDS.into_iter().filter(|&field| is_read(op, field)) {
-                // Offsets of zero cost no code.
+                // An offset of zero has no word in the context.
                 let Some(Operand::Word(word)) = legal.operands().get(i, field) else { continue };
                 let mut words = words.clone();
-                // Less, never more: a row behind the end of a table is what happens to lie there, an empty block for one, and what is
-                // packed too long is packed over by what comes next.
+                // Decrease the value, never increase it: a row after the end of a table is whatever
+                // lies there, for example an empty block, and bytes that are packed in excess are
+                // overwritten by what comes next.
                 let word = &mut words[word as usize];
                 if *word == 0 {
                     continue;
@@ -364,7 +377,7 @@ fn context_words() {
     assert!(n > 30, "{n} faults");
 }
 
-/// A constant in the machine code: the distance of two moves.
+/// A fault in a constant of the machine code: the distance of two moves.
 #[test]
 fn code_bytes() {
     let mut rig = Rig::default();
@@ -377,7 +390,8 @@ fn code_bytes() {
         assert!(!run_caught(&case, Subject::Kernel(&sound, origin), direction, &mut rig));
         let mut found = false;
         let faulty = kernel_of(&legal, |bytes| {
-            // x86-64 keeps it as it is, once per copy of the body; others may load it into a register in parts.
+            // On x86-64 the constant is in the code as it is, once per copy of the body. Other
+            // machines may load it into a register in parts.
             for at in 0..bytes.len() - 1 {
                 if bytes[at..at + 2] == 30583_u16.to_le_bytes() {
                     bytes[at] ^= 1;
@@ -392,7 +406,8 @@ fn code_bytes() {
     }
 }
 
-/// Plans of values: every number of the plan changed, judged by the interpreter's own conversion; and what the verifier alone can see.
+/// Faults in plans of values, judged by the interpreter's own conversion to external32, and faults
+/// that only the verifier can find.
 #[test]
 fn plans_of_values() {
     let kinds = Direction::BOTH.map(|direction| Kind { direction, operation: Operation::External32 });
@@ -427,7 +442,8 @@ fn plans_of_values() {
                     || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);
                 assert!(caught, "{text}: {what}\n{faulty}");
             }
-            // The same calls in a plan of bytes, and a move of bytes among them.
+            // The verifier must refuse the same calls in a plan of bytes, and a move of bytes in a
+            // plan of values.
             let (ops, tables) = (plan.ops().to_vec(), plan.tables().to_vec());
             let bytes = Plan::<plan::Scheduled>::new(
                 ops.clone(),

@@ -1,24 +1,25 @@
-//! Faulty nests: one stride, trip, length, offset, row or order changed.
+//! Faulty nests, with one stride, trip count, length, offset, row or order changed.
 
 use ddtc::internal::column::Column;
 use ddtc::internal::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity, Side};
 
-/// A changed value and what was changed.
+/// Changed values, each with a description of the change.
 pub(crate) type Faulty<T> = Vec<(String, T)>;
 
 pub(crate) fn more(trip: Quantity, by: i64) -> Quantity {
     Quantity { k: trip.k.saturating_add_signed(by), ..trip }
 }
 
-/// The column with one entry changed.
+/// Returns the column with one entry changed.
 pub(crate) fn entry(column: &Column, at: usize, by: i64) -> Column {
     column.iter().enumerate().map(|(i, v)| if i == at { v + by } else { v }).collect()
 }
 
-/// Nodes with one number changed.
+/// Returns copies of a node with one number or order changed.
 fn node_faults(node: &Node) -> Faulty<Node> {
     let mut out = Vec::new();
     let mut put = |what: &str, node: Node| out.push((what.to_owned(), node));
+    // For each kind of node, change the numbers that only this kind has.
     match node {
         Node::Loop { at, trip, step, body } => {
             let (at, trip, step, body) = (*at, *trip, *step, *body);
@@ -68,6 +69,7 @@ fn node_faults(node: &Node) -> Faulty<Node> {
             put("length", Node::Copy { at, n: more(n, -1), unit });
         }
     }
+    // Nodes of all kinds have an offset on either side.
     for by in [Offsets::new(1, 0), Offsets::new(0, 1)] {
         put("offset", node.placed(node.at() + by));
     }
@@ -95,7 +97,9 @@ pub(crate) fn nest_faults<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Fau
     out
 }
 
-/// What a nest means for `COUNT` instances; faults that change nothing are none.
+/// Returns the source and the target of each byte that a nest moves for `COUNT` instances, in
+/// order. Two nests with equal results move the same bytes, so a change that keeps the result is
+/// not a fault.
 pub(crate) fn meaning<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     nest.visit(super::COUNT, |v| out.extend((0..v.n as i64).map(|i| (v.at.user + i, v.at.packed + i))));

@@ -1,4 +1,4 @@
-//! Faulty plans: one number of an operation, or one row of a column, changed.
+//! Faulty plans, with one number of an operation or one row of a column changed.
 
 use ddtc::internal::micro::{Argument, Call, Role, Table};
 use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
@@ -6,7 +6,7 @@ use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
 use super::COUNT;
 use super::nests::{Faulty, entry, more};
 
-/// Moves an operation.
+/// Adds `by` to the offsets of an operation. A guard has none.
 fn moved(op: &mut Op, by: Offsets) {
     match op {
         Op::Loop { at, .. }
@@ -18,7 +18,8 @@ fn moved(op: &mut Op, by: Offsets) {
     }
 }
 
-/// Operations with one number changed. Not the unrolling, which evaluation does not see, nor what a single block does not use.
+/// Returns copies of an operation with one number changed. The unrolling is not changed, because
+/// evaluation does not see it, nor are steps that a single block does not use.
 fn op_faults(op: &Op) -> Faulty<Op> {
     let mut out: Faulty<Op> = Vec::new();
     macro_rules! change {
@@ -30,6 +31,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(($what.to_owned(), op));
         }};
     }
+    // Operations of all kinds except guards have an offset on either side.
     if !matches!(op, Op::Guard { .. }) {
         for by in [Offsets::new(1, 0), Offsets::new(0, 1), Offsets::new(-1, 0)] {
             let mut op = op.clone();
@@ -37,6 +39,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(("offset".to_owned(), op));
         }
     }
+    // Then increase and decrease by 1 each number that only this kind of operation has.
     for by in [1, -1_i64] {
         let count = |trip: &mut Quantity| *trip = more(*trip, by);
         let user_side = |step: &mut Offsets| step.user += by;
@@ -61,7 +64,8 @@ fn op_faults(op: &Op) -> Faulty<Op> {
     out
 }
 
-/// The permutation with two neighbouring words exchanged: the first two, or the last.
+/// Returns the permutation with two neighbouring words exchanged: the first two for a positive
+/// `by`, otherwise the last two.
 fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
     let unit = words.unit();
     let mut offsets: Vec<i64> =
@@ -71,7 +75,8 @@ fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
     Op::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
 }
 
-/// Calls with one argument changed by `by`; tables are exchanged.
+/// Returns copies of a call with one number or step changed by `by`. If `by` is positive, there are
+/// also copies in which two different tables are exchanged.
 fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
     let single = call.argument(Role::Iterations) == Some(Argument::Number(Quantity::fixed(1)));
     let mut out: Faulty<Call> = Vec::new();
@@ -83,7 +88,7 @@ fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
     for (i, &(role, argument)) in arguments.iter().enumerate() {
         let mut list = arguments.to_vec();
         match argument {
-            // What is not repeated has no step, and the number of rows is that of the column.
+            // A single call has no step, and its number of iterations is not changed either.
             Argument::Number(_) if role == Role::Iterations && single => continue,
             Argument::Step(_) if single => continue,
             Argument::Number(n) => list[i].1 = Argument::Number(more(n, by)),
@@ -105,7 +110,8 @@ pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
     let rebuilt =
         |ops: Vec<Op>, tables: Vec<Table>| Plan::new(ops, plan.root(), tables, plan.kind(), plan.target());
-    // Behind a guard only one side runs at this count.
+    // Of the two sides of a guard only one runs at this count. Faults in the other side have no
+    // effect.
     let dead: Vec<std::ops::Range<usize>> = plan
         .ops()
         .iter()
@@ -129,7 +135,7 @@ pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
         }
     }
     for (i, table) in plan.tables().iter().enumerate() {
-        // Permutations are checked by their own tests.
+        // Permutations have tests of their own.
         let Some(column) = table.column() else { continue };
         let mut tables = plan.tables().to_vec();
         tables[i] = Table::Column(entry(column, column.len() - 1, 1));

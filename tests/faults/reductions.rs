@@ -1,4 +1,5 @@
-//! Faults in plans of reductions, and the two ways in which a loop made for copies is wrong for them.
+//! Faults in plans of reductions, and the two ways in which a loop that was made for copies is
+//! wrong for reductions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,12 +18,13 @@ use ddtc::internal::target::{Level, Target};
 use super::plans::plan_faults;
 use super::{COUNT, parse};
 
-/// Bytes that no sum leaves as they are.
+/// Returns bytes of which none is zero, so that adding them changes a sum.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (1 + (i * 37 + seed * 11) % 127) as u8).collect()
 }
 
-/// The stream, and user memory before and after, of `COUNT` instances from displacement 0 on.
+/// Returns the packed stream, and user memory before and after unpacking `COUNT` instances from
+/// displacement 0 on.
 fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()).max(t.true_ub()) as usize;
     let (stream, before) = (numbers(COUNT as usize * t.size() as usize, 1), numbers(span, 2));
@@ -31,7 +33,8 @@ fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     [stream, before, after]
 }
 
-/// Every number of a plan changed; a copy where values are combined, and a combination where they are copied.
+/// Faults in single numbers of a plan, copies in place of combinations, and calls of another
+/// operation.
 #[test]
 fn plans_of_reductions() {
     let mut n = 0;
@@ -60,7 +63,8 @@ fn plans_of_reductions() {
             assert!(caught, "{text}: {what}\n{faulty}");
             n += 1;
         }
-        // The same calls in a plan of bytes, and of another operation; a copy among them.
+        // The verifier must refuse the same calls in a plan of bytes or of another operation, and a
+        // copy among them.
         let remade = |ops: Vec<plan::Op>, kind: Kind| {
             Plan::<Scheduled>::new(ops, plan.root(), plan.tables().to_vec(), kind, plan.target())
         };
@@ -83,7 +87,8 @@ fn plans_of_reductions() {
     assert!(n > 40, "{n} faults");
 }
 
-/// What a loop makes of ints at `places`, which loads `at_once` of them before it stores any, and comes back over the last `again` of them.
+/// Returns what a loop makes of integers at `places` if it loads `at_once` of them before it stores
+/// any, and handles the last `again` of them a second time.
 fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again: usize) -> Vec<u8> {
     let mut user = before.to_vec();
     let number = |bytes: &[u8], at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -99,7 +104,8 @@ fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again:
     user
 }
 
-/// A loop that loads ahead of its stores loses sums where entries overlap, and a tail that reaches back counts twice: the oracle sees both.
+/// A loop that loads ahead of its stores loses sums if entries overlap, and a tail that starts
+/// before the end of the loop counts values twice. The oracle must see both.
 #[test]
 fn loops_that_lose_sums() {
     for (text, overlaps) in [

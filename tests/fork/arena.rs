@@ -1,4 +1,5 @@
-//! The arena across `fork`: a fork seals every arena of its process.
+//! Tests of the arena across `fork`: a fork seals all arenas of its process, so parent and child
+//! can no longer change each other's code.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ fn slot(arena: &Arena, value: u8) -> Slot {
     draft.seal().unwrap()
 }
 
-/// Two processes in lockstep.
+/// One end of a connection by which parent and child proceed in lockstep.
 struct Turns(OwnedFd);
 
 fn turns() -> (Turns, Turns) {
@@ -26,7 +27,8 @@ impl Turns {
     /// Waits until the other process has come to the same point.
     fn meet(&self) {
         let mut byte = [0u8];
-        // SAFETY: one byte out, one byte in.
+        // SAFETY: `byte` is one byte that is valid for reads and writes, and both calls transfer
+        // one byte.
         unsafe {
             assert_eq!(libc::write(self.0.as_raw_fd(), byte.as_ptr().cast(), 1), 1);
             assert_eq!(libc::read(self.0.as_raw_fd(), byte.as_mut_ptr().cast(), 1), 1);
@@ -34,7 +36,8 @@ impl Turns {
     }
 }
 
-/// What both sides do after the fork: write, check, free, write again, check. Returns the number of the first fault.
+/// Writes, checks, frees, writes again and checks again, as both sides do after the fork. Returns
+/// the number of the first fault, or 0.
 fn one_side(turns: &Turns, arena: &Arena, old: Slot, dropped: Slot, value: u8) -> u8 {
     let new = slot(arena, value);
     turns.meet();
@@ -63,9 +66,9 @@ fn both_sides_compile_and_free() {
     let _alone = alone();
     for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
         let (old, dropped, spare) = (slot(&arena, 1), slot(&arena, 2), slot(&arena, 3));
-        drop(spare); // A free slot at the fork must not be handed out on either side.
+        drop(spare); // A slot that is free at the fork must not be handed out on either side.
         let (parents, childs) = turns();
-        // The child has copies of both slots; what it drops is its own view.
+        // The child has copies of both slots, so what it drops are its own.
         let (mut parent_slots, mut child_slots) = (None, Some((old, dropped)));
         let pid = fork(|| {
             let (old, dropped) = child_slots.take().unwrap();

@@ -1,6 +1,7 @@
-//! A process that forks while its threads commit, free, set attributes, pack and read counters: every child goes on with everything.
+//! Tests of a process that forks while its threads commit, free, set attributes, pack and read
+//! counters. Each child must be able to go on with all of this.
 //!
-//! `DDTC_FORKS` says how often it forks.
+//! `DDTC_FORKS` is the number of forks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
@@ -20,7 +21,8 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Different layouts; every third has code of its own, the others share code by shape.
+/// Returns layouts that differ by their number. One third have code of their own; in each of the
+/// other two thirds, layouts of one plan shape share code.
 fn numbered(i: i64) -> Datatype {
     let text = match i % 3 {
         0 => format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + i % 700, 1000 + i % 1500),
@@ -34,7 +36,8 @@ fn numbered(i: i64) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Whether the committed type of `handle` packs as the type map says, and unpacks what it packed.
+/// Returns true if the committed type of `handle` packs as the type map says, and unpacks what it
+/// packed.
 fn right(handle: Handle) -> bool {
     let run = || -> ddtc::Result<bool> {
         object::with("test", handle, |o| {
@@ -65,7 +68,8 @@ impl Callbacks for Copied {
     }
 }
 
-/// The life of one type: everything that a program may do with it. Notes its steps.
+/// Runs the life of one type with everything that a program may do with it, and counts its steps in
+/// `step`. Returns true if all was right.
 fn life(i: i64, keyval: i32, step: &AtomicU32) -> bool {
     let next = || step.fetch_add(1, Relaxed);
     let t = object::create(numbered(i)).unwrap();
@@ -93,7 +97,8 @@ fn life(i: i64, keyval: i32, step: &AtomicU32) -> bool {
     good
 }
 
-/// Everything else.
+/// Runs everything that does not belong to a single type, and counts its steps in `step`. Returns
+/// true if all was right.
 fn rest(step: &AtomicU32) -> bool {
     let next = || step.fetch_add(1, Relaxed);
     next(); // 8: counters, report, configuration
@@ -116,7 +121,7 @@ fn rest(step: &AtomicU32) -> bool {
 }
 
 fn configured() {
-    // Cranelift's compiles take longest; a small cache is always evicting.
+    // Compiles by Cranelift take longest, and a small cache evicts all the time.
     runtime::configure(|c| {
         (c.native, c.precompiled, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
         Ok(())
@@ -132,7 +137,7 @@ fn children_of_busy_threads_go_on_with_everything() {
     let _counting = Counting::start();
     let keyval = object::create_keyval(Box::new(Copied)).unwrap();
     let (stop, step, unseen) = (AtomicBool::new(false), Step::new(), AtomicU32::new(0));
-    // What two threads are committing just now: a child commits the same.
+    // The types that two threads are committing at present. A child commits the same types.
     let current = [const { AtomicI64::new(0) }; 2];
     let mut faults = Vec::new();
     std::thread::scope(|scope| {
@@ -148,7 +153,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             });
         }
         scope.spawn(|| {
-            // Something to be counted.
+            // Make sure that something has been counted.
             assert!(life(1, keyval, &unseen));
             let mut i = 0;
             while !stop.load(Relaxed) {
@@ -157,7 +162,7 @@ fn children_of_busy_threads_go_on_with_everything() {
                 if i % 16 == 0 {
                     configured();
                 }
-                // Kernels of templates, in an engine of its own that ends.
+                // Kernels from templates, in an engine of its own that is dropped.
                 let engine = Engine::new(Config::default());
                 assert!(engine.commit(&numbered(i)).unwrap().kernel(Direction::Pack).is_some());
                 // A thread that begins and ends.
@@ -173,7 +178,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             };
             if let Err(fault) = step.run(child) {
                 faults.push(format!("fork {i}: {fault}"));
-                // Each may take minutes.
+                // Each fault may take minutes, so stop after three.
                 if faults.len() == 3 {
                     break;
                 }
@@ -185,7 +190,7 @@ fn children_of_busy_threads_go_on_with_everything() {
     object::free_keyval(keyval).unwrap();
 }
 
-/// Holds the first compile of its thread at the stage `schedule`.
+/// Subscriber that holds compiles of its thread at the stage `schedule`.
 struct Held {
     reached: Sender<()>,
     go: Mutex<Receiver<()>>,
@@ -220,7 +225,7 @@ impl Subscriber for Held {
     fn exit(&self, _: &Id) {}
 }
 
-/// The fork does not wait for the compile, and the child makes its own.
+/// The fork does not wait for a compile of another thread, and the child compiles for itself.
 #[test]
 fn a_child_compiles_what_another_thread_was_compiling() {
     let _alone = alone();

@@ -1,23 +1,24 @@
-//! Forked processes.
+//! Functions that run tests in forked processes.
 //!
-//! A child of a process with threads may find the standard library's own locks taken, so it prints nothing: it tells what it saw by its exit
-//! status, and notes its step on a page that both processes see.
+//! A child of a process with threads may find locks of the standard library taken, so it prints
+//! nothing. It reports by its exit status, and counts its steps on a page that both processes see.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A child that takes longer hangs.
+/// Time after which a child is taken to hang.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `child` in a forked process; its status is what `child` returns, or the signal that ends it when it hangs.
+/// Runs `child` in a forked process and returns the process number. The status of the process is
+/// what `child` returns, 255 if it panics, or the signal that ends it when it hangs.
 pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
-    // SAFETY: the child calls only `child`, which prints nothing, and `_exit`.
+    // SAFETY: the child process calls only `alarm`, `child`, which prints nothing, and `_exit`.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: no precondition.
+            // SAFETY: `alarm` has no precondition.
             unsafe { libc::alarm(PATIENCE.as_secs() as u32) };
             let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(255);
-            // SAFETY: no precondition.
+            // SAFETY: `_exit` has no precondition.
             unsafe { libc::_exit(i32::from(status)) }
         }
         pid => {
@@ -27,10 +28,10 @@ pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
     }
 }
 
-/// Exit status of `pid`, or 1000 + the signal that ended it.
+/// Returns the exit status of `pid`, or 1000 + the signal that ended it.
 pub(crate) fn wait(pid: i32) -> i32 {
     let mut status = 0;
-    // SAFETY: `status` is valid for the result.
+    // SAFETY: `status` is a local variable that is valid for writes during the call.
     assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
 }
@@ -38,25 +39,29 @@ pub(crate) fn wait(pid: i32) -> i32 {
 /// A number on a page that parent and child share.
 pub(crate) struct Step(*mut AtomicU32);
 
-// SAFETY: the page belongs to the process, and is used as an atomic number only.
+// SAFETY: the page is never unmapped, and it is accessed only as an atomic number, through
+// `number`.
 unsafe impl Sync for Step {}
 
 impl Step {
     pub(crate) fn new() -> Step {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: no address is asked for, so no mapping in use can be replaced.
+        // SAFETY: a null address lets the system choose unused addresses, so no mapping in use is
+        // replaced. An anonymous mapping needs no file descriptor.
         let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
         assert_ne!(page, libc::MAP_FAILED);
         Step(page.cast())
     }
 
     pub(crate) fn number(&self) -> &AtomicU32 {
-        // SAFETY: the page is mapped as long as the process lives, and zero is a number.
+        // SAFETY: `new` checked that the page was mapped. It is aligned, is never unmapped, and
+        // began as zeros, which are a valid atomic number.
         unsafe { &*self.0 }
     }
 
-    /// Runs `child` in a forked process until it returns whether all was right.
+    /// Runs `child` in a forked process. Returns an error if it returns false, panics, hangs, or is
+    /// ended by a signal.
     pub(crate) fn run(&self, child: impl FnOnce(&AtomicU32) -> bool) -> Result<(), String> {
         self.number().store(0, Relaxed);
         let status = wait(fork(|| u8::from(!child(self.number()))));

@@ -1,5 +1,5 @@
-//! Forks that a handler of the program holds up, and threads that wait at the entrance of a section
-//! meanwhile.
+//! Tests of forks that are delayed by a fork handler of the program, and of threads that wait to
+//! enter a fork section meanwhile.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -11,22 +11,22 @@ use ddtc::internal::process::{Latch, Mutex, is_inconsistent, section, when_incon
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// A handler that holds up the forks of its thread.
+/// A fork handler of the program that delays the forks of its thread.
 struct Handler {
-    /// It runs.
+    /// Whether the handler is running.
     began: AtomicBool,
-    /// It may return.
+    /// Whether the handler may return.
     done: AtomicBool,
 }
 
-/// Registered before the library's handlers, so that it runs after them, as the handlers of a
-/// program that registers them at its start.
+/// The handler that is registered before the library's handlers. It runs after them, like the
+/// handlers of a program that registers them at its start.
 static AFTER: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
-/// Registered after the library's handlers, so that it runs before them.
+/// The handler that is registered after the library's handlers. It runs before them.
 static BEFORE: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
 
 thread_local! {
-    /// The handler that is to hold up the forks of this thread.
+    /// The handler that is to delay the forks of this thread.
     static HELD_UP: Cell<Option<&'static Handler>> = const { Cell::new(None) };
 }
 
@@ -35,14 +35,14 @@ impl Handler {
         if HELD_UP.get().is_some_and(|held| std::ptr::eq(held, self)) {
             self.began.store(true, SeqCst);
             let start = Instant::now();
-            // As a lock of the program would: it sleeps.
+            // The handler sleeps, like a program that waits for a lock of its own.
             while !self.done.load(SeqCst) && start.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
 
-    /// Runs `fork`, whose thread this handler holds up until `meanwhile` has returned in another thread.
+    /// Runs `fork`, and delays it by this handler until `meanwhile` has returned in another thread.
     fn holds_up<T>(&'static self, meanwhile: impl FnOnce() + Send, fork: impl FnOnce() -> T) -> T {
         self.began.store(false, SeqCst);
         self.done.store(false, SeqCst);
@@ -72,11 +72,11 @@ extern "C" fn before() {
 }
 
 extern "C" fn register_after() {
-    // SAFETY: the handler is a function of this program.
+    // SAFETY: `after` is a function with the C ABI that exists as long as the program.
     assert_eq!(unsafe { libc::pthread_atfork(Some(after), None, None) }, 0);
 }
 
-/// Before `main`, so before the first section.
+/// Runs before `main`, and therefore before the first fork section.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = register_after;
@@ -85,12 +85,12 @@ fn register_before() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
     enter_all();
     if !REGISTERED.swap(true, SeqCst) {
-        // SAFETY: the handler is a function of this program.
+        // SAFETY: `before` is a function with the C ABI that exists as long as the program.
         assert_eq!(unsafe { libc::pthread_atfork(Some(before), None, None) }, 0);
     }
 }
 
-/// Whether a child that is forked now is consistent, and the parent stays so.
+/// Returns true if a child that is forked now is consistent, and checks that the parent stays so.
 fn fork_is_consistent() -> bool {
     let child = Step::new().run(|_| !is_inconsistent());
     assert!(!is_inconsistent(), "the parent has all its threads");
@@ -100,7 +100,7 @@ fn fork_is_consistent() -> bool {
 static LATCH: Latch<u32> = Latch::new(0);
 static MUTEX: Mutex<u32> = Mutex::new(0);
 
-/// The first call registers the library's handlers.
+/// Enters a section and takes both kinds of locks. The first call registers the library's handlers.
 fn enter_all() {
     drop(section());
     *MUTEX.lock() += 1;
@@ -112,14 +112,15 @@ fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
     let _alone = alone();
     enter_all();
     for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
-        // Once a thread has entered, no other one waits.
+        // Enter twice: after a thread has entered, no other one waits.
         let twice = || (0..2).for_each(|_| enter());
         assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
         assert!(fork_is_consistent(), "the next one is not");
     }
 }
 
-/// The library's handler runs last: nobody waits for the entrance while another one holds the fork up.
+/// The library's handler runs last, so no thread waits to enter a section while the other handler
+/// delays the fork.
 #[test]
 fn a_handler_that_runs_before_ours_holds_nobody_up() {
     let _alone = alone();
@@ -147,7 +148,7 @@ fn a_fork_goes_on_while_a_thread_stays_in_a_section() {
     }
 }
 
-/// Two threads that fork, of which the second has what a handler of the first waits for.
+/// Two threads fork. A handler of the first waits for the second.
 #[test]
 fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
@@ -156,7 +157,7 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     assert!(AFTER.holds_up(second, fork_is_consistent), "no thread was in a section");
 }
 
-/// Children of a marked child are marked too, and its forks wait for nobody.
+/// Children of a marked child are marked as well, and its forks do not wait for other threads.
 #[test]
 fn a_marked_child_is_told_and_hands_the_mark_on() {
     let _alone = alone();

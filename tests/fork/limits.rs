@@ -1,6 +1,7 @@
-//! Limits on what a process may have: a commit works under every one, and falls back to what the limit leaves.
+//! Tests of limits on a process: a commit works under each of them, and falls back to what the
+//! limit allows.
 //!
-//! Each in a child, since a limit that was lowered stays.
+//! Each test runs in a child process, since a lowered limit would stay for the tests after it.
 
 use std::io::Write;
 use std::mem::MaybeUninit;
@@ -21,11 +22,11 @@ type Resource = libc::__rlimit_resource_t;
 
 fn limit(what: Resource, to: u64) {
     let limit = libc::rlimit { rlim_cur: to, rlim_max: to };
-    // SAFETY: a limit that is read.
+    // SAFETY: `limit` is a valid `rlimit` that outlives the call, which only reads it.
     assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0);
 }
 
-/// A layout whose code nothing else has.
+/// Returns a layout whose code no other number shares.
 fn odd(i: i64) -> Datatype {
     let text = format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + 2 * i, 1000 + 4 * i);
     text.parse().unwrap()
@@ -35,7 +36,7 @@ fn engine() -> Engine {
     Engine::new(Config { both_directions: true, precompiled: false, ..Config::default() })
 }
 
-/// Whether a new layout is committed and moves the right bytes.
+/// Returns true if a new layout is committed and moves the right bytes.
 fn right(engine: &Engine, i: i64) -> bool {
     let t = odd(i);
     let committed = engine.commit(&t).unwrap();
@@ -49,7 +50,7 @@ fn right(engine: &Engine, i: i64) -> bool {
     packed == expected && back == wanted
 }
 
-/// Whether the layout has a kernel.
+/// Returns true if the layout has a kernel.
 fn compiled(engine: &Engine, i: i64) -> bool {
     engine.commit(&odd(i)).unwrap().kernel(Direction::Pack).is_some()
 }
@@ -67,7 +68,8 @@ fn a_limit_on_file_sizes_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// The first segment fits, the second does not; what is on the first stays.
+/// The first segment of the arena fits under the limit, the second does not. Code in the first
+/// stays usable.
 #[test]
 fn a_limit_on_file_sizes_in_the_middle() {
     let _alone = alone();
@@ -85,14 +87,14 @@ fn a_limit_on_file_sizes_in_the_middle() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Lowered by another thread while commits go on.
+/// The limit is lowered and raised by another thread while commits go on.
 #[test]
 fn a_limit_on_file_sizes_that_changes_meanwhile() {
     let _alone = alone();
     let seen = Step::new().run(|_| {
         let set = |to: u64| {
             let limit = libc::rlimit { rlim_cur: to, rlim_max: libc::RLIM_INFINITY };
-            // SAFETY: a limit that is read.
+            // SAFETY: `limit` is a valid `rlimit` that outlives the call, which only reads it.
             unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
         };
         let done = std::sync::atomic::AtomicBool::new(false);
@@ -103,7 +105,7 @@ fn a_limit_on_file_sizes_that_changes_meanwhile() {
                     set(libc::RLIM_INFINITY);
                 }
             });
-            // Every engine opens a segment of its own.
+            // Each engine opens a segment of its own.
             let good = (0..500).all(|i| right(&engine(), i));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             good
@@ -141,14 +143,14 @@ fn no_file_descriptor_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// No page can be mapped: types are walked.
+/// If no page can be mapped, types are interpreted.
 #[test]
 fn no_address_space_leaves_the_walker() {
     let _alone = alone();
     let seen = Step::new().run(|_| {
         let engine = engine();
-        // What the heap will need is on it before: it grows no more.
-        // SAFETY: settings of malloc.
+        // Give the heap what it will need before the address space is limited.
+        // SAFETY: `mallopt` has no precondition; both settings are valid ones.
         unsafe {
             libc::mallopt(libc::M_MMAP_MAX, 0);
             libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
@@ -162,11 +164,13 @@ fn no_address_space_leaves_the_walker() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Makes a system call fail from now on: always, or where its third argument has a bit of `bits`.
+/// Makes a system call fail from now on: always if `bits` is 0, otherwise if its third argument has
+/// one of these bits.
 fn refuse(call: libc::c_long, bits: u32) {
     let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    // Of `seccomp_data`: the number is at 0, the low half of the third argument at 32.
+    // In `seccomp_data`, the number of the call is at offset 0, and the low half of the third
+    // argument at offset 32.
     let mut filter = [
         op(load, 0, 0, 0),
         op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 3, call as u32),
@@ -176,11 +180,12 @@ fn refuse(call: libc::c_long, bits: u32) {
         op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     if bits == 0 {
-        // Always.
+        // Fail always: skip the test of the argument.
         filter[3] = op(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0);
     }
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter that is read; both calls concern this process alone.
+    // SAFETY: `program` and the filter that it points to are local, and are only read by the second
+    // call. Both calls affect only this process.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
@@ -199,7 +204,7 @@ fn a_filter_on_memfd_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Neither a mapping nor a change of one may execute.
+/// Neither `mmap` nor `mprotect` may make memory executable.
 #[test]
 fn a_filter_on_executable_memory_leaves_the_walker() {
     let _alone = alone();
@@ -214,13 +219,15 @@ fn a_filter_on_executable_memory_leaves_the_walker() {
     assert_eq!(seen, Ok(()));
 }
 
-/// What the program does with the signal stays as it is.
+/// The action, the mask and the pending state of the program's signal stay as they are.
 #[test]
 fn the_signal_of_the_program_is_untouched() {
     let _alone = alone();
     let state = || {
         let mut sets = [MaybeUninit::<libc::sigset_t>::zeroed(); 2];
-        // SAFETY: two sets to write to, no set to read.
+        // SAFETY: both sets are local and writable. The null pointer asks `pthread_sigmask` to
+        // change nothing, and both sets were zeroed and then written before `sigismember` reads
+        // them.
         unsafe {
             libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), sets[0].as_mut_ptr());
             libc::sigpending(sets[1].as_mut_ptr());
@@ -228,13 +235,14 @@ fn the_signal_of_the_program_is_untouched() {
         }
     };
     let grow = || {
-        // SAFETY: a name, and a descriptor that is this test's own.
+        // SAFETY: the name ends in NUL. The new descriptor is owned by nobody else, so the file may
+        // close it.
         let mut file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(c"test".as_ptr(), 0)) };
         without_sigxfsz(|| (file.set_len(4096), file.write(b"text")).0.and(file.write(b"text").map(drop)))
     };
     let block = || {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: a set of its own.
+        // SAFETY: `set` is local, was zeroed, which is the empty set, and outlives both calls.
         unsafe {
             libc::sigaddset(set.as_mut_ptr(), libc::SIGXFSZ);
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
@@ -250,7 +258,7 @@ fn the_signal_of_the_program_is_untouched() {
         block();
         let blocked = grow().is_err() && state() == [true, false];
         next(); // 3: and pending
-        // SAFETY: a signal of this process's own.
+        // SAFETY: `raise` has no precondition. The signal is blocked, so it only becomes pending.
         unsafe { libc::raise(libc::SIGXFSZ) };
         let pending = grow().is_err() && state() == [true, true];
         free && default && blocked && pending

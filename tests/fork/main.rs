@@ -1,4 +1,5 @@
-//! What a fork and the limits of a process do to the library, in a process of its own: a fork seals every arena, and waits for every thread.
+//! Tests of the effects of forks and of limits of a process on the library. They have a process of
+//! their own, because a fork seals all arenas and waits for all threads.
 
 mod arena;
 mod busy;
@@ -9,7 +10,8 @@ mod sections;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One test at a time: the others would see its forks in their figures, and wait for its threads.
+/// Returns a guard for one test at a time: other tests would see its forks in their counters, and
+/// would have to wait for its threads.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

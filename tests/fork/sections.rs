@@ -1,4 +1,4 @@
-//! Sections, and the locks and values that rest on them.
+//! Tests of fork sections, and of the locks and values that use them.
 
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
@@ -9,7 +9,7 @@ use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Long enough for a fork that does not wait to come first; a fork that waits does not depend on it.
+/// Time that lets a fork that does not wait come first. A fork that waits does not depend on it.
 const WHILE: Duration = Duration::from_millis(50);
 
 #[test]
@@ -58,7 +58,7 @@ fn a_value_that_is_being_made_is_made_before_the_fork() {
     });
 }
 
-/// Nobody waits for what takes long: not the fork, and not the child.
+/// Neither the fork nor the child waits for a value that takes long to make.
 #[test]
 fn a_child_makes_its_own_of_what_is_awaited() {
     let _alone = alone();
@@ -76,7 +76,7 @@ fn a_child_makes_its_own_of_what_is_awaited() {
         });
         told.recv_timeout(PATIENCE).unwrap();
         let seen = step.run(|_| {
-            // In a thread of the child's too, and its second use is no second value.
+            // Also in another thread of the child. The second use gives the same value.
             let other = std::thread::scope(|s| s.spawn(|| *value.get_or_init(|| 2)).join().unwrap());
             other == 2 && *value.get_or_init(|| 3) == 2
         });
@@ -87,13 +87,13 @@ fn a_child_makes_its_own_of_what_is_awaited() {
     });
 }
 
-/// A callback of a compile that forks: parent and child both finish it.
+/// A callback inside the making of a value forks. Both parent and child finish the value.
 #[test]
 fn whoever_makes_a_value_may_fork_meanwhile() {
     let _alone = alone();
     let (value, step) = (Awaited::<u32>::new(), Step::new());
     let made = value.get_or_init(|| {
-        // The child asks for the same value before it has come back from here.
+        // The child asks for the same value inside the callback.
         assert_eq!(step.run(|_| *value.get_or_init(|| 5) == 5), Ok(()));
         6
     });
@@ -122,7 +122,8 @@ fn a_panic_leaves_everything_usable() {
     assert!(usable());
 }
 
-/// A signal handler or an allocator that forks inside a section: its fork waits for nobody, since somebody may wait for it.
+/// A signal handler or an allocator may fork inside a section. Such a fork does not wait for other
+/// threads, since these may wait for the section.
 #[test]
 fn a_fork_inside_a_section_does_not_wait() {
     let _alone = alone();
@@ -139,18 +140,20 @@ fn a_fork_inside_a_section_does_not_wait() {
         let outer = section();
         let child = |_: &_| {
             drop(outer);
-            // Whoever was in a section is gone; a fork of the child's waits for nobody that is not there.
+            // Threads that were in a section do not exist in the child, so a fork of the child must
+            // not wait for them.
             drop(section());
             Step::new().run(|_| forks() >= 2).is_ok()
         };
         assert_eq!(step.run(child), Ok(()));
         go.send(()).unwrap();
     });
-    // And sections are as they were: this fork waits for nobody.
+    // The sections are as they were before: this fork does not wait.
     assert_eq!(step.run(|_| true), Ok(()));
 }
 
-/// More threads than seats, one after the other and at once, before and in a child.
+/// More threads than reader slots, one after the other and at the same time, before a fork and in a
+/// child.
 #[test]
 fn threads_beyond_all_seats_are_waited_for() {
     let _alone = alone();

@@ -19,7 +19,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LEAST = 30
-# Seconds after which tests hang, which catches the fault too: many times what all of them take.
+# Seconds after which tests are taken to hang, which also counts as caught: many times what all of
+# them take.
 LIMIT = 900
 
 
@@ -58,7 +59,7 @@ class Tree:
         pack.stdin.write(names)
         pack.stdin.close()
         pack.wait(), unpack.wait()
-        # The pinned MPI libraries are those of this checkout.
+        # The copy uses the pinned MPI libraries of this checkout.
         hosts, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
         if os.path.isdir(hosts) and not os.path.exists(here):
             os.symlink(os.path.realpath(hosts), here)
@@ -82,7 +83,7 @@ class Tree:
     def run(self, package, test, *arguments):
         """How tests end: None if they pass, else the first that failed, or `hangs` where none did."""
         command = [self.binary(package, test), *arguments]
-        # Tests run as cargo starts them: in the folder of their package.
+        # cargo starts tests in the folder of their package, so do the same.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
         log = os.path.join(self.target, "planted.log")
         with open(log, "w") as file:
@@ -140,6 +141,9 @@ def main():
         with open(os.path.join(ROOT, "tests/parts.txt")) as file:
             command = next(line.rsplit(" | ", 1)[1] for line in file if line.startswith(args.part + " | "))
         test, filters = re.search(r"--test (\w+)", command).group(1), command.partition(" -- ")[2].split()
+    # Plant one fault at a time: write the changed file, build the library, run the tests, and
+    # restore the file. A fault that has a result is skipped, except with --part if it survived
+    # before.
     for name, path, first, old, new in everything:
         survived = known.get(name, {}).get("verdict") == "survived"
         if args.only not in name or (name in known and not (survived and args.part)):

@@ -24,11 +24,14 @@ import sys
 import time
 
 VERSION = "cargo-mutants 27.1.0"
-# Rooms whose code decides which bytes go where. Not: text and verifier of nests, which move none; code of another architecture.
+# Modules whose code decides which bytes are moved where. Left out are the text form, the verifier
+# and the evaluation of nests, and code of another architecture.
 ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest", "normalize", "refine", "schedule", "segments",
          "walk"]
 LEFT_OUT = ["src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
-# What judges: a test binary and what it is given, where ROOM is that of the mutant. The first ones, which notice most in little time, see all mutants before the others see any.
+# The tests that judge: a test binary and its arguments, in which ROOM stands for the module of the
+# mutant. The first ones notice most in little time, so they see all mutants before the others see
+# any.
 FIRST = 3
 JUDGES = [
     ("filetests", []),
@@ -262,7 +265,8 @@ def viable(tree, rest, wait):
             if not errors:
                 break
             if not wrong:
-                # A constant of theirs, where it is used. Each by itself.
+                # The errors are elsewhere, for example where a changed constant is used. Try each
+                # mutant by itself.
                 wrong = set()
                 for number, m in chosen.items():
                     tree.put({})
@@ -335,7 +339,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
 
     everything = listed()
-    # A larger sample begins with the smaller one.
+    # A larger sample with the same seed begins with the smaller one.
     random.Random(args.seed).shuffle(everything)
     sample = everything[:args.sample]
     print(f"{len(everything)} mutants, the first {len(sample)} of them shuffled by seed {args.seed}", flush=True)
@@ -405,7 +409,7 @@ def main():
         binaries, text = tree.binaries({JUDGES[i][0] for i in which})
         if not binaries:
             sys.exit(f"error: the tests do not compile:\n{text}")
-        # The tests pass where no mutant runs, and their time there bounds the time of the others.
+        # The tests must pass without a mutant, and their time then bounds the time with a mutant.
         for name, extra in (JUDGES[i] for i in which):
             wait()
             extra = [word.replace("ROOM", "micro") for word in extra]
@@ -417,7 +421,7 @@ def main():
         for number, m in together.items():
             if known_as(m) == before:
                 judge(m, number, binaries, limits, which)
-    # The others one by one.
+    # The mutants that do not compile together with the others, one by one.
     rest = {n: m for n, m in mutants.items() if n not in together}
     alone = parted("alone", viable, dict(rest))
     for number, m in rest.items():

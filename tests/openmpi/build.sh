@@ -1,15 +1,18 @@
 # shellcheck shell=bash
-# What tests/openmpi.sh builds, each once, below $cache. Sourced by it: needs $cache, $here (this folder), $packaging, $header, $ours, $jobs,
-# $target, fail, step and what tests/debian.sh has.
+# What tests/openmpi.sh builds in $cache, each step once. Sourced by that script. Needs $cache,
+# $here (this folder), $packaging, $header, $ours, $jobs, $target, fail, step and the functions of
+# tests/debian.sh.
 
 version=4.1.4-3
 orig_sha256=ddaee7dbdb01eb4fab1fda5b5e03e8bbff026711806c095c1f39bb410f99f263
-# Its own PMIx, hwloc and libevent, shared memory and TCP, C alone, components inside the library: three minutes on two quiet cores.
+# Open MPI's own PMIx, hwloc and libevent, shared memory and TCP, C only, and components inside the
+# library. The build takes three minutes on two idle cores.
 openmpi_options=(--disable-dlopen --disable-static --enable-shared --disable-mpi-fortran --disable-mpi-cxx --disable-oshmem --disable-io-romio
     --with-pmix=internal --with-libevent=internal --with-hwloc=internal --disable-hwloc-pci --disable-libxml2 --without-verbs --without-ucx
     --without-ofi --without-psm --without-psm2 --without-slurm --without-memory-manager)
 
-# Debian's patches change what autotools read and not what they write. One date for all files says that nothing is to be made anew.
+# Debian's patches change the input of autotools but not the generated files. One date for all files
+# keeps make from generating them again.
 fetch() {
     source_package openmpi "$version" "$orig_sha256" "${DDTC_OPENMPI_MIRROR:-}" &&
         find "$cache/source" -type f -exec touch -d 2022-06-01 {} +
@@ -20,7 +23,7 @@ configure_openmpi() {
         (cd "$cache/build" && "$cache/source/configure" --prefix="$cache/install" "${openmpi_options[@]}")
 }
 
-# libopen-pal as it is without the patch, for what the patch costs.
+# Keeps libopen-pal as it is without the patch, to measure what the patch costs.
 build_stock() {
     make -C "$cache/build/opal" -j "$jobs" && rm -rf "$cache/stock" && mkdir "$cache/stock" &&
         cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
@@ -39,17 +42,19 @@ install_openmpi() {
     apply truncation && make -C "$cache/build" -j "$jobs" install
 }
 
-# What a patch changes, without the words on top.
+# Prints a hash of what a patch changes, without the text at its top.
 digest() {
     sed '/^--- /,$!d' "$packaging/$1.patch" | sha256sum | cut -c 1-16
 }
 
-# The patches are applied once: where they change otherwise, the files that they touch are restored first.
+# Builds Open MPI in steps and applies each patch once. If a patch has changed since, the files that
+# the patches change are restored first.
 build_openmpi() {
     local movers truncation
     movers=$(digest mover-provider)
     truncation=$(digest truncation)
-    # Patched already by another text: what is in the patches is written anew, the rest of the build stays.
+    # The sources have another version of a patch: restore the files in the patches, and keep the
+    # rest of the build.
     if [ -e "$cache/patched.done" ] && [ "$(cat "$cache/patched.done" "$cache/install.done" 2>/dev/null)" != "$movers"$'\n'"$movers $truncation" ]; then
         rm -f "$cache"/{restored,patched,install}.done
         once restored "sources as Debian has them" restore
@@ -61,7 +66,7 @@ build_openmpi() {
     once install "$movers $truncation" install_openmpi
 }
 
-# The files that the patches touch, from the archive.
+# Restores the files that the patches change from the archive.
 restore() {
     local files
     mapfile -t files < <(sed -n 's,^+++ b/,,p' "$packaging"/*.patch)
@@ -80,7 +85,8 @@ build_programs() {
     local flags=(-std=gnu11 -O2 -g -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter)
     cc "${flags[@]}" -fvisibility=hidden -shared -fPIC "${include[@]}" -I "$header" -o "$out/libddtc_provider.so" "$packaging/provider.c" \
         -L "$ours" -lddtc || return 1
-    # The provider of judge and cost is linked, and does not register itself: they say when.
+    # The provider that is linked into judge and cost does not register itself: these programs do
+    # it.
     cc "${flags[@]}" -DDDTC_PROVIDER_LINKED -c "${include[@]}" -I "$header" -o "$out/provider.o" "$packaging/provider.c" || return 1
     local with=("$out/provider.o" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal -L "$ours" -lddtc)
     cc "${flags[@]}" "${include[@]}" -o "$out/judge" "$here/judge.c" "${with[@]}" -lmpi || return 1
@@ -89,13 +95,14 @@ build_programs() {
     for name in "$here/messages.c" "$packaging/truncated.c"; do
         "$cache/install/bin/mpicc" "${flags[@]}" -o "$out/$(basename "$name" .c)" "$name" || return 1
     done
-    # The only one that sends messages runs one of its six types and only packs: all of it, as a program of its own.
+    # to_self is the only one of these tests that sends messages. As it is, it runs one of its six
+    # types and only packs. So build a program that runs all of it.
     sed 's/int run_tests = DO_STRUCT_MERGED_WITH_GAP_RESIZED;/int run_tests = 0x3f00003f;/' "$cache/source/test/datatype/to_self.c" >"$out/to_self_all.c" &&
         grep -q 0x3f00003f "$out/to_self_all.c" && "$cache/install/bin/mpicc" -O2 -w "${include[@]}" -o "$out/to_self_all" "$out/to_self_all.c" -lm &&
         make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
 }
 
-# The libraries of this tree, or those that the caller names.
+# Copies the libraries of this tree, or those that the caller names, to $ours.
 build_ours() {
     local built=${DDTC_OPENMPI_LIBRARIES:-} file
     if [ -z "$built" ]; then
@@ -106,10 +113,10 @@ build_ours() {
     mkdir -p "$ours"
     for file in libddtc.so libddtc_preload.so; do
         [ -e "$built/$file" ] || fail "$built has no $file"
-        # Never over a file that a process may have mapped.
+        # Do not write into a file that a process may have mapped: replace it.
         cp -L "$built/$file" "$ours/$file.part" && mv -f "$ours/$file.part" "$ours/$file"
     done
-    # What programs are linked with is found by its soname.
+    # Programs that were linked with the library look it up by its soname.
     file=$(readelf -d "$ours/libddtc.so" | sed -nE 's/.*\(SONAME\).*\[(.*)\].*/\1/p')
     [ -z "$file" ] || [ "$file" = libddtc.so ] || ln -sf libddtc.so "$ours/$file"
 }

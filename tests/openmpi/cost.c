@@ -1,7 +1,10 @@
-/* What is counted under callgrind: FUNCTION of a convertor, 1000 times. Run on libopen-pal as Debian has it and with mover-provider.patch.
+/* Program whose calls are counted by callgrind or timed: functions of a convertor, 1000 times. It
+ * is run on libopen-pal as Debian has it, and with mover-provider.patch.
  *
- *     cost send|recv|position|pack|unpack contiguous|vector|structure|indexed     (pack and unpack: 64 KiB)
- *     cost time                       nanoseconds a pack and an unpack of 64 KiB, generic and by the provider that is linked or preloaded */
+ *     cost send|recv|position|pack|unpack contiguous|vector|structure|indexed
+ *                       the calls to count (pack and unpack: 64 KiB)
+ *     cost time         nanoseconds per pack and unpack of 64 KiB, by Open MPI's generic functions
+ *                       and by the provider that is linked or preloaded */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -42,7 +45,8 @@ static double now(void)
     return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* The least of 15 batches, nanoseconds a call: one convertor, prepared, advanced to its end and cleaned, as a request does. */
+/* Returns the minimum over 15 batches of the nanoseconds per call. In each call a convertor is
+ * prepared, advanced to its end and cleaned, as for a request. */
 static double timed(const opal_datatype_t *type, size_t count, unsigned char *memory, unsigned char *stream, int send)
 {
     opal_convertor_t *convertor = opal_convertor_create(opal_local_arch, 0);

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Instructions that requests and types cost, counted by callgrind: libopen-pal as Debian has it, with the patch and no provider, and with ddtc.
-# A part of tests/openmpi.sh --cost; $1 is its cache.
+# Counts with callgrind the instructions that requests and types cost: in libopen-pal as Debian has
+# it, with the patch and no provider, and with ddtc. A part of tests/openmpi.sh --cost; $1 is its
+# cache.
 set -euo pipefail
 cache=$1
 command -v valgrind >/dev/null || { echo "error: valgrind is missing: apt-get install valgrind" >&2; exit 1; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Instructions of a call of function $4 and what it calls, over 1000 calls, in program $2 with the library in folder $1: WHAT $3, KIND $5.
+# Prints the instructions per call of function $4, with the functions that it calls, over 1000
+# calls. $2 is the program, $1 the folder of the library, $3 and $5 are the program's arguments WHAT
+# and KIND.
 count() {
     LD_LIBRARY_PATH=$1:$cache/install/lib:$cache/ours valgrind -q --tool=callgrind --toggle-collect="$4" --callgrind-out-file="$out/calls" \
         "$2" "$3" "$5" >/dev/null 2>"$out/errors" || { cat "$out/errors" >&2; exit 1; }

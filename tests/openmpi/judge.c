@@ -1,10 +1,13 @@
-/* Random datatypes in an Open MPI with mover-provider.patch: each is committed twice, before there is a provider and after, and what both
- * convertors do is compared call by call: pieces and positions of packs, cuts and orders of unpacks, raw, clones, duplicates, resized types.
+/* Compares random datatypes in an Open MPI with mover-provider.patch. Each type is committed twice,
+ * before there is a provider and after, and what both convertors do is compared call by call:
+ * pieces and positions of packs, cuts and orders of unpacks, raw, clones, duplicates, and resized
+ * types.
  *
  *     judge [TYPES [SEED]]
  *
- * Needs no runtime, as Open MPI's own datatype tests. Exit status 0: no difference, every type that is not contiguous was asked about, and
- * what was committed was given back. */
+ * Needs no MPI runtime, like Open MPI's own datatype tests. The exit status is 0 if there is no
+ * difference, if enough types were compared and bytes were moved by the provider both ways, if it
+ * refused none of them, and if it got back as many types as were committed. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -47,7 +50,8 @@ static long type_number;
         }                                                                                 \
     } while (0)
 
-/* A type whose entries do not overlap; what it was built of is given back. */
+/* Returns a type whose entries are placed apart from each other. The types of which it was made are
+ * freed. */
 static ompi_datatype_t *build(int depth)
 {
     static ompi_datatype_t *const named[] = {&ompi_mpi_char.dt,   &ompi_mpi_short.dt,  &ompi_mpi_int.dt,         &ompi_mpi_double.dt,
@@ -119,7 +123,8 @@ static opal_convertor_t *prepared(const ompi_datatype_t *type, size_t count, uns
     return convertor;
 }
 
-/* The first bytes by a fresh convertor, at most `limit`, in whole elements: how many. */
+/* Packs the first bytes with a new convertor, at most `limit` and in whole elements. Returns their
+ * number. */
 static size_t whole(const ompi_datatype_t *type, size_t count, unsigned char *base, size_t limit, unsigned char *into)
 {
     opal_convertor_t *convertor = prepared(type, count, base, 1);
@@ -131,8 +136,10 @@ static size_t whole(const ompi_datatype_t *type, size_t count, unsigned char *ba
     return max;
 }
 
-/* The same call on both: a piece of up to three entries. A receiver gets the stream that was sent; a sender leaves room at the ends of entries.
- * Entries of receivers end at whole elements here: the generic function joins halves in 16 bytes, and a long double complex has 32. */
+/* Makes the same call on both convertors: a piece of up to three entries. A receiver gets the
+ * stream that was sent. A sender leaves room at the ends of entries. Entries of receivers end at
+ * whole elements here, because the generic function joins the halves of an element in 16 bytes, and
+ * a long double complex has 32. */
 static void piece(opal_convertor_t *pair[2], int send)
 {
     struct iovec iov[2][3];
@@ -168,7 +175,7 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
 
     for (size_t i = 0; i < sizeof memory[0]; i++) memory[0][i] = (random_below(2), state >> 20);
 
-    /* Sends: pieces one after the other, with jumps. */
+    /* Sends: pieces one after the other, without jumps. */
     pair[0] = prepared(plain, count, base[0], 1);
     pair[1] = prepared(moved, count, base[0], 1);
     CHECK(!(pair[0]->flags & CONVERTOR_MOVER), "a type of before");
@@ -180,8 +187,9 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     }
     CHECK(!memcmp(stream[0], stream[1], sizeof stream[0]), "what was packed");
 
-    /* Jumps of ours: positions and pieces end where a fresh generic convertor ends a piece from the beginning. (After jumps of its own the
-     * generic function of 4.1.4 packs more than there is where loops are nested.) */
+    /* Jumps of our convertor: positions and pieces must end where a new generic convertor ends a
+     * piece from the beginning. (After jumps of its own, the generic function of 4.1.4 packs more
+     * than there is, if loops are nested.) */
     whole(plain, count, base[0], size, stream[0]);
     for (int jumps = 0; jumps < 20 && served; jumps++) {
         size_t position = random_below(size), length = 1 + random_below(4000), at = position, max = length;
@@ -195,7 +203,7 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         CHECK(rc == (position + max == size) && rc == !!(pair[1]->flags & CONVERTOR_COMPLETED), "%d at %zu", rc, position + max);
     }
 
-    /* The rest of a send by raw, which goes on with the generic functions, and by clones with the stack and without. */
+    /* The rest of a send by clones, with the stack and without, each from a random position. */
     memset(stream[1], 0x55, sizeof stream[1]);
     size_t position = random_below(size);
     opal_convertor_set_position(pair[1], &position);
@@ -214,7 +222,8 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         OBJ_DESTRUCT(&clones[copy]);
         memset(stream[1], 0x55, sizeof stream[1]);
     }
-    /* From the beginning: from positions between, the raw of 4.1.4 may never return, patched or not. */
+    /* A send by raw, which goes on with the generic functions, from the beginning. From positions
+     * in between, raw in 4.1.4 may never return, whether it is patched or not. */
     position = 0;
     size_t at = position;
     int rc = !served;
@@ -234,7 +243,8 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     OBJ_RELEASE(pair[0]);
     OBJ_RELEASE(pair[1]);
 
-    /* Receives: any cuts in order on both; then ours alone in pieces from behind, cut anywhere. */
+    /* Receives: any cuts in order on both convertors, and then our convertor alone in pieces from
+     * the end to the beginning, cut anywhere. */
     for (size_t i = 0; i < size; i++) stream[0][i] = random_below(256);
     memcpy(memory[1], memory[0], sizeof memory[0]);
     pair[0] = prepared(plain, count, base[0], 0);
@@ -247,7 +257,8 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     CHECK(!memcmp(memory[0], memory[1], sizeof memory[0]), "what was received in order");
     OBJ_RELEASE(pair[0]);
     OBJ_RELEASE(pair[1]);
-    /* Where entries of a type overlap, the order in which they are written shows: such a type does not give back what it got. */
+    /* If entries of a type overlap, the result depends on the order in which they are written: such
+     * a type does not give back what it received. */
     whole(plain, count, base[0], size, stream[1]);
     int overlaps = memcmp(stream[0], stream[1], size);
     pair[1] = prepared(moved, count, base[1], 0);
@@ -295,14 +306,15 @@ int main(int argc, char **argv)
             }
             int flat = type->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS;
             contiguous += !!flat;
-            /* Twins differ in when they were committed alone. */
+            /* The two types differ only in when they were committed. */
             if (extent >= span && span + extent * (ptrdiff_t)count < MOST && type->super.size && type->super.size * count < MOST / 2) {
                 asked++;
                 if (!flat != !!type->super.mover) differences++, printf("type %ld: contiguous %d, mover %p\n", type_number, flat, type->super.mover);
                 compare(plain[type_number], type, count, !flat);
                 ompi_datatype_duplicate(type, &other[0]);
                 compare(plain[type_number], other[0], count, !flat);
-                /* A resized type is not the same as what it was made of, though both are committed. */
+                /* A resized type is a different type from the one that it was made of, though both
+                 * are committed. */
                 ompi_datatype_create_resized(type, lb, extent + 16, &other[1]);
                 compare(plain_wide[type_number], other[1], count, !flat);
                 ompi_datatype_destroy(&other[0]);

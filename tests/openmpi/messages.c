@@ -1,8 +1,13 @@
-/* Two ranks: messages of types with gaps, 1 KiB to 4 MiB, received as they were sent and as bytes; persistent requests, a collective call.
- * What was received is compared byte by byte with what the layout says, gaps included. Exit status 1 where something differs.
+/* Two ranks exchange messages of types with gaps, from 1 KiB to 4 MiB, which are received with the
+ * same type and as bytes; also persistent requests and a collective call. What was received is
+ * compared byte by byte with what the layout says, gaps included. The exit status is 1 if something
+ * differs.
  *
- *     messages [generic]      generic: some rank moves bytes by Open MPI's own functions. They join the halves of an element in 16 bytes, so that
- *                             packed bytes, which are cut anywhere, do not get whole into elements of 32: left out then */
+ *     messages [generic]
+ *
+ * With `generic`, one of the ranks moves bytes by Open MPI's own functions. These join the halves
+ * of an element in 16 bytes, so packed bytes, which can be cut anywhere, do not arrive whole in
+ * elements of 32 bytes. Such a message is left out then. */
 #include <mpi.h>
 #include <complex.h>
 #include <stdio.h>
@@ -43,7 +48,8 @@ static unsigned char value(long at, int salt) { return (unsigned char)((at * 265
 
 static int wrong;
 
-/* Whether `got` has the bytes of `count` instances where the layout says, and 0x77 everywhere else. */
+/* Checks that `got` has the bytes of `count` instances at the places of the layout, and 0x77
+ * everywhere else. */
 static void compare(const struct layout *l, long count, const unsigned char *got, int salt, const char *what)
 {
     for (long k = 0, at = 0; k < count; k++, at += l->extent) {
@@ -100,7 +106,7 @@ int main(int argc, char **argv)
             MPI_Sendrecv(mine, count, l->type, peer, 0, theirs, count, l->type, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             compare(l, count, theirs, peer + 1, "a message");
 
-            /* As bytes, and from bytes: what is on the wire is what MPI_Pack makes. */
+            /* As bytes, and from bytes: the bytes on the wire are those that MPI_Pack makes. */
             MPI_Pack(mine, count, l->type, again, count * l->bytes, &position, MPI_COMM_SELF);
             MPI_Sendrecv(mine, count, l->type, rank, 1, packed, count * l->bytes, MPI_PACKED, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (memcmp(packed, again, count * l->bytes)) wrong++, printf("%s: packed bytes differ\n", l->name);
@@ -110,7 +116,7 @@ int main(int argc, char **argv)
                 compare(l, count, theirs, peer + 1, "a message of packed bytes");
             }
 
-            /* Prepared once, started often. */
+            /* Persistent requests, which are prepared once and started three times. */
             MPI_Request requests[2];
             MPI_Send_init(mine, count, l->type, peer, 3, MPI_COMM_WORLD, &requests[0]);
             MPI_Recv_init(theirs, count, l->type, peer, 3, MPI_COMM_WORLD, &requests[1]);

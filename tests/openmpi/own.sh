@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Open MPI's own datatype tests (test/datatype), each bare, with the mover provider $2 and with the preload library $3 inside: what passes bare
-# has to pass in both, and to say the same. A part of tests/openmpi.sh; $1 is its cache, the table is $1/own.md.
+# Runs Open MPI's own datatype tests (test/datatype) with the unmodified library, with the mover
+# provider $2, and with the preload library $3 inside. What passes with the unmodified library must
+# pass in both other ways, with as many lines about errors. A part of tests/openmpi.sh; $1 is its
+# cache, and the table is $1/own.md.
 set -euo pipefail
 cache=$1 provider=$2 preload=$3
 tests=$cache/build/test/datatype
@@ -9,12 +11,14 @@ out=$cache/own
 rm -rf "$out" && mkdir "$out"
 worse=0
 
-# Runs test $1 in the way $2, further arguments are settings: its exit status in $status, its output in the log.
+# Runs test $1 in the way $2; further arguments are settings of the environment. Puts the exit
+# status into $status, the number of lines about errors into $said, and the output into the log.
 way() {
     local name=$1 log=$out/$1.$2
     shift 2
     status=0
-    # Times, addresses and process numbers differ from run to run.
+    # Times, addresses and process numbers differ from run to run, so they are removed before
+    # counting.
     (cd "$out" && timeout 900 "${run[@]}" env "$@" "$program") >"$log" 2>&1 || status=$?
     said=$(grep -v '^ddtc provider' "$log" | sed -E 's/0x[0-9a-f]+/ADDRESS/g; s/[0-9]+\.[0-9]+//g; s/[0-9]+ (ns|us|microsec)//g; s/\[[^]]*\]//g' |
         grep -ciE 'error|wrong|fail|differ|mismatch|cannot|incorrect|unexpected|bad' || true)
@@ -34,10 +38,11 @@ for program in "$tests"/.libs/* "$cache/programs/to_self_all"; do
     by_provider=$status
     [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs with the provider: $name" >&2; }
     way "$name" inside "LD_PRELOAD=$preload" DDTC_MODE=commit "DDTC_REPORT=$out/$name.json"
-    # The report is written in MPI_Finalize: tests that never call MPI_Init have none, and the library leaves them alone.
+    # The report is written in MPI_Finalize. Tests that never call MPI_Init have none, and the
+    # library does nothing in them.
     moved="no MPI_Init"
     if [ -e "$out/$name.json" ]; then
-        # Each total of the report stands on a line of its own.
+        # Each total of the report is on a line of its own.
         moved=$(awk '$1 ~ /^"hook_bytes_/ { b += $2 } END { printf "%.1f", b / 1048576 }' "$out/$name.json")
         ! grep '"nothing is moved inside' "$out/$name.json" >&2 || worse=1
     fi

@@ -61,14 +61,15 @@ def run(o, case, inside):
     with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r.json"] if inside else []
     launcher = [o.openmpi / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,sm", *own]
     command = [*launcher, "-n", str(case.ranks), *with_it, case.program, *case.arguments]
-    # A session of its own, by which all that hangs is found: by the program's name, this very command might be.
+    # The job has a session of its own, by which all processes that hang are found. A search by the
+    # program's name could find this script itself.
     with subprocess.Popen(command, cwd=case.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", start_new_session=True) as job:
         try:
             said, _ = job.communicate(timeout=o.limit)
         except subprocess.TimeoutExpired:
             subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=False)
             return "hangs", 0
-    # A rank that was killed may have left an unfinished file of another name.
+    # A rank that was killed may have left an unfinished file, whose name does not match.
     totals = [json.loads(report.read_text())["totals"] for report in reports.glob("report-*.json")]
     moved = sum(total[name] for total in totals for name in MOVED)
     if job.returncode != 0:
@@ -96,7 +97,7 @@ def judged(o):
     if first != stamp:
         o.results.write_text(stamp + "\n")
         return {}
-    # The last one may be cut off.
+    # The last line may be incomplete.
     rows = [row for row in (line.split("\t") for line in lines) if len(row) == 4]
     return {name: (bare, inside, int(moved)) for bare, inside, moved, name in rows}
 

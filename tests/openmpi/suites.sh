@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# MPICH's tests, from Debian's source package, built with an Open MPI and judged by suites.py: suites.sh CACHE OPENMPI JOBS [REGEX], from tests/openmpi.sh.
+# Builds MPICH's tests, from Debian's source package, with an Open MPI, and runs them by suites.py.
+# Called by tests/openmpi.sh: suites.sh CACHE OPENMPI JOBS [REGEX]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ours=$1/ours openmpi=$2 jobs=$3 only=${4-}
@@ -13,14 +14,14 @@ step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 mkdir -p "$cache"
 # shellcheck source=tests/debian.sh
 . "$here/../debian.sh"
-# The source package, its version and its digest: those of tests/runtime.sh.
+# Take the version and the hash of the source package from the script of tests/runtime.sh.
 eval "$(sed -n '/^version=/p; /^orig_sha256=/p' "$here/../runtime/build.sh")"
 
 fetch() {
     source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
 }
 
-# Without what is no part of MPI; warnings of old tests are no matter here.
+# Leaves out what does not belong to MPI. Warnings of the old tests do not matter here.
 configure_tests() {
     rm -rf "$cache/build" && mkdir "$cache/build" && cd "$cache/build" &&
         LD_LIBRARY_PATH=$openmpi/lib "$cache/source/test/mpi/configure" --with-mpi="$openmpi" CC="$openmpi/bin/mpicc" MPICC="$openmpi/bin/mpicc" \

@@ -54,10 +54,10 @@ def main():
     libraries = {"stock": o.stock, "ours": o.ours}
     found = defaultdict(list)
     for part in o.part or PARTS:
-        # Memory does not scatter.
+        # Amounts of memory do not vary.
         rounds = 1 if part.startswith("memory") else o.rounds
         for turn in range(rounds):
-            # Who begins changes, so that neither always finds the machine as the other left it.
+            # The order changes, so that neither library always runs after the other one.
             for label in ("stock", "ours") if turn % 2 == 0 else ("ours", "stock"):
                 for (row, variant), value in run(o, part, libraries[label]).items():
                     found[row, "hand" if variant == "hand" else label].append(value)

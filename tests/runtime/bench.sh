@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The bench of MPICH on stock yaksa and on ours, called by `tests/runtime.sh --bench` when both are built: bench.sh CACHE OURS. Writes
-# CACHE/bench.csv; docs/records/testing.md, "A runtime", says what is in it. DDTC_RUNTIME_ROUNDS: processes of each library a part [10].
+# Runs the bench of MPICH with the original yaksa and with ours: bench.sh CACHE OURS. Called by
+# `tests/runtime.sh --bench` when both are built. Writes CACHE/bench.csv, which
+# docs/records/testing.md, "A runtime", describes. DDTC_RUNTIME_ROUNDS: number of processes with
+# each library per part [10].
 set -euo pipefail
 cache=$1 ours=$2
 here=$(cd "$(dirname "$0")" && pwd)

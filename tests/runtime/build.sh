@@ -1,12 +1,13 @@
 # shellcheck shell=bash
-# What tests/runtime.sh builds, each once, below $cache. Sourced by it: needs $cache, $here (this folder), $jobs, fail, step and
-# what tests/debian.sh has.
+# What tests/runtime.sh builds in $cache, each step once. Sourced by that script. Needs $cache,
+# $here (this folder), $jobs, $archive, fail, step and the functions of tests/debian.sh.
 
 version=4.0.2-3
 packages=(gcc g++ make perl python3 dpkg-dev libfabric-dev libhwloc-dev libpsm-infinipath1-dev libpsm2-dev librdmacm-dev libibverbs-dev)
 orig_sha256=b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860
 
-# Compilers, headers and Python; installed where that is ours to do.
+# Makes sure that compilers, headers and Python are there. Installs packages if the script runs as
+# root.
 need_packages() {
     command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
         fail "apt-get and dpkg are missing: this test takes the source package of mpich $version by Debian's tools; run it on Debian 12"
@@ -14,7 +15,7 @@ need_packages() {
     for package in "${packages[@]}"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
     done
-    # A python3, gcc or perl of another origin serves too.
+    # A gcc, g++, make, perl or python3 that is no package of Debian serves, too.
     local still=()
     for package in ${missing[@]+"${missing[@]}"}; do
         case $package in gcc | g++ | make | perl | python3) command -v "$package" >/dev/null && continue ;; esac
@@ -31,7 +32,7 @@ fetch() {
     source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
 }
 
-# The archive that the caller names. Nothing is left of one that could not be unpacked.
+# Unpacks the archive that the caller names. Leaves nothing of one that could not be unpacked.
 unpack() {
     rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
         tar -xf "$archive" -C "$cache/source.part" --strip-components 1 &&
@@ -39,7 +40,8 @@ unpack() {
         mv "$cache/source.part" "$cache/source"
 }
 
-# What the sources say of themselves: the version of MPICH, where yaksa lies, whether its tests are there, and options of configure.
+# Reads from the sources the version of MPICH, where yaksa is, whether its tests are there, and
+# which options configure needs.
 describe_source() {
     if [ -n "$archive" ]; then
         version=$(sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\(.*\)\]).*/\1/p' "$cache/source/maint/version.m4")
@@ -50,7 +52,7 @@ describe_source() {
     [ -d "$yaksa" ] || fail "$cache/source has no sources of yaksa"
     yaksa_tests=
     if [ -d "$yaksa/test" ]; then yaksa_tests=$yaksa/test; else echo "note: these sources have no tests of yaksa"; fi
-    # Debian's 4.0.2 has hwloc's options from hwloc's own macros.
+    # Debian's 4.0.2 has the options of hwloc's own macros.
     if grep -q -e --with-hwloc-prefix "$cache/source/configure"; then
         mpich_options+=(--with-hwloc-prefix=system)
     else
@@ -59,19 +61,22 @@ describe_source() {
     [ -d "$cache/source/src/mpi/romio" ] || mpich_options+=(--disable-romio)
 }
 
-# yaksa's header, as its configure makes it: all that MPICH and the tests need of it besides a library.
+# Makes yaksa's header as its configure does. Besides a library, MPICH and the tests need nothing
+# else of yaksa.
 configure_yaksa() {
     rm -rf "$cache/yaksa-build" && mkdir "$cache/yaksa-build" && cd "$cache/yaksa-build" &&
         "$yaksa/configure" --prefix="$cache/stock" --disable-static CFLAGS=-O2
 }
 
-# The library that ours stands in for: 600 generated files, most of the time of a whole run.
+# Builds the library that ours replaces: 600 generated files, which take most of the time of a whole
+# run.
 build_stock() {
     cd "$cache/yaksa-build" && make -j "$jobs" && make install
 }
 
-# The same without assertions, in $cache/stock-ndebug. Types and their forms are in `frontend` and `util`; the generated files, which take
-# most of the time, stay as they are.
+# Builds the same library without assertions, in $cache/stock-ndebug. Types and their flattened
+# forms are in `frontend` and `util`. The generated files, which take most of the time, are not
+# built again.
 build_stock_ndebug() {
     cd "$cache/yaksa-build" && find src/frontend src/util -name '*.lo' -delete && make -j "$jobs" CFLAGS="-O2 -DNDEBUG" libyaksa.la &&
         mkdir -p "$cache/stock-ndebug" && cp -L .libs/libyaksa.so.0 "$cache/stock-ndebug/libyaksa.so.0"
@@ -81,28 +86,31 @@ build_mixed() {
     "$cache/mpich/bin/mpicc" -O2 -Wall -Wextra -o "$cache/mixed" "$here/mixed.c"
 }
 
-# Ours as MPICH's configure wants to see it: a prefix with the header that packaging/install.sh installs.
+# Makes the prefix that MPICH's configure expects of our library: with the header that
+# packaging/install.sh installs.
 make_face() {
     rm -rf "$cache/face" && mkdir -p "$cache/face/include" "$cache/face/lib" &&
         cp "$here/../../yaksa/include/yaksa.h" "$cache/face/include" &&
         cp "$ours/libyaksa.so.0" "$cache/face/lib" && ln -s libyaksa.so.0 "$cache/face/lib/libyaksa.so"
 }
 
-# MPICH with the yaksa of prefix $2, installed as $cache/$1; further arguments go to configure. The run path is that of a libtool library, which
-# ours is not; LD_LIBRARY_PATH goes before it.
+# Builds MPICH with the yaksa of prefix $2 and installs it as $cache/$1. Further arguments go to
+# configure. LDFLAGS sets the run path that a libtool library would provide, which ours is not.
+# LD_LIBRARY_PATH is searched before it.
 build_mpich() {
     local name=$1 yaksa=$2
     shift 2
     rm -rf "$cache/$name" "$cache/$name-build" && mkdir "$cache/$name-build" && cd "$cache/$name-build" &&
         "$cache/source/configure" --prefix="$cache/$name" --with-yaksa="$yaksa" LDFLAGS="-Wl,-rpath,$yaksa/lib" "$@" && make -j "$jobs" && make install || return 1
-    # From 4.1 on the tests are not configured with the library.
+    # From 4.1 on, the tests are not configured together with the library.
     [ -f test/mpi/Makefile ] && return
     mkdir -p test/mpi && cd test/mpi && "$cache/source/test/mpi/configure" --with-mpi="$cache/$name" --disable-fortran --disable-cxx --disable-romio
 }
 
 mpich_options=(--with-device=ch4:ofi --with-libfabric=/usr --disable-fortran --disable-cxx --enable-fast=O2 --disable-static)
 
-# yaksa's tests, linked against the library in folder $1: its own makefile would make wrappers that put its own library first.
+# Builds yaksa's tests, linked with the library in folder $1. yaksa's own makefile would make
+# wrappers that put its own library first.
 build_yaksa_tests() {
     local test=$yaksa_tests out=$cache/yaksa-tests name
     local flags=(-O2 -w -I "$cache/yaksa-build/src/frontend/include" -I "$test/dtpools/src" -I "$test/pack")
@@ -116,8 +124,8 @@ build_yaksa_tests() {
     done
 }
 
-# Programs of MPICH's test/mpi in the build of MPICH $1; names FOLDER/PROGRAM from standard input. One that does not compile is a case
-# that has not been built, on every library.
+# Builds programs of MPICH's test/mpi in the build of MPICH $1, whose names FOLDER/PROGRAM are read
+# from standard input. A program that does not compile is reported as not built with each library.
 build_mpi_tests() {
     local top=$cache/$1-build/test/mpi folder programs
     make -C "$top/util" -j "$jobs" && make -C "$top/dtpools" -j "$jobs" || return 1
@@ -132,7 +140,8 @@ build_witness() {
     cc -O2 -Wall -Wextra -Werror -shared -fPIC -o "$cache/witness.so" "$here/witness.c" -ldl
 }
 
-# Our library as it is released, or the one that the caller names, in $ours under the name that the loader looks for.
+# Copies our release library, or the one that the caller names, to $ours under the name that the
+# loader looks for.
 build_ours() {
     local built=${DDTC_RUNTIME_LIBRARY:-}
     if [ -z "$built" ]; then
@@ -144,7 +153,7 @@ build_ours() {
     local file
     for file in "$built/libyaksa.so.0" "$built/libyaksa.so"; do
         if [ -e "$file" ]; then
-            # Never over a file that a process may have mapped.
+            # Do not write into a file that a process may have mapped: replace it.
             cp -L "$file" "$ours/libyaksa.so.0.part" && mv -f "$ours/libyaksa.so.0.part" "$ours/libyaksa.so.0"
             return
         fi

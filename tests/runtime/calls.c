@@ -1,10 +1,12 @@
-/* What calls of two libraries behind the interface of yaksa cost, in one process and in turn: types made, asked what MPICH asks at each constructor, used once and
- * freed, and lists of pieces.
+/* Measures the calls of two libraries with the interface of yaksa, in one process and in turn:
+ * types that are made, queried as MPICH does after each constructor, used once and freed; and lists
+ * of pieces.
  *
  *   cc -std=gnu11 -O2 -o calls tests/runtime/calls.c -ldl
  *   taskset -c 1 ./calls STOCK/libyaksa.so.0 OURS/libyaksa.so.0 [TEXT THAT A ROW HAS]
  *
- * A row is the least of 60 batches of each, so that a machine with other work on it gives ratios that hold. */
+ * A row is the minimum of 60 batches with each library, so that its ratio is also reliable on a
+ * machine with other work. */
 #include "../../yaksa/tests/c/interface.h"
 #include <dlfcn.h>
 #include <stddef.h>
@@ -42,7 +44,7 @@ static void load(struct library *l, const char *path)
     OK(l->init(NULL));
 }
 
-/* As MPICH does behind each constructor. */
+/* Queries a new type as MPICH does after each constructor, and returns it. */
 static ytype asked(int code, ytype t)
 {
     uintptr_t n;
@@ -78,7 +80,7 @@ static ytype item(void)
     return u;
 }
 
-/* A box of an array, in the calls that MPICH makes of one. */
+/* Returns a box of an array, made with the calls that MPICH makes for one. */
 static ytype box(void)
 {
     intptr_t row = 34 * 8, plane = 34 * row, start = plane + row + 8;
@@ -136,7 +138,8 @@ static void queries(ytype t) { asked(SUCCESS, t); }
 
 struct row {
     const char *name;
-    /* What is made for each call, or which one lives. */
+    /* The function that makes the type of each call, or if it is null, the member with a type that
+     * exists already. */
     ytype (*make)(void);
     size_t lives;
     void (*use)(ytype);
@@ -162,7 +165,7 @@ static const struct row rows[] = {
     {"unpack hindexed_block; 300 blocks", NULL, LIVES(block), unpack},
 };
 
-/* Nanoseconds of a call. */
+/* Returns the nanoseconds per call. */
 static double batch(const struct row *row, struct library *l, long calls)
 {
     struct timespec start, end;
@@ -200,7 +203,7 @@ int main(int count, char **arguments)
     }
     places = malloc(BLOCKS * sizeof *places), bytes = malloc(BLOCKS * sizeof *bytes), lengths = malloc(BLOCKS * sizeof *lengths);
     user = malloc(BYTES), packed = malloc(BYTES), list = malloc(4096 * sizeof *list);
-    /* Written, so that all of it is memory of its own. */
+    /* Write to all pages, so that they are memory of this process. */
     memset(user, 1, BYTES);
     memset(packed, 1, BYTES);
     unsigned long long seed = 1;
@@ -222,7 +225,7 @@ int main(int count, char **arguments)
         for (int i = 0; i < 2; i++) batch(&rows[k], &libraries[i], 40);
         long calls = 1 + (long)(150e3 / batch(&rows[k], &libraries[0], 3));
         for (int turn = 0; turn < 2 * BATCHES; turn++) {
-            /* Who begins changes. */
+            /* The order of the libraries changes. */
             int i = (turn + turn / 2) % 2;
             double now = batch(&rows[k], &libraries[i], calls);
             if (now < least[i]) least[i] = now;

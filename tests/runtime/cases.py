@@ -1,8 +1,9 @@
-"""The cases of both suites, from the lists that come with their sources.
+"""The cases of yaksa's and MPICH's tests, from the lists that come with their sources.
 
-A case is named by its line: `yaksa test/pack/pack -datatype int ..`, `mpi pt2pt/bottom 2`, `nolocal rma/test1 2` (the same as `mpi`, with
-shared memory off, so that every message goes by the network's path). Cases of more than RANKS ranks run on so many, as they do under MPICH's
-own runtests with a limit, and are named by that number.
+A case is named by its line: `yaksa test/pack/pack -datatype int ..`, `mpi pt2pt/bottom 2`, or
+`nolocal rma/test1 2`. The last form is the same as `mpi` with shared memory off, so that all
+messages take the path of the network. A case of more than RANKS ranks runs on RANKS ranks, as
+under MPICH's own runtests with a limit, and is named by that number.
 """
 
 import os
@@ -13,7 +14,8 @@ from pathlib import Path
 YAKSA = ["simple/testlist.gen", "pack/testlist.gen", "pack/testlist.threads.gen", "pack/testlist.blocking.gen", "iov/testlist.gen",
          "iov/testlist.threads.gen", "flatten/testlist.gen", "flatten/testlist.threads.gen"]
 MPI = ["datatype", "attr", "pt2pt", "coll", "rma", "comm", "topo", "io"]
-# What barely reaches the datatype engine between ranks of one machine is repeated as if they had a network between them.
+# Tests that hardly reach the datatype engine between ranks of one machine. They are repeated as if
+# there were a network between the ranks.
 NOLOCAL = ["rma", "pt2pt", "coll"]
 RANKS = int(os.environ.get("DDTC_RUNTIME_RANKS", "4"))
 
@@ -27,11 +29,11 @@ class Case:
     arguments: list
     ranks: int = 0
     environment: dict = field(default_factory=dict)
-    # Gigabytes that the list says the case needs.
+    # Memory that the case needs according to the list, in gigabytes.
     memory: float = 0
-    # What the list says is known to fail.
+    # The known failure that the list names for the case; empty if it names none.
     expected_failure: str = ""
-    # The list allows other output than the verdict.
+    # Whether the list allows other output than the verdict.
     warnings: bool = False
 
 
@@ -43,7 +45,8 @@ def lines(path):
 
 
 def yaksa_cases(source, programs):
-    """Command lines of yaksa's own tests; `programs` is where the script has built them."""
+    """Yields the command lines of yaksa's own tests. `programs` is the folder where the script has
+    built them."""
     for part in YAKSA:
         for line in lines(source / "test" / part):
             program, *arguments = line.split(" ")
@@ -51,7 +54,8 @@ def yaksa_cases(source, programs):
 
 
 def mpi_case(suite, part, folder, line):
-    """`program ranks key=value ..`, as the README of MPICH's test/mpi describes it."""
+    """Returns the case of a line `program ranks key=value ..`, as the README of MPICH's test/mpi
+    describes it."""
     program, ranks, *words = line.split(" ")
     ranks = min(int(ranks), RANKS)
     case = Case(" ".join([suite, f"{part}/{program}", str(ranks), *words]), suite, folder / part, "./" + program, [], ranks)
@@ -75,8 +79,9 @@ def mpi_case(suite, part, folder, line):
 
 
 def mpi_cases(source, folder):
-    """Those of MPICH's test/mpi in `source`, configured in `folder`: lists by hand, which configure may have written, and lists of random
-    datatypes, which it has."""
+    """Yields the cases of MPICH's test/mpi in `source`, configured in `folder`: those of lists by
+    hand, which configure may have written, and those of lists of random datatypes, which it has
+    written."""
     for suite, parts in (("mpi", MPI), ("nolocal", NOLOCAL)):
         for part in parts:
             for name in ("testlist", "testlist.dtp"):
@@ -87,9 +92,9 @@ def mpi_cases(source, folder):
 
 
 def all_cases(source, yaksa_programs, mpi_folder):
-    """Every case once, in the order of the lists; `source` is MPICH's."""
+    """Returns each case once, in the order of the lists. `source` has the sources of MPICH."""
     found = {}
-    # Later releases of MPICH have yaksa elsewhere, and come without its tests.
+    # Later releases of MPICH have yaksa in another folder, and come without its tests.
     if (source / "modules/yaksa/test").is_dir():
         for case in yaksa_cases(source / "modules/yaksa", yaksa_programs):
             found.setdefault(case.name, case)

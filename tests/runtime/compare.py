@@ -23,7 +23,7 @@ class Outcome:
         self.verdicts.append(verdict)
         self.seconds = float(seconds)
         self.note = note or self.note
-        # Calls do not add up over runs: the most of one run.
+        # Counts of calls are not added over runs: take the maximum.
         for word in calls.split(" "):
             name, number = word.split("=")
             self.calls[name] = max(self.calls[name], int(number))

@@ -1,4 +1,4 @@
-"""The machine that figures and results are from."""
+"""Describes the machine on which figures and results were made."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from pathlib import Path
 
 def machine():
     text = Path("/proc/cpuinfo").read_text()
-    # Of other processors than x86-64 the kernel tells less.
+    # On architectures other than x86-64 the kernel says less, so a field may be missing.
     field = lambda name: (re.search(rf"^{name}\s*: (.*)$", text, re.M) or ["", "?"])[1]
     return (f"{field('model name')}, family {field('cpu family')} model {field('model')} stepping {field('stepping')}, "
             f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; Linux {platform.release()}")

@@ -1,11 +1,13 @@
-/* Two ranks that may use different libraries as libyaksa.so.0: rank 0 moves data to rank 1 by one kind of call. Run by mixed.py.
+/* Two ranks that may use different libraries as libyaksa.so.0: rank 0 moves data to rank 1 by one
+ * kind of call. Run by mixed.py.
  *
  *   mixed send | put | accumulate
  *
- * The types have gaps, and the data are large enough for MPICH 5 to send the flattened type along with the message (at least 8 KiB in at most
- * 1024 pieces); a put and an accumulate always send the type of the target. Rank 1 prints one line: "right", "error CLASS" if a call
- * returned an error, or "wrong N", the number of elements that are not what was sent although every call returned success. A rank that
- * a library ends prints nothing. */
+ * The types have gaps, and the data are large enough for MPICH 5 to send the flattened type along
+ * with the message (at least 8 KiB in at most 1024 pieces). A put and an accumulate always send the
+ * type of the target. Rank 1 prints one line: "right"; "error CLASS" if a call returned an error;
+ * or "wrong N", the number of elements that are not what was sent although all calls returned
+ * success. Rank 0 prints a line only for an error. A rank that a library ends prints nothing. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +61,8 @@ int main(int argc, char **argv)
         printf("error %d\n", first_error);
     }
     fflush(stdout);
-    /* After an error a window and a collective call may wait for ever: the line is what counts. */
+    /* After an error, a window or a collective call may wait forever. Only the line above
+     * counts. */
     if (first_error != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 3);
     MPI_Type_free(&type);
     MPI_Finalize();

@@ -54,7 +54,7 @@ def chosen(o):
         every = [known[name] for name in names]
     if o.only:
         every = [case for case in every if re.search(o.only, case.name)]
-    # As MPICH's own runtests does where it is not told otherwise: what the list says is known to fail is not run.
+    # Cases that the list says are known to fail are not run, as in MPICH's own runtests by default.
     out = [case for case in every if case.memory > o.memory or case.expected_failure]
     return [case for case in every if case not in out], out
 
@@ -72,7 +72,8 @@ def command(o, case):
     if case.suite == "yaksa":
         return ["env", f"LD_PRELOAD={shim}", case.program, *case.arguments]
     launcher = str(o.cache / o.mpich / "bin/mpiexec")
-    # Ranks wait busily: two that a scheduler leaves on one core take turns by its time slices.
+    # Ranks wait busily: if the scheduler leaves two of them on one core, they take turns by its
+    # time slices. So bind each rank to a core.
     return [launcher, "-bind-to", "core", "-genv", "LD_PRELOAD", shim, "-n", str(case.ranks), case.program, *case.arguments]
 
 

@@ -1,4 +1,5 @@
-"""Tests of the harness: each rule of run.py and compare.py has a case that breaks it. Run by tests/runtime.sh before anything else."""
+"""Tests of the harness: rules of run.py, cases.py and compare.py, each with a case that breaks it.
+Run by tests/runtime.sh before everything else."""
 
 import io
 import sys

@@ -1,5 +1,7 @@
-/* Preloaded into the programs of the suites: which file serves as libyaksa.so.0 in this process, and how often its functions are
- * called. Appends one line a process to the file that RUNTIME_WITNESS names: path of the library, then NAME=CALLS. */
+/* Preloaded into the programs of the test suites: reports which file serves as libyaksa.so.0 in
+ * this process, and how often its functions are called. A process with the library appends two
+ * lines to the file that RUNTIME_WITNESS names: `begin PATH` when it starts, and `end PATH
+ * NAME=CALLS ..` when it ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -63,7 +65,8 @@ static void append(const char *line, size_t length)
     close(file);
 }
 
-/* The file that the wrapped functions come from; null in a process without the library. */
+/* Returns the file that the wrapped functions come from, or null in a process without the
+ * library. */
 static const char *library(void)
 {
     Dl_info found;
@@ -71,7 +74,8 @@ static const char *library(void)
     return function && dladdr(function, &found) ? found.dli_fname : NULL;
 }
 
-/* Told at once too: a process that is killed has been seen. */
+/* Reports the library at the start as well, so that a process that is killed later has been
+ * seen. */
 __attribute__((constructor)) static void begin(void)
 {
     char line[4200];

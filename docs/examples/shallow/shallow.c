@@ -1,15 +1,19 @@
-/* Waves in a basin: the shallow water equations on a grid of cells, as an MPI program that knows nothing of ddtc.
+/* Waves in a basin: the shallow water equations on a grid of cells, as an MPI program that knows
+ * nothing of ddtc.
  *
  *     mpicc -O2 -o shallow shallow.c -lm
  *     mpiexec -n 4 ./shallow [--cells N] [--steps N] [--every N] [--picture FILE]
  *
- * A cell is a structure, and the basin an array of them, cut into rectangles, one a rank. Of the cells at the edge, neighbours need the
- * water and what is dissolved in it, not the ground: each step exchanges these by MPI_Neighbor_alltoallw, described by derived types, nothing is copied
- * by hand. Every few steps the first rank gathers the depth of all cells. `--cells`: cells of a rank along one side [128]; `--picture`: the last
- * depths as a grey picture (PGM).
+ * A cell is a structure, and the basin is an array of cells, cut into rectangles, one per rank. Of
+ * the cells at the edge, neighbours need the water and what is dissolved in it, but not the ground.
+ * Each step exchanges this data by MPI_Neighbor_alltoallw with derived types; nothing is copied by
+ * hand. Every few steps the first rank gathers the depths of all cells. `--cells`: cells of a rank
+ * along one side [128]; `--steps`: number of steps [400]; `--every`: steps between two gathers
+ * [20]; `--picture`: file for the last depths as a grey picture (PGM).
  *
- * Prints one line: ranks, cells, steps, microseconds a step in all, in exchanges and in gathers (the slowest rank's), and a sum over every depth gathered,
- * bit by bit: equal sums, equal results. */
+ * Prints one line: ranks, cells, steps, microseconds per step in total, in exchanges and in gathers
+ * (those of the slowest rank), and a checksum over the bits of all gathered depths. Equal checksums
+ * mean equal results. */
 #include <math.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -45,7 +49,8 @@ static long number(const char *name, const char *text, long least) {
     return n;
 }
 
-/* A rank's rectangle of `side` x `side` cells with one row or column of its neighbours' around it. */
+/* The rectangle of a rank: `side` x `side` cells, with one row or column of the neighbours' cells
+ * around it. */
 typedef struct {
     int side, wide;
     cell *cells;
@@ -53,7 +58,7 @@ typedef struct {
 
 static cell *at(const part *p, int row, int column) { return &p->cells[(size_t)row * p->wide + column]; }
 
-/* What flows from one cell into the next through their common side: Rusanov's flux. */
+/* Adds what flows from one cell into the next through their common side, by Rusanov's flux. */
 static void flow(cell *a, cell *b, int along, double dt) {
     double ua = (along == ROWS ? a->north : a->east) / a->depth, ub = (along == ROWS ? b->north : b->east) / b->depth;
     double ca = fabs(ua) + sqrt(GRAVITY * a->depth), cb = fabs(ub) + sqrt(GRAVITY * b->depth), c = ca > cb ? ca : cb;
@@ -73,7 +78,8 @@ static void flow(cell *a, cell *b, int along, double dt) {
     a->dissolved[1] -= heat, b->dissolved[1] += heat;
 }
 
-/* Walls: what stands beyond the basin is the cell before it, with the water running the other way. */
+/* Walls: the cell beyond the edge of the basin is a copy of the cell before it, with the water
+ * flowing in the opposite direction. */
 static void walls(part *p, const int neighbours[4]) {
     int n = p->side;
     for (int i = 1; i <= n; i++) {
@@ -103,7 +109,7 @@ static void step(part *p, double dt) {
         }
 }
 
-/* What neighbours need of a cell, `extent` being that of a cell. */
+/* Returns the type of what neighbours need of a cell. Its extent is that of a cell. */
 static MPI_Datatype water(void) {
     int lengths[2] = {3, 2};
     MPI_Aint places[2] = {offsetof(cell, depth), offsetof(cell, salt)};
@@ -173,7 +179,8 @@ int main(int argc, char **argv) {
             c->salt = (float)(35 * c->depth), c->heat = (float)(x > 0 ? c->depth : 0);
         }
 
-    /* Rows above and below, columns left and right: in the order of the grid's neighbours. */
+    /* The types of rows above and below and of columns left and right, in the order of the grid's
+     * neighbours. */
     int n = (int)side, ones[4] = {1, 1, 1, 1};
     MPI_Aint begin[4] = {0, 0, 0, 0};
     MPI_Datatype one = water(), height, sent[4], received[4], mine;

@@ -1,5 +1,7 @@
-/* What the parts of the bench share: clock, buffers, repetition, output. Every part prints lines `ROW<tab>VARIANT<tab>NANOSECONDS`, the
- * median of batches of one process; bench.py takes processes on both libraries in turn and the medians of those. */
+/* What the parts of the bench share: clock, buffers, repetition, output. All parts print lines
+ * `ROW<tab>VARIANT<tab>VALUE`. A value is the median over the batches of one process, in
+ * nanoseconds, or for rows about memory a number of bytes. bench.py runs processes with both
+ * libraries in turn and takes the medians over the processes. */
 #ifndef RUNTIME_BENCH_H
 #define RUNTIME_BENCH_H
 #include <mpi.h>
@@ -8,8 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-/* A layout of layouts.h: `count` instances of what `make` gives reach over [low, high) around the buffer's address and pack into
- * `bytes`. Loops by assignment and by memcpy; extents are constants, so their third argument is not read. */
+/* A layout of layouts.h. `count` instances of the type that `make` returns reach over [low, high)
+ * around the address of the buffer, and pack into `bytes` bytes. There is a loop by assignment and
+ * one by memcpy. Extents are constants, so the third argument of the loops is not read. */
 typedef void (*loop)(void *, void *, const long *, const int *const *);
 struct layout {
     const char *name;
@@ -27,17 +30,17 @@ extern int rank, ranks;
 extern double batch;
 
 double now(void);
-/* Zeroed memory that begins at a cache line. */
+/* Returns zeroed memory that begins at a cache line. */
 void *memory(long bytes);
 void fill(void *p, long bytes, unsigned long long seed);
-/* Ends all ranks, saying what differs, unless the bytes are equal. */
+/* Ends all ranks with a message about what differs, unless the bytes are equal. */
 void same(const char *row, const char *what, const void *a, const void *b, long bytes);
 void say(const char *row, const char *variant, double nanoseconds);
 double median(double *values, int n);
 
-/* Median nanoseconds of one call of `body(context)`, by batches whose length is calibrated after ten calls and `warm` more, or as many as fit in
- * 30 ms; alone or, where the body
- * communicates, on all ranks with the same number of calls (`together`). */
+/* Returns the median nanoseconds of one call of `body(context)` over batches. Their length is
+ * calibrated after ten calls and `warm` more, or as many as fit into 30 ms if these are fewer. With
+ * `together`, which is for bodies that communicate, all ranks make the same number of calls. */
 double time_of(void (*body)(void *), void *context, int warm, int together);
 
 void bench_pack(void);

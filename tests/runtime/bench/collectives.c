@@ -1,12 +1,14 @@
-/* Collectives of two ranks: MPI_Alltoallw of subarrays beside MPI_Alltoallv of what loops have packed, MPI_Bcast and MPI_Allgather of
- * structs beside the same of packed bytes. */
+/* Collective calls of two ranks: MPI_Alltoallw of subarrays in comparison with MPI_Alltoallv of
+ * what loops have packed, and MPI_Bcast and MPI_Allgather of structures in comparison with the same
+ * calls of packed bytes. */
 #include "bench.h"
 
 #include <stddef.h>
 
 enum { WARM = 60 };
 
-/* A matrix of doubles whose rows are spread over the ranks becomes one whose columns are: n x n, ranks dividing n. */
+/* The transposition of a distribution: a matrix of n x n doubles whose rows are spread over the two
+ * ranks becomes one whose columns are. n is even. */
 struct exchange {
     int n;
     double *rows, *columns;
@@ -74,7 +76,7 @@ struct item {
     float f[3];
 };
 
-/* `n` of struct item; packed they have 24 bytes each. */
+/* `n` structures of type struct item, which have 24 bytes each when packed. */
 struct items {
     int n;
     MPI_Datatype type;
@@ -152,7 +154,7 @@ static void structs(int n, const char *size)
             (turn ? calls[c].derived : calls[c].hand)(&s);
             if (!turn) memcpy(want, s.all, 2 * (size_t)bytes);
         }
-        /* Padding is nobody's: compare members as they are packed. */
+        /* Padding may have any values, so compare the members after packing them. */
         pack_items(want, s.out, n);
         pack_items(s.all, s.in, n);
         same(row, "first half", s.in, s.out, 24L * n);

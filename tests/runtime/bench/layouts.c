@@ -1,5 +1,6 @@
-/* All layouts of layouts.h: MPI_Pack and MPI_Unpack beside the better of two loops, and messages between two ranks beside messages packed
- * by that loop. layouts.h is written by `ddtc bench --mpi-source`. */
+/* All layouts of layouts.h: MPI_Pack and MPI_Unpack in comparison with the better of two loops, and
+ * messages between two ranks in comparison with messages that this loop packs. `ddtc bench
+ * --mpi-source` writes layouts.h. */
 #include "bench.h"
 #include "layouts.h"
 
@@ -60,7 +61,8 @@ static void hand_turn(void *context)
         }
 }
 
-/* The type committed, buffers filled; a byte of every gap must stay. */
+/* Commits the type and fills the buffers, gaps included, so that a gap that is overwritten will be
+ * noticed. Returns the memory that must be freed. */
 static char *begin(struct job *j, const struct layout *l)
 {
     char *whole = memory(l->high - l->low);
@@ -106,7 +108,8 @@ static void check_packing(struct job *j, char *whole)
     free(first);
 }
 
-/* The better of two loops, and which it is. */
+/* Times both loops, leaves the number of the better one in `style`, and returns its time. All ranks
+ * use the times of rank 0. */
 static double better(struct job *j, void (*body)(void *), int together)
 {
     double times[2];
@@ -132,7 +135,7 @@ void bench_pack(void)
     }
 }
 
-/* What one rank sends the other must lie as the loops would have laid it. */
+/* Checks that what one rank sends to the other arrives at the places where the loops put it. */
 static void check_message(struct job *j, char *whole)
 {
     const struct layout *l = j->l;

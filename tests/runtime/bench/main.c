@@ -1,5 +1,7 @@
-/* MPICH on the libyaksa.so.0 that the loader finds: `bench PART [MILLISECONDS]`, PART one of pack, messages, collectives, rma (2 ranks),
- * create, memory-vector, memory-struct, memory-indexed, memory-used. See bench.h for the output. */
+/* The bench of MPICH with the libyaksa.so.0 that the loader finds: `bench PART [MILLISECONDS]`.
+ * PART is one of pack, messages, collectives, rma, create, memory-vector, memory-struct,
+ * memory-indexed and memory-used. The parts messages, collectives and rma need two ranks. bench.h
+ * describes the output. */
 #include "bench.h"
 
 int rank, ranks;
@@ -65,7 +67,8 @@ static double repeat(void (*body)(void *), void *context, long n, int together)
     return (now() - start) / (double)n;
 }
 
-/* How many calls of `one` nanoseconds a time has; where ranks call together, as rank 0 finds. */
+/* Returns the number of calls that fit into `nanoseconds` if one takes `one`, plus 1. If all ranks
+ * call together, it is the number that rank 0 finds. */
 static long calls_in(double one, double nanoseconds, int together)
 {
     long n = 1 + (long)(nanoseconds / (one > 1 ? one : 1));

@@ -1,5 +1,7 @@
-/* One-sided operations of two ranks: MPI_Put and MPI_Accumulate from contiguous doubles to a strided target, beside a message of the packed
- * bytes that the target's loop puts in place. Windows of MPI_Win_create, whose targets are told the type, and of MPI_Win_allocate, which ranks of one machine share. */
+/* One-sided operations of two ranks: MPI_Put and MPI_Accumulate from contiguous doubles to a
+ * strided target, in comparison with a message of the packed bytes that a loop at the target puts
+ * in place. The windows are of MPI_Win_create, where the target is told the type, and of
+ * MPI_Win_allocate, which ranks of one machine share. */
 #include "bench.h"
 
 enum { WARM = 40 };
@@ -11,7 +13,7 @@ struct operation {
     double *from, *target, *buffer;
 };
 
-/* Rank 0 acts on the memory of rank 1; done when the target has it. */
+/* Rank 0 acts on the memory of rank 1. At the end the target has the data. */
 static void one_sided(void *context)
 {
     struct operation *o = context;

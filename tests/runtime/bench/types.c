@@ -1,4 +1,5 @@
-/* Types themselves: constructing, committing and freeing them, using one once, and the memory of 100,000 that live at once. */
+/* The types themselves: making, committing and freeing them, using one once, and the memory of
+ * 100,000 types that exist at the same time. */
 #include "bench.h"
 
 enum { LARGE = 100000, FIELDS = 1000, LIVE = 100000 };
@@ -35,7 +36,7 @@ static MPI_Datatype cube(void)
     return t;
 }
 
-/* Four levels: structs in a vector, in a contiguous type, in a strided one. */
+/* Returns a type of four levels: structures in a vector, in a contiguous type, in a strided one. */
 static MPI_Datatype nested(void)
 {
     MPI_Datatype s = item(), v, c, h;
@@ -141,7 +142,7 @@ void bench_create(void)
     }
 }
 
-/* Bytes of this process that are in memory. */
+/* Returns the bytes of this process that are in memory. */
 static double resident(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -151,7 +152,8 @@ static double resident(void)
     return (double)pages * 4096;
 }
 
-/* `n` committed types, no two of one layout; bytes of a type. */
+/* Makes LIVE committed types, which `make` gives different arguments, and prints the resident bytes
+ * per type. */
 static void live(const char *row, MPI_Datatype (*make)(int), int used)
 {
     MPI_Datatype *all = memory(LIVE * (long)sizeof *all);
@@ -191,8 +193,9 @@ static MPI_Datatype some_index(int i)
     return t;
 }
 
-/* In a process of their own each, since what one has freed the next would take. MPICH 4.0.2 loses bytes of contiguous types with more than
- * 768 alive, whatever is under it: none are packed here. */
+/* Each of these parts runs in a process of its own, since memory that one has freed would be used
+ * by the next. MPICH 4.0.2 loses bytes of contiguous types if more than 768 of them exist, with
+ * whichever yaksa, so no contiguous types are packed here. */
 void bench_memory_vector(void)
 {
     begin();
