@@ -2,6 +2,7 @@
 //! generated for that layout. [`walk`] executes nests of bytes and [`apply`] nests of values.
 //! [`interp`] executes datatypes by the definitions of MPI and judges everything else.
 
+#[cfg(feature = "operations")]
 pub mod apply;
 pub mod interp;
 pub mod walk;

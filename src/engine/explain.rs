@@ -135,6 +135,7 @@ impl Shown for crate::datatype::Datatype {}
 impl Shown for crate::code::kernel::CompiledCode {}
 impl Shown for crate::code::kernel::Kernel {}
 
+#[cfg(any(test, feature = "internal"))]
 impl Engine {
     /// Runs every stage on `t` for `target` and returns the result of each. No layout is put into
     /// the cache. For a target that this machine cannot run, no code is loaded.

@@ -6,7 +6,9 @@
 //! overlapping entries wins. The code is slow on purpose. It is safe Rust, and shares no code with
 //! lowering or any later stage of the compiler.
 
+#[cfg(feature = "operations")]
 pub mod external32;
+#[cfg(feature = "operations")]
 pub mod reduce;
 
 use std::ops::Range;

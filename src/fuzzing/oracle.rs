@@ -50,6 +50,9 @@ pub struct Oracle {
     /// Engines of the same levels that use precompiled code where a plan has some.
     shortcut: Vec<Engine>,
     rig: Rig,
+    /// Called at the start of each step with its name, the number of steps that are done, and the
+    /// number of all steps.
+    watch: Box<dyn FnMut(&str, usize, usize) + Send>,
     /// The Cranelift emitter with its verifier turned on. None if Cranelift is not compiled in.
     cranelift: Option<Result<Box<dyn Emitter>, Error>>,
 }
@@ -101,8 +104,15 @@ impl Oracle {
             general: if cfg!(feature = "cranelift") { engines(false, false) } else { Vec::new() },
             shortcut: engines(true, true),
             rig: Rig::default(),
+            watch: Box::new(|_, _, _| {}),
             cranelift: cranelift(),
         }
+    }
+
+    /// Returns these oracles with `watch`, which [`Oracle::check`] tells what begins, the number of steps that are done, and the number of
+    /// all steps.
+    pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
+        Oracle { watch: Box::new(watch), ..self }
     }
 
     /// Checks everything about `count` instances of `t`. `cuts` decides how the packed stream is
@@ -200,11 +210,14 @@ impl Oracle {
 
     /// All checks of one datatype, for [`Oracle::check`].
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
+        let steps = 4 + self.compilers.len();
+        (self.watch)("text and type map", 0, steps);
         text(t)?;
         round_trip(t)?;
         wire::round_trip(t)?;
         streams::check(t, count, &mut Choices::from_seed(t.structural_hash() as u64))?;
         let case = Case::new(t, count)?;
+        (self.watch)("nests", 1, steps);
         // Check the nests: lowered and normal, by their bytes and their text. If the normal form is
         // unique, normalizing it again must change nothing.
         let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -231,8 +244,10 @@ impl Oracle {
         let mut verdict = Verdict::default();
         let pieces = pieces(&case, cuts);
         for i in 0..self.compilers.len() {
+            (self.watch)(&format!("plans and code for {}", self.compilers[i].config().level), 2 + i, steps);
             self.level(&case, i, nest, moved, &pieces, &mut verdict)?;
         }
+        (self.watch)("interpreted nest", steps - 2, steps);
         let walked = self.walker.commit(t).map_err(Mismatch::error("commit"))?;
         case.committed("walk", &walked, &mut self.rig)?;
         case.slices(&walked)?;
@@ -240,6 +255,7 @@ impl Oracle {
         for pieces in &pieces {
             case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
         }
+        (self.watch)("operations and copies", steps - 1, steps);
         self.values(&case, cuts)?;
         Ok(verdict)
     }

@@ -17,6 +17,7 @@
 
 use super::cursor::Cursor;
 use super::permute::table::{Function, Granule};
+#[cfg(feature = "operations")]
 use super::reduce::vector::Vector;
 use super::registers::{ByLength, Lengths, Registers, by_length, has};
 use super::transpose::pieces;
@@ -242,6 +243,7 @@ pub(super) trait Code: Isa + Reverse {
     /// # Safety
     /// `n` blocks of `len` bytes of whole values must be readable from `src` on, and readable and
     /// writable from `dst` on, at these strides, without overlap between the sides.
+    #[cfg(feature = "operations")]
     #[inline(always)]
     unsafe fn combine_near<V: Vector>(
         _dst: *mut u8,

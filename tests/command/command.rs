@@ -6,10 +6,19 @@ mod preload;
 
 use std::process::Command;
 
-/// Returns a call of the program. If cargo has a runner for the target, the call goes through the
-/// runner, because this machine may not be able to run the program itself.
+/// Returns a call of the program of a checkout, which has all subcommands.
 fn program() -> Command {
-    let program = env!("CARGO_BIN_EXE_ddtc");
+    through_runner(env!("CARGO_BIN_EXE_ddtc"))
+}
+
+/// Returns a call of the program that is installed.
+fn installed() -> Command {
+    through_runner(env!("CARGO_BIN_EXE_ddtc-installed"))
+}
+
+/// Returns a call of `program`. If cargo has a runner for the target, the call goes through the
+/// runner, because this machine may not be able to run the program itself.
+fn through_runner(program: &'static str) -> Command {
     let target = std::env::consts::ARCH.to_uppercase();
     let runner = std::env::var(format!("CARGO_TARGET_{target}_UNKNOWN_LINUX_GNU_RUNNER")).unwrap_or_default();
     let mut words = runner.split_whitespace().chain([program]);

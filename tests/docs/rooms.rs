@@ -199,7 +199,7 @@ fn stage_names_are_the_same_everywhere() {
         last = place;
     }
     // Commands that print one stage.
-    let verbs: Vec<String> = read("cli/src/main.rs")
+    let verbs: Vec<String> = read("cli/src/lib.rs")
         .split("explain::stage(\"")
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap().to_owned())
