@@ -2,7 +2,7 @@
  * preload library, and further tests of what happens inside Open MPI only.
  *
  * Usage:
- *   convertors movers ROUNDS SEED   random types, cuts, positions and clones; the results of both are
+ *   convertors movers ROUNDS SEED   random types, cuts, positions and clones; both results are
  *                                   compared
  *   convertors planted              wrong offsets of Open MPI's structures leave the hook disabled
  *   convertors messages ROUNDS [alone]

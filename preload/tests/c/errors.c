@@ -1,4 +1,5 @@
-/* Wrong calls: prints the error class, the position and how often the handler ran. The output must not depend on the library. */
+/* Makes wrong calls, and prints the error class, the position and how often the error handler
+ * ran. The output must not depend on the preload library. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,14 @@
-/* Long messages of structures whose packed elements lie anywhere, between two ranks of one communicator and of two groups: a host that
- * cuts messages into segments must not be given segments that end inside an element. Prints a line for each message that is not right, and "wrong N". */
+/* Long messages of structures whose packed elements are not aligned, between two ranks of one
+ * communicator and of two groups. An MPI library that cuts messages into segments must not be
+ * given segments that end inside an element. Prints a line for each wrong message, and "wrong
+ * N". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* MPICH's own exchange in place packs into bytes, and has the fault that is looked for. */
+/* MPICH's own exchange in place packs into bytes, and so has the fault that this program looks
+ * for. */
 #ifdef CUTS_SEGMENTS
 enum { WAYS = 3 };
 #else
@@ -20,7 +23,8 @@ struct layout {
     MPI_Aint extent;
 };
 
-/* Signature 0: int, double, three floats; 1: double and int, packed 12 bytes. */
+/* Makes a layout. Signature 0 has int, double and three floats; signature 1 has double and int,
+ * packed into 12 bytes. */
 static struct layout layout(int signature, int variant)
 {
     struct layout l = {0};

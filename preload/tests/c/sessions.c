@@ -1,6 +1,7 @@
-/* MPI initialized again and again by sessions, without the world: types and communicators of each are used, and the last are
- * left alive. Open MPI's wheel makes no communicators from groups and
- * crashes when initialized again: there the sessions come and go while the world stays. */
+/* Initializes MPI again and again by sessions, without the world. The types and communicators of
+ * each session are used, and some types are never freed. Open MPI's wheel makes no communicators
+ * from groups and crashes when it is initialized again, so the world stays there while sessions
+ * come and go. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
