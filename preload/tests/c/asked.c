@@ -46,6 +46,8 @@ int main(int argc, char **argv) {
   MPI_Win_lock_all(0, win);
   MPI_Recv_init(into, 1, type, other, 3, MPI_COMM_WORLD, &persistent);
   MPI_Bcast_init(me ? into : from, 1, type, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &collective);
+  /* In each round rank 0 sends, and rank 1 receives by every kind of request in the same order.
+   * At the end both ranks exchange messages and get from each other's window. */
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -76,7 +76,7 @@ static int step(int receives, void *c[2], char *packed[2], size_t *at, const siz
   return done[0];
 }
 
-/* Returns an end for a piece, at most `at`, that every receiver in Open MPI can take: it is the
+/* Returns an end near `at` for a piece that every receiver in Open MPI can take: it is the
  * end of an element. Open MPI joins the halves of wide elements in too little memory. */
 static size_t cut(void *sender, size_t at) {
   size_t end = at;

@@ -190,6 +190,8 @@ static int timed(struct row *r, int outer, int inner) {
   begin(r);
   if (r->bytes >= LONG) inner = (inner + 3) / 4;
   int n = 0;
+  /* Each outer round measures the messages of a datatype together with its making and freeing,
+   * and then the same messages packed by hand. */
   for (int o = 0; o < outer; o++) {
     lists(r, o);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -223,6 +225,8 @@ static int timed(struct row *r, int outer, int inner) {
     print_least_and_median(one, n);
     print_least_and_median(other, n);
   }
+  /* Measure how long it takes to make and free a datatype that is not used. After that, check
+   * the bytes of one exchange. */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int o = 0; o < outer; o++) {
     double start = now();

@@ -67,6 +67,8 @@ static uint64_t hash(const unsigned char *p, size_t n) {
 #endif
 
 static void build(const char *what, int at) {
+  /* Each branch reads the arguments of one constructor from the script and calls it. `gone` is
+   * set if the MPI library lacks the type, one of its children, or the large-count function. */
   int large = (int)number(), gone = 0;
   MPI_Datatype t = MPI_DATATYPE_NULL, old;
   if (!strcmp(what, "named")) {

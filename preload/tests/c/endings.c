@@ -207,6 +207,8 @@ int main(int argc, char **argv) {
       for (int call = SEND; call < PUT; call++) blocking(call, ENDED, 1 + i);
     }
   }
+  /* Every chosen error class with every call that completes requests and every call without a
+   * request, where the operation ends or goes on. */
   for (int code = 1; step > 0 && code <= CLASSES; code += step)
     for (int how = ENDED; how <= ALIVE; how++) {
       for (int call = 0; call < COMPLETIONS; call++)

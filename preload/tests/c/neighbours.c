@@ -132,6 +132,8 @@ int main(int argc, char **argv)
     MPI_Comm comm = MPI_COMM_NULL;
     int topology = 0;
     for (int call = 0; call < calls; call++) {
+        /* Every eighth call makes a new topology. All ranks then choose the same call, signature
+         * and count, and each rank its own layouts. */
         if (call % 8 == 0) {
             if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
             topology = below(TOPOLOGIES);
@@ -173,6 +175,8 @@ int main(int argc, char **argv)
             ra[i] = rd[i] * r.extent;
             rn += rcounts[i] + !equal;
         }
+        /* Fill the send buffer, and compute the expected contents of the receive buffer from the
+         * edges. Both buffers are copied, so that changes elsewhere are noticed. */
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
         if (op == GATHER || op == GATHERV) {
             put(&s, out, 0, own, call, rank, 0);

@@ -108,6 +108,7 @@ int main(int argc, char **argv) {
   MPI_Comm on[3] = {comm, MPI_COMM_WORLD, MPI_COMM_SELF};
   for (int i = 0; i < 3; i++) MPI_Comm_set_errhandler(on[i], handled ? own : MPI_ERRORS_RETURN);
 
+  /* The types: a structure with gaps, two vectors, a list, and a structure of two ints. */
   MPI_Datatype type[TYPES], t;
   int lengths[3] = {1, 1, 3}, ones[40], places[40];
   MPI_Aint at[3] = {0, 8, 16};

@@ -69,6 +69,8 @@ int main(int argc, char **argv)
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank, 7, &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    /* All combinations of communicator, signature, count and way to send. Rank 0 sends, except
+     * that with way 3 both ranks exchange messages in place. */
     for (int group = 0; group < 2; group++)
         for (int signature = 0; signature < 2; signature++)
             for (int count = 1; count < 30000; count += 1 + count / 2)

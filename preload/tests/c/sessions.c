@@ -24,6 +24,8 @@ int main(int argc, char **argv) {
     if (MPI_Group_from_session_pset(session, "mpi://SELF", &group)) return 3;
     if (MPI_Comm_create_from_group(group, "ddtc", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm)) return 4;
 #endif
+    /* Types of new layouts are packed three times each. Every second one is freed, and the
+     * others live when the session ends. */
     for (int i = 0; i < 20; i++) {
       int n = 3 + round * 5 + i, s = 2 + (round + i) % 3;
       MPI_Datatype t;

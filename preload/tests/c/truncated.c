@@ -64,6 +64,9 @@ static void make(struct side *s) {
     s->made = 1;
     s->count = 1;
     s->bytes = place(s, n - 1, u - 1) + 1;
+    /* The type must have the layout that `place` describes. Depending on signature and layout,
+     * it is a named type or made by different constructors. `made` is 0 for named types, which
+     * are not freed. */
     if (s->signature == PAIRS) {
         if (s->layout == DENSE) {
             s->type = MPI_PACKED, s->count = (int)(16 * n), s->made = 0;
@@ -174,6 +177,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     int code = 0, flag = 0;
     memset(&status, 0, sizeof status);
     struct memory out = {0}, in = {0};
+    /* The sender fills its buffer. The buffer of the receiver ends before inaccessible memory
+     * or, in every second round, before bytes that are checked. */
     if (rank == from) {
         out = memory(s->bytes, 0);
         for (long i = 0; i < s->units; i++)

@@ -191,6 +191,7 @@ static void call(const char *name, int rounds) {
   /* Partitioned messages are sent only while the library makes progress, so their type is
    * committed where the preload library sees it. */
   if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
+  /* Each round makes the call once and compares the integers of the type and those between them. */
   int *out = malloc(sizeof(int) * ROWS * 2 * ranks), *in = malloc(sizeof(int) * ROWS * 2 * ranks);
   for (int p = 0; p < ranks; p++) { types[p] = column; one[p] = 1; counts[p] = p; at[p] = p * ROWS * 2 * (int)sizeof(int); }
   for (int r = 0; r < rounds && wrong < 5; r++) {

@@ -86,6 +86,8 @@ fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
     let list = |values: &[i64]| values.iter().map(|v| format!("{v} ")).collect::<String>();
     let wide = |lists: &[&[i64]]| lists.iter().any(|l| l.iter().any(|&n| i32::try_from(n).is_err()));
     let old = children.first().copied().unwrap_or(0);
+    // Each constructor becomes its name and its arguments, with the numbers of its children at the
+    // end. The second value says whether an argument does not fit `int`.
     Some(match t.combiner() {
         C::Named(n) => (format!("named {}", n.mpi_name()), false),
         C::Dup { .. } => (format!("dup {old}"), false),

@@ -102,6 +102,8 @@ fn header(types: &[Datatype]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_external32() {
+    // One entry for each named type that is no marker, and one for each layout. The program gets
+    // the layouts by a generated header.
     let types: Vec<Datatype> = LAYOUTS.iter().map(|(_, text)| text.parse().unwrap()).collect();
     let named = Named::ALL.iter().filter(|named| !named.is_marker());
     let mut entries: Vec<Entry> = named
@@ -119,6 +121,8 @@ fn hosts_agree_with_the_definition_of_external32() {
             out
         });
         let text = answers(host, program, lines);
+        // Compare the answers, one line for each entry in the same order. Types that the library
+        // does not have are skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

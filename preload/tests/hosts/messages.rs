@@ -13,8 +13,8 @@ fn alike(host: Host, ranks: u32) {
     told(host, ranks, "exchanges", 250, (300, received, 100));
 }
 
-/// Checks that a program prints the same with the preload library. Its output has at least `lines`
-/// lines a rank, and each rank packs, unpacks and checks at least the given numbers of messages.
+/// Checks that a program prints the same with the preload library. Its output has more than `lines`
+/// lines a rank, and each rank packs, unpacks and checks more than the given numbers of messages.
 fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, checks): (u64, u64, u64)) {
     // Intel's library for the standard ABI aborts at a truncated message, whatever the error
     // handler is.

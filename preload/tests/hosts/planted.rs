@@ -56,6 +56,8 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     let programs = scratch(&format!("{name}-programs"));
     let mut child = hunt.command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (began, mut seen) = (Instant::now(), 0);
+    // Read new findings while the search runs. The program of each is copied into a folder of its
+    // own, where it is compiled and run.
     let found = loop {
         let ended = child.try_wait().unwrap();
         let text = std::fs::read_to_string(hunt.folder.join("findings.jsonl")).unwrap_or_default();

@@ -142,6 +142,8 @@ fn digits(bytes: &[u8]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_reductions() {
+    // One entry for each operation and each named type that the operation takes. Replace and no-op
+    // are left out.
     let ops = || Op::ALL.into_iter().filter(|op| !matches!(op, Op::Replace | Op::NoOp));
     let entries: Vec<Entry> = ops()
         .flat_map(|op| Named::ALL.iter().filter(move |n| op.takes(**n)).map(move |&n| Entry::new(op, n)))
@@ -154,6 +156,8 @@ fn hosts_agree_with_the_definition_of_reductions() {
             out
         });
         let text = answers(host, program, lines);
+        // Compare the answers, one line for each entry in the same order. Types that the library
+        // does not have are skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

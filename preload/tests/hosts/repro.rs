@@ -5,7 +5,7 @@
 //! | Variable | Meaning |
 //! |---|---|
 //! | `DDTC_REPRO` | names of programs: only their rows run |
-//! | `DDTC_ROTATION` | number of the first row to run; rows from it on run for [`ROTATION`] seconds |
+//! | `DDTC_ROTATION` | number of the first row; rows from it on run for [`ROTATION`] seconds |
 
 use std::fs;
 use std::path::PathBuf;

@@ -163,6 +163,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// Runs the job. `only` has the names of the tests and classes to run; `None` stands for all.
     fn run(&self, way: Way, only: Option<&BTreeSet<&str>>) -> Outcome {
+        // Remove the files of the run before, and write the names of the tests to run.
         let log = self.folder.join(format!("{way:?}"));
         for file in fs::read_dir(self.folder).unwrap() {
             fs::remove_file(file.unwrap().path()).unwrap();
