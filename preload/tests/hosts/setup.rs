@@ -209,7 +209,7 @@ impl Host {
     fn prepared(self, mut command: Command, root: &Path, program: impl AsRef<Path>) -> Run {
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
-        // `env` starts the program on each rank, with a variable that nothing reads any more. The
+        // `env` starts the program on each rank, with a variable that nothing reads. The
         // preload library, if the caller adds it, is in the launcher's own processes too.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
         Run { command }
