@@ -553,8 +553,7 @@ fn what_is_converted_is_right_under_every_library() {
     assert!(blessed || differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Writes a copy of the library of MPICH 5.0.2 that calls itself 5.9.2, a release that was never
-/// tried, into `folder`.
+/// A copy of the library of MPICH 5.0.2 that calls itself 5.9.2, which nobody has tried, in a folder of its own.
 fn renamed(folder: &Path) {
     let mut library = fs::read(Host::Mpich.root().join("lib/libmpi.so.12")).unwrap();
     let (old, new) = (b"5.0.2\0", b"5.9.2\0");
