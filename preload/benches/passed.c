@@ -1,9 +1,11 @@
-/* Calls that the preload library converts nothing of: benches/instructions.py counts their instructions, and
- * benches/builds.py takes their times.
+/* Calls of which the preload library converts nothing: benches/instructions.py counts their
+ * instructions, and benches/builds.py measures their times.
  *
- *   passed CALL ROUNDS     makes ROUNDS calls of one kind, all within this process, and prints the nanoseconds of one
+ *     passed CALL ROUNDS   makes ROUNDS calls of one kind, all within this process, and prints the
+ *                          nanoseconds of one call
  *
- * Every call has named types only, or a derived type that is never used often enough to be decoded. */
+ * Every call has named types only, or a derived type that is not used often enough to be
+ * decoded. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The preload library looks for loaded objects when a coarse clock has ticked. Under valgrind that would be at
- * every few calls, so time stands still while calls are counted. Linked with -rdynamic, this takes libc's place. */
+/* Replaces the C library's clock_gettime, since the program is linked with -rdynamic. The
+ * preload library searches for newly loaded objects when a coarse clock has ticked. Under
+ * valgrind the clock would have ticked at every few calls, so time stands still while calls are
+ * counted. */
 static int stands_still;
 static struct timespec then;
 int clock_gettime(clockid_t clock, struct timespec *now) {
@@ -78,7 +82,7 @@ static const struct { const char *name; void (*run)(void); } calls[] = {
   {"sendrecv-derived", sends_derived},
 };
 
-/* What callgrind counts: benches/instructions.py names it. */
+/* The function inside of which callgrind counts instructions; benches/instructions.py names it. */
 __attribute__((noinline)) void counted_calls(void (*run)(void), long rounds) {
   for (long k = 0; k < rounds; k++) run();
 }

@@ -1,9 +1,11 @@
-/* What the preload library costs and gains, in one process: MPI_ names are the library's, PMPI_ names the bare host's.
+/* Measures costs and gains of the preload library in one process: MPI_ names call the preload
+ * library, and PMPI_ names the unmodified MPI library.
  *
- *   mpicc -O3 -march=native -o preload preload.c && ddtc preload -- ./preload > record.csv
+ *     mpicc -O3 -march=native -o preload preload.c && ddtc preload -- ./preload > record.csv
  *
- * Columns: case, bytes, then medians in nanoseconds of interleaved rounds: library, bare host, hand-written loop with constant
- * extents (0: none), and the median absolute deviation of the library's rounds in percent. */
+ * Columns: case, bytes, then medians in nanoseconds of interleaved rounds for the preload
+ * library, the unmodified library, and a hand-written loop with constant extents (0 if there is
+ * none), and the median absolute deviation of the preload library's rounds in percent. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +86,7 @@ int main(int argc, char **argv) {
   MPI_Type_commit(&i8);
   double *u = (double *)user, *p = (double *)packed;
   BENCH("indexed_block 1000 x 8 B", i8, 1, for (int i = 0; i < 1000; i++) p[i] = u[list[i]]);
-  /* Messages that pass through: to nobody, so that nothing but the calls is measured. */
+  /* Messages that are passed on. They go to MPI_PROC_NULL, so that only the calls are measured. */
 #define PASS(name, calls, bare) do { \
     double a[ROUNDS], b[ROUNDS]; \
     long n = 20000; \
@@ -125,7 +127,7 @@ int main(int argc, char **argv) {
   PASS("Neighbor_alltoallw of named types", MPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring),
        PMPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring));
   MPI_Comm_free(&ring);
-  /* One-sided operations that pass through, and a call that completes nothing. */
+  /* One-sided operations that are passed on, and a call that completes nothing. */
   char *memory;
   MPI_Win win;
   MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &win);
@@ -136,7 +138,8 @@ int main(int argc, char **argv) {
   PASS("Win_flush", MPI_Win_flush(0, win), PMPI_Win_flush(0, win));
   MPI_Win_unlock(0, win);
   MPI_Win_free(&win);
-  /* Commit: construct, commit, free; what the library adds is the difference. */
+  /* Commits. A round constructs, commits and frees a type, so the difference between both
+   * columns is the cost of the preload library. */
   for (int fresh = 0; fresh < 2; fresh++) {
     double a[ROUNDS], b[ROUNDS];
     static int seed;

@@ -1,11 +1,12 @@
-/* Messages of types that are made for one step each: benches/ablation.py takes the times.
+/* Messages of types that are made for one step each; benches/ablation.py uses the times.
  *
- *   steps KIND BLOCKS USES STEPS
+ *     steps KIND BLOCKS USES STEPS
  *
- * In each step both ranks make and commit a type of KIND, send USES messages of it in either direction, and free it.
- * `list` has BLOCKS displacements of 4 B that differ from step to step, `vector` is the same type in each step, and
- * `subarray` the same face at another place. Beside each step, another one packs the same bytes by hand. Prints the
- * medians of both in microseconds. */
+ * In each step both ranks make and commit a type of KIND, send USES messages of it in either
+ * direction, and free it. `list` has BLOCKS displacements of blocks of 4 bytes, which differ
+ * from step to step. `vector` is the same type in each step, and `subarray` the same face at
+ * another place. After each step, the same bytes are packed by hand and sent as often. Prints
+ * the medians of both in microseconds. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The same places on both ranks, ascending. */
+/* Computes the same places on both ranks, in ascending order. */
 static void draw(uint64_t step) {
   uint64_t word = step * 0x9e3779b97f4a7c15u + 1;
   int at = 0;

@@ -1,11 +1,12 @@
-/* Types that are made for one step each.
+/* Makes new types for each step.
  *
- *   alike STEPS USES [KIND]
+ *     alike STEPS USES [KIND]
  *
- * In each step both ranks make and commit a type, send USES messages of it in either direction, and free it. `list`, the
- * default, has 5000 places that no other step has. `panel` is a vector of 8 columns, and `dense` a vector without gaps;
- * their columns are one element shorter in each step. Prints the number of elements with wrong values and of changed
- * elements between them. */
+ * In each step both ranks make and commit a type, send USES messages of it in either direction,
+ * and free it. The types of the kind `list`, which is the default, have 5000 places that differ
+ * in each step. Those of the kind `panel` are vectors of 8 columns, and those of the kind
+ * `dense` are vectors without gaps; their columns are one element shorter in each step. Prints
+ * the number of elements with wrong values and of changed elements between them. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 enum { PLACES = 5000, ROOM = 170000, COLUMNS = 8, HEIGHT = 700, PITCH = 800 };
 static int user[ROOM], places[COLUMNS * HEIGHT], n;
 
-/* Draws the same list on both ranks, in ascending order. */
+/* Makes a list of random places in ascending order, which is the same on both ranks. */
 static MPI_Datatype list(uint64_t step) {
   MPI_Datatype t;
   n = PLACES;

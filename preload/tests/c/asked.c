@@ -1,10 +1,10 @@
-/* Two ranks of MPICH: a program that polls its requests by MPIX_Request_is_complete, reads the buffer
- * as soon as that says yes, and completes the request only then. MPICH's documentation of MPIX_Async
- * and MPIX_Stream_progress does so.
+/* A program for two ranks of MPICH that polls its requests with MPIX_Request_is_complete, reads
+ * the buffer as soon as the function returns true, and completes the request only then. MPICH's
+ * documentation of MPIX_Async and MPIX_Stream_progress does the same.
  *
- * ASKED is the name that is called. Each kind of request that can receive is started ROUNDS times.
- * Every element that is not what was sent, and every element between the blocks of the type that has
- * changed, makes its round wrong. */
+ * ASKED is the name of the function that is called. Each kind of request that can receive is
+ * started ROUNDS times. A round is wrong if an element differs from what was sent, or if an
+ * element between the blocks of the type has changed. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static MPI_Datatype type;
 static void fill(int round) {
   for (int i = 0; i < INTS; i++) from[i] = round + i, into[i] = -1;
 }
-/* Counts a round in which the receive buffer is not what it must be. */
+/* Counts a round in which the receive buffer does not have the expected contents. */
 static void check(const char *kind, const char *when, int round) {
   int bad = 0;
   for (int i = 0; i < INTS; i++) bad += into[i] != (i % STRIDE ? -1 : round + i);
@@ -46,6 +46,8 @@ int main(int argc, char **argv) {
   MPI_Win_lock_all(0, win);
   MPI_Recv_init(into, 1, type, other, 3, MPI_COMM_WORLD, &persistent);
   MPI_Bcast_init(me ? into : from, 1, type, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &collective);
+  /* In each round rank 0 sends, and rank 1 receives by every kind of request in the same order.
+   * At the end both ranks exchange messages and get from each other's window. */
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);
     MPI_Barrier(MPI_COMM_WORLD);

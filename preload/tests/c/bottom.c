@@ -1,8 +1,12 @@
-/* Types of absolute addresses, with MPI_BOTTOM: members on pages with inaccessible ones between them, on stack and heap, in every kind of call.
-   bottom [ROUNDS]: two ranks; what is printed is the same with and without the library.
-   bottom unmapped: sends a type at addresses where nothing is mapped; bottom pack, send, receive: a null buffer of a type without addresses;
-   bottom freed: a type that was freed.
-   bottom fresh N: 20 exchanges for each of N sets of objects, which are allocated for them and lie where no others did. */
+/* Types of absolute addresses with MPI_BOTTOM, in every kind of call. The members are on the
+ * stack and heap, and on pages with inaccessible pages between them.
+ *
+ *     bottom [ROUNDS]: two ranks; the output is the same with and without the preload library
+ *     bottom unmapped: sends a type at addresses where nothing is mapped
+ *     bottom pack, send or receive: passes a null buffer with a type without addresses
+ *     bottom freed: uses a type that was freed
+ *     bottom fresh N: 20 exchanges for each of N sets of objects, which are allocated for them at
+ *       addresses where no other objects were */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -24,8 +28,9 @@ static void check(const char *what, const char *got, const char *expected, int n
   for (i = 0; i < n; i++) sum = sum * 31 + (unsigned char)got[i];
 }
 
-/* A set of members: an int, 3 doubles 16 bytes apart (the gaps stay), 5 floats on a page of their own, and PIECES runs of 12 of 20 bytes on
-   pages that each have an inaccessible one on both sides. */
+/* A set of members: an int, 3 doubles at distances of 16 bytes whose gaps must not change, 5
+ * floats in an allocation of their own, and PIECES pieces of RUNS runs of 12 bytes at distances
+ * of 20 bytes. Each piece is on a page with an inaccessible page on either side. */
 enum { PIECES = 5, RUNS = 40, MAX = 8192 };
 typedef struct {
   int a;
@@ -46,7 +51,8 @@ static Members *members(void) {
   Members *m = malloc(sizeof *m);
   int i;
   m->c = malloc(5 * sizeof(float));
-  /* The last byte before an inaccessible page, or the first after one. */
+  /* The piece ends at the last byte before an inaccessible page, or begins at the first byte
+   * after one. */
   for (i = 0; i < PIECES; i++) m->pieces[i] = lonely() + (i % 2 ? 0 : page - ((RUNS - 1) * 20 + 12));
   return m;
 }
@@ -60,7 +66,8 @@ static void fill(Members *m, int seed) {
     for (j = 0; j < (RUNS - 1) * 20 + 12; j++) m->pieces[i][j] = (char)(seed * 3 + i * 11 + j);
 }
 
-/* The bytes of the type map in its order; gaps of the second to the end. */
+/* Copies the bytes of the type map to `out` in its order, and the bytes of the gaps to `gaps`.
+ * Returns the number of bytes in `out`. */
 static int flat(const Members *m, char *out, char *gaps) {
   int n = 0, g = 0, i, j;
   memcpy(out, &m->a, 4), n = 4;
@@ -122,7 +129,7 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   fill(from, round + rank);
   n = flat(from, sent, gaps);
 
-  /* Packs. */
+  /* Packs and unpacks. */
   MPI_Pack(MPI_BOTTOM, 1, s, packed, MAX, &place, MPI_COMM_WORLD);
   check("pack", packed, sent, n);
   end = place, place = 0, prepared(into);
@@ -130,7 +137,7 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Unpack(flatly, end, &place, MPI_BOTTOM, 1, r, MPI_COMM_WORLD);
   received("unpack", into, round + rank, model);
 
-  /* Messages, to a rank that may not convert, and to itself. */
+  /* Messages to the other rank, which may not have the preload library. */
   prepared(into);
   MPI_Sendrecv(MPI_BOTTOM, 1, s, other, 1, MPI_BOTTOM, 1, r, other, 1, MPI_COMM_WORLD, &status);
   MPI_Get_elements(&status, r, &k);
@@ -153,7 +160,7 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Request_free(&requests[0]);
   MPI_Request_free(&requests[1]);
   fill(from, round + rank);
-  /* As bytes on one side. */
+  /* The receiver takes the packed bytes. */
   prepared(into);
   n = flat(from, sent, gaps);
   MPI_Sendrecv(MPI_BOTTOM, 1, s, rank, 4, flatly, n, MPI_PACKED, rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -167,7 +174,7 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Ibcast(MPI_BOTTOM, 1, b, round % 2, MPI_COMM_WORLD, &requests[0]);
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   if (b == r) received("ibcast", into, round + other, model);
-  /* Each rank sends to the other alone: what is its own is empty. */
+  /* Each rank sends only to the other rank, and nothing to itself. */
   {
     int counts[2] = {0, 0}, places[2] = {0, 0};
     MPI_Datatype from_types[2] = {s, s}, into_types[2] = {r, r};
@@ -189,7 +196,7 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Type_free(&r);
 }
 
-/* The origin of a put. */
+/* Puts with an origin of absolute addresses. */
 static void puts_(int round, Members *from) {
   MPI_Datatype s = at(from, 1);
   MPI_Win win;
@@ -200,7 +207,7 @@ static void puts_(int round, Members *from) {
   fill(from, round + rank);
   n = flat(from, sent, gaps);
   MPI_Win_fence(0, win);
-  /* The target's type is dense and of the same signature: of chars here, so the origin is as bytes too. */
+  /* The target's type is dense and has the signature of the origin's type. */
   MPI_Datatype dense, signature[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT}, chars;
   int lengths[4] = {1, 3, 5, PIECES * RUNS * 12};
   MPI_Aint places[4] = {0, 4, 28, 48};
@@ -224,7 +231,7 @@ static void said(const char *what, int code) {
   if (rank == 0) printf("%s: class %d\n", what, class), fflush(stdout);
 }
 
-/* What is wrong gets the host's own answer. */
+/* Wrong calls must have the result that the MPI library gives them. */
 static void errors(Members *from) {
   MPI_Datatype t;
   int place;
@@ -246,7 +253,8 @@ static void errors(Members *from) {
   MPI_Comm_free(&comm);
 }
 
-/* Calls that hosts refuse or that end the process: which of both, and how, is theirs to say. */
+/* Makes calls that the MPI library refuses or that end the process. Which of the two happens,
+ * and how, depends on the MPI library. */
 static int fatal(const char *kind) {
   int i, place, code = 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -279,7 +287,8 @@ static int fatal(const char *kind) {
   _exit(0);
 }
 
-/* New objects again and again; memory of earlier ones is kept, so that none lies where another did. */
+/* Allocates new objects for each of `n` sets. The memory of earlier objects is not freed, so
+ * that no object has the address of an earlier one. */
 static void fresh(int n) {
   Members *model = members();
   int i, k, other = 1 - rank;
@@ -294,7 +303,7 @@ static void fresh(int n) {
     }
     MPI_Type_free(&s);
     MPI_Type_free(&r);
-    /* So that the distances of the next ones are others. */
+    /* Shift the next objects, so that their distances differ. */
     mmap(NULL, (size_t)page * (17 + 3 * i % 29), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     free(malloc(100 * i));
   }

@@ -1,5 +1,7 @@
-/* Fortran bindings as Open MPI builds them: every function converts its handles and calls PMPI_, so that C wrappers see nothing.
- * On other hosts (HANDLES_ONLY) the host's own bindings are used. */
+/* Fortran bindings in the style of Open MPI: every function converts its handles and calls the
+ * PMPI_ function, so that wrappers of the C functions see nothing. For other MPI libraries
+ * (HANDLES_ONLY) the file has only the functions that return handles, and the library's own
+ * bindings are used. */
 #include <mpi.h>
 
 void session_handles_(MPI_Fint *info, MPI_Fint *handler) {

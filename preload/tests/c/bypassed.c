@@ -1,4 +1,5 @@
-/* Calls that are left to the host, N of a kind: KIND N [END], where END is none (finalize), "abort", or "on" (again and again, until it is killed). */
+/* Calls that are to be bypassed, N of one kind: KIND N [END]. Without END the program finalizes
+ * MPI. With "abort" it aborts, and with "on" it repeats the calls until it is killed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 
 static int rank, size;
 
-/* 64 blocks of 4 bytes, 8 apart. */
+/* Returns a type of blocks of 4 bytes at distances of 8 bytes. */
 static MPI_Datatype gaps(int blocks) {
   MPI_Datatype t;
   MPI_Type_vector(blocks, 1, 2, MPI_INT, &t);
@@ -19,7 +20,7 @@ static void exchange(const void *out, void *in, int count, MPI_Datatype t) {
   MPI_Sendrecv(out, count, t, 0, 1, in, count, t, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 }
 
-/* At an address, of whose objects each has its own. */
+/* Returns a type of absolute addresses. Each object has such a type of its own. */
 static MPI_Datatype at_address(int *p) {
   int lengths[2] = {1, 3};
   MPI_Aint places[2];
@@ -48,7 +49,7 @@ static void calls(const char *kind, int n) {
     return;
   }
   if (!strcmp(kind, "many")) {
-    /* Eight types that live at a time for each call. */
+    /* Eight types for each call, all of which live at the same time. */
     MPI_Datatype *all = malloc(8 * n * sizeof *all);
     for (i = 0; i < 8 * n; i++) {
       all[i] = gaps(1 + i % 64);
@@ -62,7 +63,7 @@ static void calls(const char *kind, int n) {
   if (!strcmp(kind, "contiguous")) {
     MPI_Type_contiguous(64, MPI_INT, &t);
   } else if (!strcmp(kind, "alike")) {
-    /* Two types whose texts begin alike. */
+    /* Two types whose texts have the same beginning. */
     int places[400], which;
     for (which = 0; which < 2; which++) {
       for (i = 0; i < 400; i++) places[i] = 2 * i + (i == 399 ? 2 * which : 0);
@@ -83,7 +84,8 @@ static void calls(const char *kind, int n) {
       MPI_Pack(from, 1, t, packed, sizeof packed, &at, MPI_COMM_SELF);
     }
   } else if (!strcmp(kind, "collectives")) {
-    /* Four calls: everybody has part in a broadcast and in the last, the root alone uses a receive type. */
+    /* Four calls. All ranks use the derived type in the broadcasts and in the last call; in the
+     * gather, only the root uses it. */
     int one = 1, zero = 0;
     for (i = 0; i < n; i++) {
       MPI_Bcast(from, 1, t, 0, MPI_COMM_WORLD);
@@ -107,7 +109,8 @@ static void calls(const char *kind, int n) {
     for (i = 0; i < n; i++) MPI_File_write_at(file, 0, from, 1, t, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
   } else if (!strcmp(kind, "persistent")) {
-    /* Twenty pairs of requests: the first ones may come before there is time to compile. */
+    /* Twenty pairs of requests, since the first ones may be made before there is time to
+     * compile. */
     for (int pair = 0; pair < 20; pair++) {
       MPI_Request r[2];
       MPI_Recv_init(into, 1, t, 0, 1, MPI_COMM_SELF, &r[0]);

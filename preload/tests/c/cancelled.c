@@ -1,5 +1,7 @@
-/* Cancelled receives change nothing, whatever their statuses count: the count of one is undefined (MPI 5.0, 3.8.4). With -DCOUNTS a library that
- * stands before the host and has every cancelled receive that is waited for count as many bytes as there was room for. */
+/* Cancelled receives must change nothing, whatever the count in their statuses is: it is
+ * undefined (MPI 5.0, 3.8.4). With -DCOUNTS, the file is a library that is called before the MPI
+ * library. It sets the count of every cancelled receive that is waited for to as many bytes as
+ * this program has room for. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <dlfcn.h>
@@ -40,7 +42,7 @@ int main(int argc, char **argv) {
     MPI_Test_cancelled(&status, &cancelled);
     MPI_Get_count(&status, MPI_BYTE, &count);
     wrong += !cancelled || count != 3 * COUNT * (int)sizeof(int) || changed(in);
-    /* What is received is there. */
+    /* A receive that is not cancelled gets its message. */
     MPI_Irecv(in, COUNT, type, 0, 2, MPI_COMM_SELF, &request);
     MPI_Send(out, COUNT, type, 0, 2, MPI_COMM_SELF);
     MPI_Wait(&request, &status);

@@ -1,7 +1,9 @@
-/* Random collective calls with derived types, judged by their definition: what every rank received, and that gaps keep their bytes.
+/* Random collective calls with derived types. The results are compared with the definition of
+ * each call: what every rank received, and that bytes in gaps are kept.
  *
- * Each rank takes its own layout of the call's signature. Calls are blocking, nonblocking or persistent. Arguments: calls, seed, most elements of a
- * call. Prints "wrong N" and how many calls of each kind were made. */
+ * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
+ * or persistent. Arguments: number of calls, seed, maximum number of elements in a call. Prints
+ * "wrong N" and the number of calls of each kind. */
 #include "layouts.h"
 
 #include <stdio.h>
@@ -10,7 +12,8 @@ enum { BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLTOALL, ALLTOALLV
 static const char *const names[KINDS] = {"bcast",    "gather",    "gatherv",  "scatter",  "scatterv",
                                          "allgather", "alltoall", "alltoallv", "alltoallw"};
 
-/* What is sent must stay as it is, and what is received into is brought back before a second start. */
+/* Sent buffers must not change, and receive buffers get their first contents again before a
+ * second start. */
 #define KEEP()                                                     \
     (memcpy(before, out, (size_t)(sn * s.extent + 4096)),          \
      memcpy(first, in, (size_t)(rn * r.extent + 4096)))
@@ -33,7 +36,7 @@ int main(int argc, char **argv)
     state = (uint64_t)seed * 0x2545f4914f6cdd1du + 1;
 
     for (int call = 0; call < calls; call++) {
-        /* The same choices on every rank. */
+        /* All ranks make the same choices. */
         int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2);
         int which = size > 1 ? below(4) : below(3), place = below(4) == 0, turn = below(3), mode = any_mode();
         long count;
@@ -55,7 +58,7 @@ int main(int argc, char **argv)
             group = world % 2;
             place = 0;
         }
-        /* Root: a rank of the communicator, or of the group 0 of two. */
+        /* The root is a rank of the communicator or, for an intercommunicator, of its group 0. */
         int zeros = (size + 1) / 2;
         int root = (int)(root_choice % (uint64_t)(inter ? zeros : p));
         int rooted = op <= SCATTERV, at_root = rank == root && group == 0;
@@ -65,7 +68,8 @@ int main(int argc, char **argv)
 #ifdef CUTS_SEGMENTS
         /* MPICH's nonblocking broadcast between groups is wrong for ranks whose layouts differ. */
         if (op == BCAST && which == 3) mode = BLOCKING;
-        /* MPICH's own algorithms send bytes to derived types, and refuse segments that end inside an element. */
+        /* MPICH's own algorithms send bytes to derived types, and refuse segments that end
+         * inside an element. */
         if (kind == 0 && count > 150 / size) count = 1 + 150 / size;
 #endif
         if (size > 8 && count > 3000 / size) count = 1 + 3000 / size;
@@ -75,9 +79,11 @@ int main(int argc, char **argv)
         int *scounts = calloc(blocks, sizeof *scounts);
         MPI_Datatype *types = calloc(2 * blocks, sizeof *types);
         long total = 0, stotal = 0;
-        /* Who is who in a message: world ranks, so that both groups agree. */
+        /* The number of elements that this rank receives from rank i and the number that it
+         * sends to it. Sender and receiver compute the same number. */
         for (int i = 0; i < blocks; i++) {
-            /* Length of what rank i and this one exchange in the calls with lengths of their own. */
+            /* In calls with one list of lengths, the number depends on rank i only, and in the
+             * last two calls on both ranks. */
             counts[i] = (int)((count + 3L * i) % (count + 1));
             scounts[i] = counts[i];
             if (op == ALLTOALLV || op == ALLTOALLW) {
@@ -85,7 +91,8 @@ int main(int argc, char **argv)
                 scounts[i] = (int)((count + 5L * rank + 7L * i) % (count + 1));
             }
         }
-        /* In reverse order with gaps, so that places are not those of packed parts. */
+        /* The blocks are in reverse order and have gaps between them, so that their places
+         * differ from those in packed data. */
         for (int i = blocks - 1; i >= 0; i--) {
             rd[i] = (int)total;
             total += counts[i] + 1;
@@ -98,9 +105,11 @@ int main(int argc, char **argv)
         long rn = op == SCATTER ? count : op == SCATTERV ? count + 1 : op == GATHERV || op >= ALLTOALLV ? total : equal;
         if (op == BCAST) sn = rn = count;
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
-        /* A rank's number in values: its own in the group that it is in; receivers know the other's by its place. */
+        /* Values contain the rank of their sender in its own group. Receivers know it by the
+         * place of the block. */
         int me = rank;
-        /* In rooted calls with lengths a rank's own length is that of its place at the root. */
+        /* In rooted calls with a list of lengths, this rank's own length is the one in its place
+         * of the root's list. */
         int mine = (int)((count + 3L * me) % (count + 1));
         int code = 0;
         switch (op) {

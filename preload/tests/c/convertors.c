@@ -1,13 +1,20 @@
-/* Open MPI's convertors, moved by its own movers and by those of the preload library, in one process; and what only that host's insides see.
+/* Open MPI's convertors, moved in one process by Open MPI's own movers and by those of the
+ * preload library, and further tests of what happens inside Open MPI only.
  *
- * Usage: convertors movers ROUNDS SEED   random types, cuts, positions, clones: what either leaves is compared
- *        convertors planted              wrong offsets of the host's structures leave the hook disabled
- *        convertors messages ROUNDS [alone]  pairs of ranks: {int, long double complex} and others, types freed early, persistent, forks; `alone`: of
- *                                      which one may be the host's own
- *        convertors spoiled ROUNDS       the same while pieces that our movers moved are spoilt: for DDTC_HOOK=check, which puts them right
- *        convertors counted              a tool's variables count what moves inside
- *        convertors pass                 nanoseconds of a prepare, by the host and through the library
- * -DSINCE_6, for the first two: see convertors.h. */
+ * Usage:
+ *   convertors movers ROUNDS SEED   random types, cuts, positions and clones; both results are
+ *                                   compared
+ *   convertors planted              wrong offsets of Open MPI's structures leave the hook disabled
+ *   convertors messages ROUNDS [alone]
+ *                                   pairs of ranks exchange {int, long double complex} and other
+ *                                   types, freed early, persistent, with forks; with `alone`, one
+ *                                   of the two ranks may lack the preload library
+ *   convertors spoiled ROUNDS       the same while the library spoils pieces that it has moved, for
+ *                                   DDTC_HOOK=check, which repairs them
+ *   convertors counted              a tool's variables count the bytes that the hook moves
+ *   convertors pass                 nanoseconds of a prepare, without and with the preload library
+ *
+ * With -DSINCE_6, which applies to the first two modes, see convertors.h. */
 #define _GNU_SOURCE
 #include "convertors.h"
 #include "flat.h"
@@ -20,7 +27,7 @@
 static int wrong;
 enum { PIECES = 4 };
 
-/* The packed bytes, by the type map: a judge apart from both movers. */
+/* The packed bytes according to the type map, which judge both movers independently. */
 static char *stream;
 
 static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n, ptrdiff_t apart) {
@@ -28,7 +35,8 @@ static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n,
   return 1;
 }
 
-/* The same call of both convertors; whether all is moved. */
+/* Makes the same call on both convertors and compares the results. `receives` selects unpacking.
+ * Returns whether everything has been moved; after a difference, returns true. */
 static int step(int receives, void *c[2], char *packed[2], size_t *at, const size_t *lengths, int n, const char *what) {
   struct iovec list[2][PIECES];
   uint32_t used[2];
@@ -62,12 +70,14 @@ static int step(int receives, void *c[2], char *packed[2], size_t *at, const siz
     }
     from += list[1][i].iov_len;
   }
-  /* Where a list was left in the middle of elements, its bytes do not lie side by side. */
+  /* Where a list ended inside elements, its bytes are not contiguous, so the new position comes
+   * from the convertor. */
   *at = word(c[0], MOVED);
   return done[0];
 }
 
-/* A cut that every receiver of the host can take: the halves of wide elements are joined in too little memory. */
+/* Returns an end near `at` for a piece that every receiver in Open MPI can take: it is the
+ * end of an element. Open MPI joins the halves of wide elements in too little memory. */
 static size_t cut(void *sender, size_t at) {
   size_t end = at;
   far(0, sender, &end);
@@ -76,11 +86,13 @@ static size_t cut(void *sender, size_t at) {
 
 static long served, judged, listed;
 
-/* Copies from buffer to buffer by either function, apart and overlapping. */
+/* Copies from buffer to buffer with Open MPI's function and with the preload library's, between
+ * separate and overlapping buffers. */
 static void copies(MPI_Datatype t, int size, int count, const char *memory, size_t span, size_t base) {
   char *to[2], *from = memcpy(malloc(span), memory, span);
   for (int all = 0; all < 2; all++) to[all] = malloc(span);
-  /* Often enough for the library to make what copies; then the type is passed to a call. */
+  /* Copy often enough for the preload library to compile a kernel for copies, and pass the type
+   * to a call. */
   for (long bytes = 0; bytes < 8192; bytes += (long)size * count) copy_of[1](t, count, to[1] + base, from + base);
   MPI_Sendrecv(from + base, 1, t, 0, 0, to[1] + base, 1, t, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
   for (int overlap = 0; overlap < 2; overlap++) {
@@ -115,7 +127,7 @@ static void one(int receives) {
     return;
   }
   MPI_Type_commit(&t);
-  /* Used: from now on the library knows it. */
+  /* The type is used, so the preload library knows it from now on. */
   char *some = calloc(1, 64 + 2 * labs(true_lb) + true_extent), *to = malloc(size);
   int position = 0;
   MPI_Pack(some + labs(true_lb), 1, t, to, size, &position, MPI_COMM_SELF);
@@ -126,7 +138,8 @@ static void one(int receives) {
   void *c[2];
   char *memory = malloc(span);
   stream = malloc(total + 4096);
-  /* Of these bytes every long double is a number, which hosts may load and store. */
+  /* Each long double in these bytes is a number, since an MPI library may load and store it as
+   * one. */
   for (size_t i = 0; i < span; i++) memory[i] = (char)(receives ? 0x5a : 0x80 | (next() & 0x3f));
   for (size_t i = 0; i < total + 4096; i++) stream[i] = (char)(receives ? 0x80 | (next() & 0x3f) : 0x5a);
   for (int all = 0; all < 3; all++) user[all] = memcpy(malloc(span), memory, span);
@@ -151,7 +164,8 @@ static void one(int receives) {
   size_t at = 0;
   int before = wrong, skipped = 0;
   if (word(c[0], SIZE) != total || flags(c[0]) != flags(c[1])) { printf("%s: prepared otherwise\n", what); wrong++; }
-  /* Dense types are the host's whatever happens; a null mover is none. */
+  /* Dense types are always left to Open MPI, and their convertors have no mover that could be
+   * called. */
   for (int turn = 0; turn < 3000 && wrong == before && !(flags(c[0]) & NO_OP); turn++) {
     size_t lengths[PIECES], left = total - at;
     int n = below(8) ? 1 : 1 + below(PIECES), big = below(3);
@@ -159,7 +173,7 @@ static void one(int receives) {
     for (int i = 0; i < n; i++) {
       size_t length = 1 + below(big == 0 ? 40 : big == 1 ? 700 : (int)(left > 3000 ? left / 2 : 3000));
       if (receives) {
-        /* As an end of an element, the last one too. */
+        /* A piece ends at the end of an element, and the last one does too. */
         size_t to = end + length < total ? cut(sender, end + length) : total;
         length = to > end ? to - end : 0;
         if (!length) { n = i; break; }
@@ -171,13 +185,13 @@ static void one(int receives) {
     }
     if (n == 0) {
       if (!receives) break;
-      /* Elements longer than the piece. */
+      /* An element is longer than the piece, so move all the rest. */
       lengths[0] = total - at;
       n = 1;
     }
     if (step(receives, c, packed, &at, lengths, n, what)) {
       if (wrong > before || below(3)) break;
-      /* Started again, as persistent requests are. */
+      /* Start again from the beginning, as persistent requests do. */
       size_t start[2] = {0, 0};
       for (int all = 0; all < 2; all++) place(all, c[all], &start[all]);
       at = skipped = 0;
@@ -185,11 +199,14 @@ static void one(int receives) {
     int event = below(12);
     if ((event == 0 || event == 1) && word(c[0], MOVER) != word(c[1], MOVER)) {
       size_t to = receives ? cut(sender, next() % total) : next() % total, ends[2] = {to, to};
-      /* Ours from wherever it stands, too. */
+      /* Place the convertor of the preload library, by the beginning or from its current
+       * position. */
       (below(2) ? far : place)(1, c[1], &ends[1]);
-      /* The host goes on from there by moving what lies before. Placed in loops within loops instead, bare movers went past the end (5.0.11) or crashed
-         (4.1.8) here; why was not found out. */
-      /* Anew: one that was placed often may keep what was left of an element, and end behind it. */
+      /* Open MPI's convertor reaches the position by moving everything before it. When it was
+       * placed inside of nested loops instead, Open MPI's own movers went past the end (5.0.11)
+       * or crashed (4.1.8) in this program. The reason is not known. */
+      /* Prepare the convertors anew, since a convertor that was placed often may keep the rest
+       * of an element and end after the right position. */
       prepare[0][receives](other, t, count, user[0]);
       far(0, other, &ends[0]);
       prepare[0][receives](c[0], t, count, user[0] + base);
@@ -204,7 +221,7 @@ static void one(int receives) {
       skipped |= ends[0] > at;
       at = ends[0];
     } else if (event == 2 && word(c[0], MOVER) != word(c[1], MOVER)) {
-      /* A clone goes on; without the stack it must be placed. */
+      /* Go on with a clone. A clone without the stack must be placed first. */
       size_t end = at, whole = at;
       if (at < total) far(0, sender, &whole);
       void *clone = create(architecture, 0);
@@ -218,7 +235,8 @@ static void one(int receives) {
       uint32_t n[2] = {8, 8};
       size_t bytes[2];
       int done[2];
-      /* By the beginning, for the same reason. */
+      /* Place both by the beginning, since Open MPI's own function does not work from inside of
+       * loops. */
       for (int all = 0; all < 2; all++) { bytes[all] = 0; place(all, c[all], &bytes[all]); }
       for (int all = 0; all < 2; all++) done[all] = raw[all](c[all], list[all], &n[all], &bytes[all]);
       if (done[0] != done[1] || n[0] != n[1] || bytes[0] != bytes[1] || !lists_alike(list[0], list[1], n[0], user[1] - user[0])) {
@@ -228,7 +246,8 @@ static void one(int receives) {
       if (done[0]) break;
       for (int all = 0; all < 2; all++) { at = skipped = 0; place(all, c[all], &at); }
     } else if (event == 5 && below(4) == 0 && !receives && word(c[0], MOVER) != word(c[1], MOVER) && at < total) {
-      /* In the middle: what is listed is what comes next, and both go on behind it. */
+      /* List the memory in the middle of the stream. The list must be what comes next, and both
+       * convertors go on after it. */
       struct iovec list[40];
       uint32_t n = 1 + below(40), some = 1;
       size_t bytes = 0, to = at, moved = 0;
@@ -245,14 +264,15 @@ static void one(int receives) {
       listed++;
       if (done) break;
     } else if (event == 4 && below(8) == 0) {
-      /* The host's own function, which nobody stood before: bytes are right all the same. */
+      /* Place both with Open MPI's own function, which the preload library does not interpose
+       * here. The bytes must be right all the same. */
       size_t to = 0;
       for (int all = 0; all < 2; all++) { to = 0; place(0, c[all], &to); }
       at = skipped = 0;
     }
   }
   if (wrong == before) copies(t, size, count, memory, span, base);
-  /* What was not moved in order was moved from the beginning later, or is left. */
+  /* Compare the unpacked bytes, unless some bytes were skipped or the end was not reached. */
   if (receives && at == total && !skipped && word(c[0], MOVER) != word(c[1], MOVER) && !alike(user[1], user[2], span, 0x5a)) {
     for (size_t i = 0, k = 0; i < span && k < 20; i++) if (user[1][i] != user[2][i]) { k++; printf("%zu: %02x %02x\n", i, user[1][i] & 255, user[2][i] & 255); }
     printf("%s: other bytes unpacked\n", what);
@@ -266,7 +286,7 @@ static void one(int receives) {
   MPI_Type_free(&t);
 }
 
-/* The offsets that are right, in the order of the library's list. */
+/* The right offsets, in the order of the preload library's list. */
 enum { OFFSETS = 11, SIZE_OF_ALL = 1, SIZE_THERE = 2 };
 #ifdef SINCE_6
 static const uint32_t offsets[OFFSETS] = {0x70, 0x50, 0x28, 0x10, 0x18, 0x20, 0x58, 0x38, 0x88, 0x40, 168};
@@ -297,7 +317,8 @@ static void planted(void) {
       tried++;
       shut += is_shut(planted, "field by", field, by[k]);
     }
-  /* As where objects begin with more, in builds for debugging: all of them, and all but the type's. */
+  /* Builds for debugging have objects with a longer head: all offsets are larger, or all but
+   * that inside the type. */
   for (int more = 8; more <= 40; more += 8)
     for (int some = OFFSETS - 1; some <= OFFSETS; some++) {
       uint32_t planted[OFFSETS];
@@ -308,7 +329,8 @@ static void planted(void) {
   for (int a = 0; a < OFFSETS - 1; a++)
     for (int b = 0; b < a; b++) {
       uint32_t planted[OFFSETS];
-      /* They differ where ends differ, and there nothing is moved. */
+      /* The two sizes differ only where both ends have different architectures, and such
+       * convertors are left to Open MPI. */
       if (b == SIZE_OF_ALL && a == SIZE_THERE) continue;
       memcpy(planted, offsets, sizeof planted);
       planted[a] = offsets[b];
@@ -319,7 +341,8 @@ static void planted(void) {
   printf("shut %d of %d\nright: %s\n", shut, tried, refuses(offsets) ? refuses(offsets) : "opens");
 }
 
-/* Convertors for another architecture, and with a checksum, keep the host's movers, of a type that ours moves. */
+/* Checks that convertors for another architecture and convertors with a checksum keep Open MPI's
+ * movers, for a type that the preload library moves. */
 static void kept(void) {
   MPI_Datatype column;
   static double memory[64 * 3];
@@ -365,13 +388,14 @@ static void messages(int rounds, int alone) {
   for (int i = 0; i < 3; i++) MPI_Type_commit(&all[i]);
   for (int r = 0; r < rounds; r++) {
     int i = r % 3, count = 1 + below((r % 7 ? 3000 : 600000) / sizes[i]), way = below(5);
-    /* What is buffered is sent as bytes, cut anywhere: the host's own receiver joins the halves of wide elements in too little memory. */
+    /* A buffered message is sent as bytes and cut anywhere, and Open MPI's own receiver joins
+     * the halves of wide elements in too little memory. */
     if (alone && i == 0 && way == 3) way = 0;
     MPI_Datatype used;
     MPI_Type_dup(all[i], &used);
     size_t bytes = (size_t)extents[i] * count;
     char *out = malloc(bytes), *in = malloc(bytes), *expected = malloc(bytes);
-    /* Both ranks draw the same numbers. */
+    /* Both ranks use the same numbers. */
     for (size_t k = 0; k < bytes; k++) { out[k] = (char)(0x80 | ((k * 31 + r) & 0x3f)); in[k] = 7; }
     memset(expected, 7, bytes);
     for (int n = 0; n < count; n++) {
@@ -386,7 +410,7 @@ static void messages(int rounds, int alone) {
     } else if (way == 1) {
       MPI_Irecv(in, count, used, peer, r, MPI_COMM_WORLD, &q[0]);
       MPI_Isend(out, count, used, peer, r, MPI_COMM_WORLD, &q[1]);
-      /* Freed while both move. */
+      /* Free the type while both messages move. */
       MPI_Type_free(&used);
       MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
       MPI_Type_dup(all[i], &used);
@@ -412,7 +436,7 @@ static void messages(int rounds, int alone) {
       MPI_Buffer_detach(&old, &attached);
       free(room);
     } else {
-      /* A process is made meanwhile. */
+      /* A process is forked while both messages move. */
       MPI_Irecv(in, count, used, peer, r, MPI_COMM_WORLD, &q[0]);
       MPI_Isend(out, count, used, peer, r, MPI_COMM_WORLD, &q[1]);
       if (r % 50 == 4) {
@@ -422,7 +446,7 @@ static void messages(int rounds, int alone) {
       }
       MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
     }
-    /* The padding of a long double is nobody's. */
+    /* The padding of a long double may have any value. */
     if (i == 0) for (int n = 0; n < 2 * count; n++) memset(in + (size_t)(n / 2) * extents[0] + 16 + n % 2 * 16 + 10, 7, 6);
     if (memcmp(in, expected, bytes)) { printf("round %d of type %d, way %d, count %d: wrong bytes\n", r, i, way, count); wrong++; }
     MPI_Type_free(&used);
@@ -433,7 +457,8 @@ static void messages(int rounds, int alone) {
 
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
 
-/* Nanoseconds of a prepare, through what stands before it and by the host's own function. */
+/* Measures the nanoseconds of a prepare, through the preload library and by Open MPI's own
+ * function. */
 static void pass(void) {
   MPI_Datatype column, t;
   MPI_Type_vector(64, 1, 3, MPI_DOUBLE, &column);
@@ -461,7 +486,7 @@ static void pass(void) {
   }
 }
 
-/* What each rank gathers from itself is copied from buffer to buffer. */
+/* Gathers, in which each rank's own part is copied from buffer to buffer. */
 static void gathers(void) {
   MPI_Datatype column, wide;
   enum { ROWS = 300 };
@@ -486,7 +511,7 @@ static void gathers(void) {
   MPI_Type_free(&wide);
 }
 
-/* Bytes that a tool sees packed and unpacked while messages go by. */
+/* Checks the bytes that a tool sees packed and unpacked while messages are sent. */
 static void counted(void) {
   MPI_T_pvar_session session;
   MPI_T_pvar_handle handles[2];
@@ -530,7 +555,7 @@ int main(int argc, char **argv) {
       int rounds = atoi(argv[2]);
       kept();
 #ifdef SINCE_6
-      /* More instances than half a register holds. */
+      /* More instances than 32 bits can hold. */
       size_t *instances = named(RTLD_DEFAULT, "since_6_instances");
       copy_of[1](NULL, (size_t)5 << 32, NULL, NULL);
       if (*instances != (size_t)5 << 32) { printf("%zu instances\n", *instances); wrong++; }

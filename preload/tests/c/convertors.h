@@ -1,5 +1,7 @@
-/* Open MPI's functions on convertors, by their names, and the words of a convertor: its headers are not installed. -DSINCE_6: of
- * convertors as 6.0 has them, which since6.c makes; DDTC_STAND_IN has the path of that library. */
+/* Open MPI's functions on convertors, which are found by their names, and the offsets of a
+ * convertor's fields, since the headers of convertors are not installed. With -DSINCE_6,
+ * convertors are those of Open MPI 6.0, which since6.c implements, and DDTC_STAND_IN has the
+ * path of that library. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,7 +9,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Functions on convertors: [0] the host's, [1] what its own calls reach. */
+/* Functions on convertors: [0] is Open MPI's own, and [1] the one that calls inside Open MPI
+ * reach. */
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
 typedef int position_fn(void *, size_t *);
@@ -66,13 +69,14 @@ enum { NO_OP = 0x2000000, COMPLETED = 0x4000000 };
 enum { FLAGS = 0x14, SIZE = 0x18, TYPE = 0x28, DESCRIPTION = 0x30, COUNT = 0x38, BUFFER = 0x48, MOVER = 0x58, MOVED = 0x78 };
 enum { NO_OP = 0x100000, COMPLETED = 0x8000000 };
 #endif
-/* Of the type's half of the flags; in a type: where the description lies that is used where nothing is converted. */
+/* NO_GAPS is a flag in the half of the flags that comes from the type. OPTIMIZED is the offset
+ * in a type of the description that is used if no representation is converted. */
 enum { NO_GAPS = 0x20, OPTIMIZED = 168 };
 static size_t word(void *c, int at) { size_t w; memcpy(&w, (char *)c + at, 8); return w; }
 static uint32_t flags(void *c) { uint32_t w; memcpy(&w, (char *)c + FLAGS, 4); return w; }
 static void set_flags(void *c, uint32_t w) { memcpy((char *)c + FLAGS, &w, 4); }
 
-/* As the inline function of the host's header does. */
+/* Does what the inline function of Open MPI's header does. */
 static void place(int all, void *c, size_t *at) {
   if (word(c, SIZE) <= *at) {
     set_flags(c, flags(c) | COMPLETED);
@@ -93,7 +97,8 @@ static void place(int all, void *c, size_t *at) {
 #endif
 }
 
-/* By the beginning: from inside a loop the host's own function does not find what is behind it, and may not come to an end. */
+/* Places a convertor by the beginning. From inside a loop, Open MPI's own function does not find
+ * positions after the loop, and may not end. */
 static void far(int all, void *c, size_t *at) {
   size_t start = 0;
   place(all, c, &start);

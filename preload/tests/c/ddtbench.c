@@ -1,13 +1,19 @@
-/* Messages of applications between two ranks, by derived datatypes and packed by hand: the rows of ddtbench.h.
+/* Messages of applications between two ranks, by derived datatypes and packed by hand: the rows
+ * of ddtbench.h.
  *
- * As in DDTBench a datatype is made, committed and freed once an outer round and sent there and back in each inner round; indices are drawn anew for
- * each outer round.
+ * As in DDTBench, a datatype is made, committed and freed once in each outer round, and used for
+ * a message there and back in each inner round. Indices are drawn anew for each outer round.
  *
- *   ddtbench check [OUTER [INNER [CASE]]]    bytes: a line per row, the same whichever library moves them; exits with 1 if some are wrong
- *   ddtbench time [OUTER [INNER [CASE]]]     microseconds, comma-separated: see `columns`; CASE is the beginning of names
+ *     ddtbench check [OUTER [INNER [CASE]]]
+ *                   checks bytes: prints a line per row, the same for every MPI library, and exits
+ *                   with 1 if some bytes are wrong
+ *     ddtbench time [OUTER [INNER [CASE]]]
+ *                   prints microseconds, comma-separated, in the columns of `columns`
  *
- * Bytes are right if all memory of all arrays, gaps included, is what it is when packed by hand. Memory is written over between a send and the receive
- * behind it, so that what is not received is seen. `time` checks behind its rounds, since what it times are the first uses of a datatype. */
+ * CASE is the beginning of the names of the rows that run. Bytes are right if all memory of all
+ * arrays, including gaps, is the same as when packed by hand. Memory is overwritten between a
+ * send and the receive after it, so that missing bytes are noticed. `time` checks the bytes
+ * after its rounds, since it measures the first uses of a datatype. */
 #include "ddtbench.h"
 #include <time.h>
 
@@ -39,7 +45,7 @@ static uint64_t hash(const struct row *r) {
 enum { TIMED, CHECKED };
 static void spoil(const struct row *r, int checked) { if (checked) fill(r, 7 + rank); }
 
-/* There and back, by derived datatypes. */
+/* Sends a message there and back by derived datatypes. */
 static void derived(const struct row *r, MPI_Datatype t[2], int checked) {
   MPI_Comm c = MPI_COMM_WORLD;
   if (r->kind->way == TRANSPOSE) {
@@ -56,7 +62,7 @@ static void derived(const struct row *r, MPI_Datatype t[2], int checked) {
   }
 }
 
-/* The same, packed by loops into a contiguous message. */
+/* Does the same with messages that loops pack into contiguous bytes. */
 static void send_packed(const struct row *r, char *buffer) {
   r->kind->pack(r, buffer);
   MPI_Send(buffer, (int)r->bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD);
@@ -110,7 +116,8 @@ static void end(struct row *r) {
   for (int k = 0; k < 2; k++) free(r->list[k]);
 }
 
-/* How many exchanges moved wrong bytes on this rank, of one outer round; what is right is left in `right`. */
+/* Returns the number of exchanges of one outer round that moved wrong bytes on this rank. Sets
+ * `right` to the hash of the right contents. */
 static int wrong(struct row *r, int round, int inner, uint64_t *right) {
   int bad = 0;
   MPI_Datatype t[2];
@@ -145,7 +152,8 @@ static void print_row(const struct row *r, const char *between) {
 static int check(struct row *r, int outer, int inner) {
   uint64_t right = 0, sum[2] = {0, 0}, all[4];
   begin(r);
-  /* An array of more than a cache holds is read and written in full for each exchange. */
+  /* An array that is larger than a cache is read and written completely for each exchange, so
+   * one exchange must do. */
   if (r->room[0] > WIDE) inner = 1;
   for (int o = 0; o < outer; o++) {
     sum[0] += wrong(r, o, inner, &right);
@@ -168,8 +176,10 @@ static void print_least_and_median(double *samples, int n) {
   printf(",%.3f,%.3f", samples[0], n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2);
 }
 
-/* There and back: by datatype and by hand. `made`: create, commit and free of a datatype that is not used; `used`: of one that is, in the rounds.
- * `whole`: an outer round with all its exchanges, create, commit and free, in the mean. */
+/* Columns of the output. `derived` and `hand` are times of a message there and back by a
+ * datatype and packed by hand. `made` is the time to create, commit and free a datatype that is
+ * not used, and `used` that of a datatype that is used, in the rounds. `whole` is the mean time
+ * of an outer round with all its exchanges, create, commit and free. */
 static const char columns[] = "case,size,bytes,derived_least,derived_median,hand_least,hand_median,made_least,made_median,used_least,used_median,"
                               "derived_whole,hand_whole";
 static double one[MOST], other[MOST], created[MOST];
@@ -180,6 +190,8 @@ static int timed(struct row *r, int outer, int inner) {
   begin(r);
   if (r->bytes >= LONG) inner = (inner + 3) / 4;
   int n = 0;
+  /* Each outer round measures the messages of a datatype together with its making and freeing,
+   * and then the same messages packed by hand. */
   for (int o = 0; o < outer; o++) {
     lists(r, o);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -213,6 +225,8 @@ static int timed(struct row *r, int outer, int inner) {
     print_least_and_median(one, n);
     print_least_and_median(other, n);
   }
+  /* Measure how long it takes to make and free a datatype that is not used. After that, check
+   * the bytes of one exchange. */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int o = 0; o < outer; o++) {
     double start = now();

@@ -1,7 +1,9 @@
-/* Layouts of applications as rows of ddtbench.c: the arrays of each, how its datatypes are made, and loops that move the same bytes.
+/* Layouts of applications as rows of ddtbench.c: the arrays of each, how its datatypes are made,
+ * and loops that move the same bytes.
  *
- * The cases and their sizes are those of DDTBench (Schneider, Gerstenberger, Hoefler: Application-oriented ping-pong benchmarking), whose C version
- * makes the same constructor calls; the code is our own. Where that program sends from MPI_BOTTOM by addresses, these rows do. */
+ * The cases and their sizes are those of DDTBench (Schneider, Gerstenberger, Hoefler:
+ * Application-oriented ping-pong benchmarking), whose C version makes the same constructor
+ * calls. The code was written anew. Rows use MPI_BOTTOM and addresses where DDTBench does. */
 #ifndef DDTBENCH_H
 #define DDTBENCH_H
 #include <mpi.h>
@@ -15,11 +17,13 @@ enum { AREAS = 9, NUMBERS = 8, PING_PONG = 0, TRANSPOSE = 1 };
 struct row;
 struct kind {
   const char *name;
-  int numbers;                                         /* how many of a row's numbers are meant */
+  int numbers; /* number of a row's entries in `n` that are used */
   int way;
-  void (*open)(struct row *);                          /* arrays, bytes of a message, where it is sent from and received to */
-  void (*lists)(struct row *, unsigned seed);          /* indices of an outer round, or none */
-  void (*make)(const struct row *, MPI_Datatype t[2]); /* committed types of the sender and of the receiver; one type, if they are the same */
+  /* makes the arrays, and sets the bytes of a message and its buffers */
+  void (*open)(struct row *);
+  void (*lists)(struct row *, unsigned seed); /* draws the indices of an outer round; may be null */
+  /* makes the committed types of sender and receiver, which may be one type */
+  void (*make)(const struct row *, MPI_Datatype t[2]);
   void (*pack)(const struct row *, void *to);
   void (*unpack)(const struct row *, const void *from);
 };
@@ -29,7 +33,7 @@ struct row {
   int areas;
   void *area[AREAS];
   size_t room[AREAS];
-  void *from, *to; /* MPI_BOTTOM: the types have addresses */
+  void *from, *to; /* MPI_BOTTOM if the types have addresses */
   size_t bytes;
   int *list[2];
 };
@@ -43,7 +47,7 @@ static void *array(struct row *r, size_t bytes) {
 }
 static MPI_Aint address(const void *p) { MPI_Aint a; MPI_Get_address(p, &a); return a; }
 
-/* n of the numbers below m, none twice, in no order. */
+/* Draws `n` different numbers below `m` in random order. */
 static void draw(int *list, int n, int m, unsigned seed) {
   int *all = malloc(m * sizeof *all);
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
@@ -58,7 +62,8 @@ static void draw(int *list, int n, int m, unsigned seed) {
   free(all);
 }
 
-/* WRF: a patch of four 2-D, three 3-D and two 4-D arrays of floats, of the last its second volume. Numbers: ims ime jms jme is ie js je. */
+/* WRF: a patch of four 2-D, three 3-D and two 4-D arrays of floats. Of the 4-D arrays, the patch
+ * has the second volume. Numbers: ims ime jms jme is ie js je. */
 struct wrf { int d1, d2, d3, s1, s2, s3, i, j; };
 static struct wrf wrf(const struct row *r) {
   const int *n = r->n;
@@ -71,7 +76,7 @@ static void wrf_open(struct row *r) {
   r->bytes = 4 * patch + 5 * patch * w.s2;
   r->from = r->to = MPI_BOTTOM;
 }
-/* The first float of the patch of an array. */
+/* Returns the first float of the patch in an array. */
 static float *wrf_at(const struct row *r, int k) {
   struct wrf w = wrf(r);
   float *p = r->area[k];
@@ -141,7 +146,8 @@ static void wrf_unpack(const struct row *r, const void *from) {
   }
 }
 
-/* MILC: colour vectors of a half of each of two 3-D boundaries of a 4-D lattice. Numbers: x y z t. */
+/* MILC: colour vectors of one half of each of two 3-D boundaries of a 4-D lattice. Numbers: x y
+ * z t. */
 static void milc_open(struct row *r) {
   const int *n = r->n;
   r->from = r->to = array(r, (size_t)6 * n[0] * n[1] * n[2] * n[3] * sizeof(float));
@@ -181,7 +187,8 @@ static void milc_unpack(const struct row *r, const void *from) {
     }
 }
 
-/* Faces of arrays of doubles: rows of `wide` doubles, `high` of them `near` apart, `deep` of these `far` apart. */
+/* Faces of arrays of doubles: `wide` doubles in a row, `high` rows at distances of `near`, and
+ * `deep` groups of these at distances of `far`. */
 struct face { size_t from, to; int wide, high, near, deep, far; };
 static void face_pack(const struct row *r, struct face f, void *to) {
   const double *a = (const double *)r->area[0] + f.from;
@@ -207,7 +214,7 @@ static void face_open(struct row *r, struct face f, size_t doubles) {
   static void name##_pack(const struct row *r, void *to) { face_pack(r, name##_face(r), to); }                    \
   static void name##_unpack(const struct row *r, const void *from) { face_unpack(r, name##_face(r), from); }
 
-/* NAS LU: five values a point of a plane with a border. Number: points of a side. */
+/* NAS LU: five values for each point of a plane with a border. Number: points of a side. */
 static size_t lu_all(const struct row *r) { return (size_t)5 * (r->n[0] + 2) * (r->n[0] + 2); }
 static struct face lu_x_face(const struct row *r) {
   int line = 5 * (r->n[0] + 2);
@@ -235,7 +242,7 @@ static void lu_y_make(const struct row *r, MPI_Datatype t[2]) {
   t[1] = t[0];
 }
 
-/* NAS MG: faces of a grid with a border. Numbers: the sides, the first of which runs fastest. */
+/* NAS MG: faces of a grid with a border. Numbers: the sides, the first of which varies fastest. */
 static struct face mg_x_face(const struct row *r) {
   int a = r->n[0], b = r->n[1], c = r->n[2];
   size_t first = (size_t)a * b + a;
@@ -277,7 +284,8 @@ static void mg_z_make(const struct row *r, MPI_Datatype t[2]) {
   t[1] = t[0];
 }
 
-/* LAMMPS: listed atoms, positions and five or three properties, received behind one's own. Numbers: own atoms, listed atoms. */
+/* LAMMPS: positions and five or three properties of listed atoms, which are received after the
+ * rank's own atoms. Numbers: own atoms, listed atoms. */
 static void lammps_open(struct row *r, int properties) {
   size_t atoms = (size_t)r->n[0] + r->n[1];
   array(r, 3 * atoms * sizeof(double));
@@ -315,7 +323,7 @@ static void lammps_make(const struct row *r, MPI_Datatype t[2]) {
   MPI_Type_contiguous(3 * n, MPI_DOUBLE, &three);
   lammps_struct(r, r->n[0], three, one, &t[1]);
 }
-/* Atom by atom, as the application does. */
+/* Packs atom by atom, as the application does. */
 static void lammps_pack(const struct row *r, void *to) {
   double *b = to;
   const double *x = r->area[0];
@@ -335,7 +343,7 @@ static void lammps_unpack(const struct row *r, const void *from) {
   }
 }
 
-/* SPECFEM3D_oc: listed floats. Numbers: all, listed. */
+/* SPECFEM3D_oc: listed floats. Numbers: all floats, listed floats. */
 static void oc_open(struct row *r) {
   r->from = r->to = array(r, (size_t)r->n[0] * sizeof(float));
   r->bytes = (size_t)r->n[1] * sizeof(float);
@@ -358,7 +366,8 @@ static void oc_unpack(const struct row *r, const void *from) {
   for (int k = 0; k < r->n[1]; k++) a[r->list[0][k]] = b[k];
 }
 
-/* SPECFEM3D_cm: listed triples of floats of two arrays. Numbers: all of the first, all of the second, listed of each. */
+/* SPECFEM3D_cm: listed triples of floats of two arrays. Numbers: all triples of the first array,
+ * all of the second, and listed triples of each. */
 static void cm_open(struct row *r) {
   for (int k = 0; k < 2; k++) { array(r, (size_t)3 * r->n[k] * sizeof(float)); r->list[k] = malloc(r->n[2 + k] * sizeof(int)); }
   r->bytes = (size_t)3 * (r->n[2] + r->n[3]) * sizeof(float);
@@ -399,7 +408,7 @@ static void cm_unpack(const struct row *r, const void *from) {
     }
 }
 
-/* SPECFEM3D_mt: every other triple of floats, received side by side. Number: triples. */
+/* SPECFEM3D_mt: every other triple of floats, received contiguously. Number: triples. */
 static void mt_open(struct row *r) {
   r->from = array(r, (size_t)6 * r->n[0] * sizeof(float));
   r->to = array(r, (size_t)3 * r->n[0] * sizeof(float));
@@ -417,10 +426,11 @@ static void mt_make(const struct row *r, MPI_Datatype t[2]) {
 static void mt_pack(const struct row *r, void *to) {
   for (int k = 0; k < r->n[0]; k++) memcpy((float *)to + 3 * k, (const float *)r->area[0] + 6 * k, 3 * sizeof(float));
 }
-/* Nothing to unpack: the message is received where it belongs. */
+/* Nothing has to be unpacked, since the message is received in its final place. */
 #define mt_unpack NULL
 
-/* FFT2: a matrix of complex numbers, distributed by rows over two ranks, transposed there and back. Number: rows of the whole. */
+/* FFT2: a matrix of complex numbers, distributed over two ranks by rows, which is transposed
+ * there and back. Number: rows of the whole matrix. */
 enum { RANKS = 2 };
 static void fft_open(struct row *r) {
   r->bytes = (size_t)r->n[0] * (r->n[0] / RANKS) * 2 * sizeof(double);

@@ -1,11 +1,16 @@
-/* Builds the types of a script by plain MPI calls, packs and unpacks each, and writes what came out, a line per test.
+/* Builds the types of a script by plain MPI calls, packs and unpacks each, and writes the
+ * results, one line per test.
  *
- * Script: one line per node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
- * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances as the host places them.
- * Line:   NAME size lb extent | code position hash | code position hash | hexadecimal packed bytes, if few
- * Usage:  driver SCRIPT OUTPUT [messages]; each rank appends its number to OUTPUT. DRIVER_MOST leaves out larger tests,
- * DRIVER_LEAVE names a file of entries to leave out, DRIVER_LIMIT is the most seconds of a test: against hangs.
- * A test that does not return leaves a line "NAME !SIGNAL", or "NAME !0" where the host ended the process. */
+ * The script has one line for each node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
+ * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances where the MPI library
+ * places them. A line of the output has
+ *
+ *     NAME size lb extent | code position hash | code position hash | packed bytes, if few, in hex
+ *
+ * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to OUTPUT. DRIVER_MOST
+ * leaves out larger tests, DRIVER_LEAVE names a file of entries that are left out, and
+ * DRIVER_LIMIT is the maximum number of seconds of a test, for tests that hang. A test that does
+ * not return leaves a line "NAME !SIGNAL", or "NAME !0" if the MPI library ended the process. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -62,6 +67,8 @@ static uint64_t hash(const unsigned char *p, size_t n) {
 #endif
 
 static void build(const char *what, int at) {
+  /* Each branch reads the arguments of one constructor from the script and calls it. `gone` is
+   * set if the MPI library lacks the type, one of its children, or the large-count function. */
   int large = (int)number(), gone = 0;
   MPI_Datatype t = MPI_DATATYPE_NULL, old;
   if (!strcmp(what, "named")) {
@@ -148,7 +155,9 @@ static void build(const char *what, int at) {
   missing[at] = gone || t == MPI_DATATYPE_NULL;
 }
 
-/* The same by messages: what arrives as packed bytes, and what packed bytes arrive as. Twice, blocking and not. */
+/* With `messages`, the same is done by messages: a message of the type arrives as packed bytes,
+ * and packed bytes arrive as the type. This is done twice, by a blocking call and by nonblocking
+ * calls. */
 static int peer;
 static int exchange(int round, void *out, int outcount, MPI_Datatype outtype, void *in, int incount, MPI_Datatype intype, int *bytes) {
   MPI_Status status[2];
@@ -183,7 +192,7 @@ static void tried(FILE *out, const char *name, long long count, long long n, lon
   size_t size = (size_t)size_x * count, span = high - low;
   unsigned char *user = malloc(span + 1), *packed = malloc(size + 64), *stream = malloc(size + 1);
   for (size_t i = 0; i < span; i++) user[i] = ((long long)(i + low) % 251 + 251) % 251;
-  /* Twice: a type may be compiled on its first use. */
+  /* Twice, since a type may be compiled at its first use. */
   for (int round = 0; round < 2; round++) {
     memset(packed, 0xEE, size + 64);
     int position = 7, code;
@@ -204,7 +213,7 @@ static void tried(FILE *out, const char *name, long long count, long long n, lon
   free(user); free(packed); free(stream);
 }
 
-/* Who was at work when the process died: written by whatever ends it. */
+/* The test that runs, for the line that is written when the process dies. */
 static char at_work[256];
 static int out_fd;
 static void mark(int sig) {
@@ -226,7 +235,7 @@ static void died(int sig) {
 }
 static void ended(void) { mark(0); }
 
-/* Entries to be left out, a line each; a test is named ENTRY:COUNT. */
+/* Entries to be left out, one on each line. The name of a test is ENTRY:COUNT. */
 static char *leave;
 static int left_out(const char *name) {
   size_t n = strrchr(name, ':') ? (size_t)(strrchr(name, ':') - name) : strlen(name);

@@ -1,6 +1,7 @@
-/* MPI_Request_get_status_any, _all and _some, looked for as a client does that has a way of its own where they are missing: by weak
- * symbols. A line for each call: what it says, and MPI_ERROR of each status, which was 4711 before (0 in an empty status, else
- * untouched: MPI 5.0, 3.2.5 and 3.7.3). */
+/* Calls MPI_Request_get_status_any, _all and _some. They are weak symbols, as in a program that
+ * does without them if the MPI library lacks them. Prints a line for each call, with its results
+ * and MPI_ERROR of each status. The field is 4711 before; a call must set it to 0 in an empty
+ * status and leave it unchanged otherwise (MPI 5.0, 3.2.5 and 3.7.3). */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

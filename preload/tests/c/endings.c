@@ -1,10 +1,10 @@
-/* Calls that end with errors, under the small MPI library of endings_library.c: after each of them
- * the library goes on with what it has not ended, requests that live on are completed, and every
- * byte is looked at.
+/* Calls that return errors, under the small MPI library of endings_library.c. After each of them
+ * the library goes on with the operations that it has not ended, requests that are still active
+ * are completed, and every byte is checked.
  *
- * Usage: endings STEP | endings full | endings elsewhere. Every STEP-th error class is tried in
- * every call. `full`: so many calls without a request fail that they are no longer converted.
- * `elsewhere`: the library's type map is another one. */
+ * Usage: endings STEP | endings full | endings elsewhere. With STEP, every STEP-th error class
+ * is tried in every call. With `full`, so many calls without a request fail that such calls are
+ * no longer converted. With `elsewhere`, the library has another type map. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { N = 300, CLASSES = 110, WINDOW = (int)0xa0000000u, COLLECTIVE = 77 };
 static Handle t;
 static int wrong, scene;
 
-/* Buffers of the vector: N ints, every other one of 2 N. */
+/* Functions on the buffers of the vector type, which takes N ints, every other one of 2 N. */
 static void fill(int *b, int from) { for (int i = 0; i < 2 * N; i++) b[i] = i % 2 ? -7 : from + i; }
 static void blank(int *b) { for (int i = 0; i < 2 * N; i++) b[i] = -7; }
 static void look(const int *b, int from, const char *what) {
@@ -25,8 +25,8 @@ static void look(const int *b, int from, const char *what) {
 }
 static void expect(int condition, const char *what) { if (!condition && wrong++ < 10) printf("scene %d: %s\n", scene, what); }
 
-/* An unrelated exchange, which may get the memory of a buffer that was freed too early, while the
- * library goes on. */
+/* Makes an unrelated exchange while the library goes on. The exchange may get the memory of a
+ * buffer that was freed too early. */
 static void unrelated(void) {
   static int a[2 * N], b[2 * N];
   Handle r, s;
@@ -57,7 +57,7 @@ static int complete(int call, Handle *r, Status *s) {
   }
 }
 
-/* Three receives, of which the first has its message and the second fails. */
+/* Starts three receives. The first has its message, and the second fails. */
 static void receives(int call, int how, int code, int persistent, int in_status, int ignored) {
   static int b[3][2 * N];
   Handle r[3];
@@ -76,7 +76,7 @@ static void receives(int call, int how, int code, int persistent, int in_status,
   unrelated();
   for (int i = 0; i < 3; i++) {
     int goes_on = i == 2 || (i == 1 && how == ALIVE) || (i == 0 && !several);
-    /* The program learns that it has ended. */
+    /* The program learns here that the request has ended. */
     if (i == 0 && several && !in_status) MPI_Wait(&r[i], IGNORED);
     if (i == 1 && how == ENDED && persistent) { MPI_Start(&r[i]); goes_on = 1; }
     if (goes_on && i) send(1000 * (i + 1), i + 1);
@@ -93,8 +93,8 @@ static void receives(int call, int how, int code, int persistent, int in_status,
   }
 }
 
-/* A persistent send whose first completion fails sends at its next start what stands in its buffer
- * then. */
+/* Starts a persistent send again after its first completion has failed. It must send the
+ * contents that its buffer has then. */
 static void persistent_send(int call, int how, int code, int in_status) {
   static int a[2 * N], b[2 * N];
   Handle r[3] = {NO_REQUEST, NO_REQUEST, NO_REQUEST};
@@ -115,7 +115,7 @@ static void persistent_send(int call, int how, int code, int in_status) {
   MPI_Request_free(&r[1]);
 }
 
-/* A receive that the program frees and that then fails: the library goes on with it. */
+/* Frees an active receive that then fails. The library goes on with it. */
 static void freed(int how, int code) {
   static int b[2 * N];
   Handle r;
@@ -155,14 +155,14 @@ static void blocking(int call, int how, int code) {
   expect(without_request(call, a, b, 1) == code, "the code");
   unrelated();
   if (call == FENCE && how == ALIVE) {
-    /* A later fence ends what the one that failed has left. */
+    /* A later fence ends the operations that the failed one has left. */
     MPI_Win_fence(0, WINDOW);
     look(b, 1000, "what was got");
     MPI_Wait(&r, IGNORED);
     look(b, 1000, "what was got, after its request");
   } else if (call == FENCE) MPI_Wait(&r, IGNORED);
   unrelated();
-  /* The same call without an error. */
+  /* Make the same call without an error. */
   blank(b);
   if (call == RECEIVE) send(1000, 8);
   if (call == REPLACE) fill(b, 1000);
@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
   MPI_Type_vector(N, 1, 2, INT, &t);
   MPI_Type_commit(&t);
   fill(a, 1);
-  /* Type and communicator are met. */
+  /* Let the preload library see the type and the communicator. */
   for (int i = 0; i < 3; i++) { int at = 0; MPI_Pack(a, 1, t, packed, sizeof packed, &at, WORLD); unrelated(); }
   send(1000, COLLECTIVE);
   MPI_Bcast(b, 1, t, 0, WORLD);
@@ -207,6 +207,8 @@ int main(int argc, char **argv) {
       for (int call = SEND; call < PUT; call++) blocking(call, ENDED, 1 + i);
     }
   }
+  /* Every chosen error class with every call that completes requests and every call without a
+   * request, where the operation ends or goes on. */
   for (int code = 1; step > 0 && code <= CLASSES; code += step)
     for (int how = ENDED; how <= ALIVE; how++) {
       for (int call = 0; call < COMPLETIONS; call++)

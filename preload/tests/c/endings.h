@@ -1,5 +1,5 @@
-/* The interface of the small MPI library in endings_library.c: functions of MPI in MPICH's ABI, and
- * how its next call ends. */
+/* The interface of the small MPI library in endings_library.c: functions of MPI in MPICH's ABI,
+ * and functions that control how its next call ends. */
 #include <stddef.h>
 
 typedef int Handle;
@@ -10,21 +10,21 @@ enum { INT = 0x4c000405, BYTE = 0x4c00010d, PACKED = 0x4c00010f, WORLD = 0x44000
 enum { IN_STATUS = 17, PENDING = 18, ANY_SOURCE = -2, UNDEFINED = -32766 };
 #define IGNORED ((Status *)1)
 
-/* How a call ends: as it should; with an error after which its operation has ended; with an error
- * after which it goes on. */
+/* How a call ends: without an error; with an error after which its operation has ended; with an
+ * error after which the operation goes on. */
 enum { WELL, ENDED, ALIVE };
 
-/* Decides how the next call of communication ends, and with which code. Of several requests the one
- * with index `which` fails. With `in_status` such a call returns IN_STATUS, and the code stands in
- * the status; otherwise it returns the code and writes no status. */
+/* Decides how the next communication call ends, and with which code. Of several requests, the
+ * one with index `which` fails. With `in_status`, such a call returns IN_STATUS and the code is
+ * in the status; otherwise it returns the code and writes no status. */
 void next_ends(int how, int code, int which, int in_status);
-/* Writes to every buffer that the library still receives into, and reads every buffer that it still
- * sends from. */
+/* Writes to every buffer into which the library still receives, and reads every buffer from
+ * which it still sends. */
 void touch_what_is_alive(void);
-/* The same, and ends all operations that no request stands for. */
+/* Does the same, and ends all operations without a request. */
 void end_what_has_no_request(void);
-/* From now on the library itself moves the blocks of an instance in reverse order: its type map is
- * another one. */
+/* If `on` is true, the library itself moves the blocks of an instance in reverse order from now
+ * on, so that its type map is another one. */
 void move_elsewhere(int on);
 
 int MPI_Init(void *, void *);

@@ -1,10 +1,10 @@
-/* A small MPI library of one process, in MPICH's ABI, whose calls end as the program says: with any
- * error code, with requests that end or go on after it, and with inner operations that go on
- * although their call has returned. It uses its request objects again at once, and moves the bytes
- * of its own packs and messages to other places on demand.
+/* A small MPI library of one process in MPICH's ABI, whose calls end as the program says: with
+ * any error code, with requests that end or go on after it, and with internal operations that go
+ * on although their call has returned. It uses its request objects again at once. On demand, it
+ * moves the bytes of its own packs and messages to other places.
  *
  * A rank sends to itself. A receive takes the first message of its tag. Collective calls receive
- * messages of the tag COLLECTIVE. */
+ * messages with the tag COLLECTIVE. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 
 enum { COLLECTIVE = 77, FILE_BYTES = 1 << 20, WINDOW_BYTES = 1 << 20, TYPES = 256, OPERATIONS = 1024, MESSAGES = 256 };
 
-/* Types: `n` blocks of `bytes` bytes, `stride` bytes from one to the next. */
+/* Types: `n` blocks of `bytes` bytes at distances of `stride` bytes. */
 static struct type { int n, old, ints[3], combiner; long bytes, stride, extent; void *attribute; } types[TYPES];
-/* The handles of the first ones are those of named pairs. */
+/* The first handles would be those of named pairs, so the first type gets index 16. */
 static int made = 15, elsewhere;
 
 void move_elsewhere(int on) { elsewhere = on; }
@@ -88,7 +88,7 @@ BOTH(MPI_Unpack, (const void *p, int size, int *at, void *u, int count, Handle t
   return 0;
 }
 
-/* How the next call of communication ends. */
+/* How the next communication call ends. */
 static struct { int how, code, which, in_status; } next;
 void next_ends(int how, int code, int which, int in_status) { next.how = how; next.code = code; next.which = which; next.in_status = in_status; }
 
@@ -101,10 +101,10 @@ static void send_now(const void *buf, int count, Handle type, int tag) {
   move((char *)buf, count, type, messages[waiting++].stream, bytes, 0);
 }
 
-/* Operations that the library has not ended. One with a request has the handle of its index. */
+/* Operations that the library has not ended. The handle of a request contains its index. */
 static struct operation { int used, request, persistent, active, receives, done, count, tag; Handle type; char *buf; long bytes; } operations[OPERATIONS];
 static int last;
-/* Those of the window that a fence will end. */
+/* The operations on the window that a fence will end. */
 static int epoch[OPERATIONS], open_ones;
 
 static Handle begin(int request, int persistent, int receives, void *buf, int count, Handle type, int tag) {
@@ -166,7 +166,8 @@ static void end(Handle *h) {
 static int ended(Handle h) { return !of(h) || !of(h)->active || of(h)->done; }
 static int take_how(void) { int how = next.how; next.how = WELL; return how; }
 
-/* A call about one request, which is `complete` at least where a wait would not return before. */
+/* Completes or tests one request. A wait for a request that is not complete would hang, so it
+ * aborts. */
 static int one(Handle *h, int *flag, Status *s) {
   int how = take_how(), there;
   progress();
@@ -250,8 +251,8 @@ BOTH(MPI_Send_init, (const void *b, int n, Handle t, int to, int tag, Handle c, 
 BOTH(MPI_Recv_init, (void *b, int n, Handle t, int from, int tag, Handle c, Handle *h)) { (void)from; (void)c; *h = begin(1, 1, 1, b, n, t, tag); return 0; }
 BOTH(MPI_Start, (Handle *h)) { of(*h)->active = 1; of(*h)->done = 0; return 0; }
 
-/* A call without a request: whether it goes on as it should. Where it ends with an error its
- * operation may live on. */
+/* Returns whether a call without a request fails. With ALIVE, its operation goes on after the
+ * error. */
 static int fails(int receives, const void *buf, int count, Handle type) {
   int how = take_how();
   if (how == ALIVE) begin(0, 0, receives, (void *)buf, count, type, 0);
@@ -314,7 +315,7 @@ BOTH(MPI_File_write_at, (void *f, Offset at, const void *b, int n, Handle t, Sta
   return 0;
 }
 
-/* Operations on the window go on until a fence, which ends them unless it fails. */
+/* Operations on the window go on until a fence ends them, unless the fence fails. */
 BOTH(MPI_Put, (const void *b, int n, Handle t, int to, ptrdiff_t at, int tn, Handle tt, Handle win)) {
   (void)to; (void)at; (void)tn; (void)tt; (void)win;
   if (fails(0, b, n, t)) return next.code;

@@ -1,4 +1,5 @@
-/* Wrong calls: prints the error class, the position and how often the handler ran. The output must not depend on the library. */
+/* Makes wrong calls, and prints the error class, the position and how often the error handler
+ * ran. The output must not depend on the preload library. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,8 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, h);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, h);
+  /* The types of the calls: one for most of them, one that is used once in each round, one that
+   * is not committed, and one without elements. */
   MPI_Datatype known, fresh, raw, empty;
   MPI_Type_vector(4, 1, 2, MPI_INT, &known);
   MPI_Type_commit(&known);
@@ -56,6 +59,7 @@ int main(int argc, char **argv) {
   MPI_Datatype null = MPI_DATATYPE_NULL;
   show("commit null", MPI_Type_commit(&null), 0);
   show("dup null", MPI_Type_dup(null, &null), 0);
+  /* All calls in three rounds, on another communicator in each. */
   MPI_Comm comms[] = {MPI_COMM_WORLD, MPI_COMM_SELF, comm};
   for (int round = 0; round < 3; round++) {
     both("right", known, user, 3, packed, 100, 4, comms[round]);

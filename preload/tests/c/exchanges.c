@@ -1,19 +1,24 @@
-/* Sends and receives under one request, and sends from the program's buffer: what `told.h` says.
+/* Sends and receives under one request, and buffered sends from a buffer of the program. The
+ * output is that of `told.h`.
  *
  * Argument: `exchanges` or `buffered` for one of the two, nothing for both. */
 #include "told.h"
 
 #ifdef OPEN_MPI
 #define KINDS 3
-#else /* MPICH 5.0.2 and Intel MPI 2021.18 send what lies behind a buffer of their own: `replaced.c`. */
+/* In MPI_Isendrecv_replace, MPICH 5.0.2 and Intel MPI 2021.18 send bytes from beyond a buffer of
+ * their own: see replaced.c. */
+#else
 #define KINDS 2
 #endif
-#if defined OPEN_MPI || defined NO_ERRORS /* The overhead is more than is needed, or errors abort. */
+/* The overhead of Open MPI is more than it needs, and with NO_ERRORS errors abort. */
+#if defined OPEN_MPI || defined NO_ERRORS
 #define TOO_LITTLE_IS_UNKNOWN 1
 #endif
 
 #ifdef HAS_MPI_4
-/* One exchange of type i. MPICH and Intel MPI leave its status empty, or what it was before. */
+/* Prints one exchange of type i. MPICH and Intel MPI make its status empty or leave it
+ * unchanged, so it is not printed for them. */
 static void exchanged(const char *what, int i, int code, const MPI_Status *s, char *buffer) {
 #ifdef OPEN_MPI
   seen(what, i, code, s, buffer);
@@ -23,7 +28,7 @@ static void exchanged(const char *what, int i, int code, const MPI_Status *s, ch
 #endif
 }
 
-/* A send and a receive under one request. */
+/* Sends and receives under one request. */
 static void exchanges(void) {
   for (int way = 0; way < 13; way++)
     for (int kind = 0; kind < KINDS; kind++) {
@@ -34,11 +39,12 @@ static void exchanges(void) {
         s[i] = fresh();
         out[i] = filled(i + rank); in[i] = blank();
         if (kind == 2) MPI_Isendrecv_replace(out[i], many[i], type[i], peer, 60 + i, i % 2 ? peer : MPI_ANY_SOURCE, 60 + i, comm, &r[i]);
-        /* One side of a derived type, the other of bytes. */
+        /* One side has a derived type, and the other has packed bytes. */
         else if (kind == 1 && i % 2) MPI_Isendrecv(out[i], many[i] * bytes[i], MPI_PACKED, peer, 60 + i, in[i], many[i], type[i], peer, 60 + i, comm, &r[i]);
         else if (kind == 1) MPI_Isendrecv(out[i], many[i], type[i], peer, 60 + i, in[i], many[i] * bytes[i], MPI_PACKED, peer, MPI_ANY_TAG, comm, &r[i]);
         else MPI_Isendrecv(out[i], many[i], type[i], peer, 60 + i, in[i], many[i] + (i < 2), type[i], peer, 60 + i, comm, &r[i]);
-        /* Any tag is that of the message that comes first. */
+        /* With MPI_ANY_TAG the first message is received, so wait for it before the next one is
+         * sent. */
         if (kind == 1) MPI_Wait(&r[i], &s[i]);
       }
       int code = complete(kind == 1 ? 4 : way, TYPES, r, s);
@@ -59,7 +65,7 @@ static void exchanges(void) {
       int to = sides & 1 ? peer : MPI_PROC_NULL, from = sides & 2 ? peer : MPI_PROC_NULL;
       memset(in, 0xAB, ROOM);
       MPI_Isendrecv(out, many[i], type[i], to, 90, in, many[i], type[i], from, 90, comm, &r[0]);
-      /* The other half of a one-sided exchange. */
+      /* The other half of an exchange with MPI_PROC_NULL on one side. */
       if (sides == 1) MPI_Irecv(in, many[i], type[i], peer, 90, comm, &r[1]);
       if (sides == 2) MPI_Isend(out, many[i], type[i], peer, 90, comm, &r[1]);
       int code = MPI_Wait(&r[0], &s);
@@ -87,7 +93,7 @@ static void exchanges(void) {
     exchanged("large exchange", i, 0, &s[1], in);
   }
 #endif
-  /* Many at once, of which some are complete when they are started. */
+  /* Many exchanges at once. Some are complete when they are started. */
   MPI_Request all[200];
   for (int k = 0; k < 200; k++) MPI_Isendrecv(out + 64 * k, 1, type[0], k % 2 ? peer : rank, k % 7, in + 1024 * k, 1, type[0], k % 2 ? peer : rank, k % 7, comm, &all[k]);
   MPI_Waitall(200, all, MPI_STATUSES_IGNORE);
@@ -113,7 +119,8 @@ __attribute__((unused)) static void exchange_errors(void) {
     say("null %d handled %d\n", r == MPI_REQUEST_NULL, handled);
     MPI_Barrier(comm);
 #ifdef OPEN_MPI
-    /* More comes than there is room for. MPICH 5.0.2 and Intel MPI 2021.18 say success and have a corrupt heap. */
+    /* The message is longer than the receive. MPICH 5.0.2 and Intel MPI 2021.18 return success
+     * and have a corrupt heap. */
     for (int kind = 0; kind < 2; kind++) {
       MPI_Status s = fresh();
       MPI_Isendrecv(out, kind ? 24 : 3, kind ? MPI_DOUBLE : type[0], peer, 2, in, 2, type[0], peer, 2, comm, &r);
@@ -130,11 +137,12 @@ __attribute__((unused)) static void exchange_errors(void) {
 
 #endif
 
-/* Sends from a buffer of the program's that is exactly as long as it must be; what was sent is the program's at once. */
+/* Sends from a buffer of the program that is exactly as long as necessary. The sent data may be
+ * overwritten at once. */
 static void buffered(void) {
   for (int i = 0; i < TYPES; i++)
     for (int way = 0; way < 4; way++) {
-#ifdef OPEN_MPI /* 5.0.11 never brings long ones whose request has completed. */
+#ifdef OPEN_MPI /* Open MPI 5.0.11 never delivers long messages whose request has completed. */
       if (way % 3 && many[i] * bytes[i] > 2048) continue;
 #endif
       char *out = filled(i + way), *in = blank();
@@ -163,7 +171,7 @@ static void buffered(void) {
         code |= MPI_Recv(in, many[i], type[i], peer, 70, comm, &s);
         seen("buffered", i, code, &s, in);
         MPI_Barrier(comm);
-        /* All of the buffer is free again. */
+        /* After the detach, the whole buffer is free again. */
         MPI_Buffer_detach(&back, &length);
         MPI_Buffer_attach(back, length);
       }

@@ -1,6 +1,8 @@
-/* MPI_Pack_external and MPI_Unpack_external of the host, without the library: lines "ENTRY COUNT USER STREAM" of standard input, bytes in
- * hexadecimal digits; an entry is a named type or the number of a layout. Prints "ENTRY CLASS PACKED CLASS UNPACKED" with error classes, or
- * "ENTRY absent" where the host has no such type. Packed from USER, and unpacked from STREAM into zeros. */
+/* Calls MPI_Pack_external and MPI_Unpack_external of the MPI library, without the preload
+ * library. Reads lines "ENTRY COUNT USER STREAM" with bytes in hexadecimal digits from standard
+ * input. An entry is a named type or the number of a layout. Packs from USER, and unpacks from
+ * STREAM into zeros. Prints "ENTRY CLASS PACKED CLASS UNPACKED" with error classes, or "ENTRY
+ * absent" if the library does not have the type. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

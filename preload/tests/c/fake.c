@@ -1,5 +1,5 @@
-/* A small MPI library of its own, with MPICH's handles, vectors of int, and a header of 4 bytes before what it packs.
- * Compiled with -DPROGRAM it is the program that uses it. */
+/* A small MPI library with MPICH's handles and with vectors of int, which writes a header of 4
+ * bytes before what it packs. With -DPROGRAM, the file is the program that uses the library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ BOTH(int, MPI_T_pvar_get_num, (int *n)) { *n = 4; return 0; }
 BOTH(int, MPI_T_category_get_num, (int *n)) { *n = 5; return 0; }
 BOTH(int, MPI_T_enum_get_info, (void *e, int *n, char *name, int *len)) { (void)e; (void)name; (void)len; *n = 6; return 0; }
 BOTH(int, MPI_Finalize, (void)) { return 0; }
-/* By it the ABI is known. */
+/* The preload library recognizes MPICH's ABI by this function. */
 int MPIR_Dup_fn(void) { return 0; }
 BOTH(int, MPI_Get_library_version, (char *text, int *n)) {
   strcpy(text, getenv("FAKE_VERSION"));

@@ -1,4 +1,5 @@
-/* Stands before an MPI library and does one thing wrong, which the environment variable FAULT names: what `ddtc check --mpi` must find. */
+/* A library that is called in place of an MPI library and passes calls on, but does one thing
+ * wrong, which the environment variable FAULT names. `ddtc check --mpi` must find the fault. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,14 @@ static int fault(const char *name)
     return wanted && !strcmp(wanted, name);
 }
 
-/* Whether a datatype was made by one constructor. */
+/* Returns whether a datatype was made by one constructor. */
 static int is(MPI_Datatype t, int combiner)
 {
     int i, a, d, c;
     return PMPI_Type_get_envelope(t, &i, &a, &d, &c) == MPI_SUCCESS && c == combiner;
 }
 
-/* The last byte that a datatype maps. */
+/* Returns the last byte of the datatype's type map, or a null pointer if the type has no bytes. */
 static unsigned char *last(void *buffer, MPI_Datatype t)
 {
     MPI_Aint lb, extent;
@@ -34,7 +35,7 @@ static void spoil(void *buffer, MPI_Datatype t)
         *byte ^= 0xff;
 }
 
-/* Commits since a type was freed: many only where many types live. */
+/* Number of commits since a type was freed. It is large only if many types live at a time. */
 static int commits;
 
 int MPI_Type_commit(MPI_Datatype *t)
@@ -174,7 +175,7 @@ int MPI_Pack_external(const char rep[], const void *in, int n, MPI_Datatype t, v
     return code;
 }
 
-/* Whether entries must overlap: there are more bytes than places. */
+/* Returns whether entries must overlap, because the instances have more bytes than places. */
 static int overlaps(int n, MPI_Datatype t)
 {
     MPI_Aint lb, extent, span;

@@ -1,7 +1,10 @@
-/* Threads put to a window and get from it, while one more completes all of it again and again: prints how many bytes were wrong.
+/* Threads put to a window and get from it, while another thread completes all operations again
+ * and again. Prints the number of wrong bytes.
  *
- * Arguments: threads, rounds. Each thread has its own part of the next rank's window, origin buffers, types and requests. A get is completed by its request, by
- * a flush, or by the flush of the thread that only flushes; its buffer is written as soon as it is the program's. */
+ * Arguments: threads, rounds. Each thread has its own part of the next rank's window, and its
+ * own origin buffers, types and requests. A get is completed by its request, by a flush, or by
+ * the flush of the other thread. The buffer of a get is overwritten as soon as the program may
+ * write to it. */
 #include "layouts.h"
 
 #include <pthread.h>
@@ -38,7 +41,7 @@ static void *work(void *argument)
         if (how == 2)
             while (!flag) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
         if (how == 3) {
-            /* One that began after the get has ended when two have. */
+            /* Once two more flushes have ended, one of them has begun after the get. */
             before = flushed;
             while (flushed < before + 2) sched_yield();
         }
@@ -71,7 +74,7 @@ int main(int argc, char **argv)
     threads = atoi(argv[1]), rounds = atoi(argv[2]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    /* Memory of the program's own: hosts fetch from it by messages. */
+    /* The window is in memory of the program, so that MPI libraries get from it by messages. */
     char *memory = malloc((size_t)threads * PART);
     MPI_Win_create(memory, (MPI_Aint)threads * PART, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_lock_all(0, win);

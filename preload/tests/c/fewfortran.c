@@ -1,5 +1,6 @@
-/* The nine calls of MPI's Fortran binding that the testers of BLACS make, by the C library that the process has: pinned wheels have no Fortran.
- * Compiled as a library under the name that a tester was linked against. */
+/* The nine functions of MPI's Fortran binding that the testers of BLACS call, implemented by the
+ * C library of the process, since the pinned wheels have no Fortran binding. Compiled as a
+ * library with the name of the library that a tester was linked with. */
 #include <mpi.h>
 
 void mpi_init_(int *error);

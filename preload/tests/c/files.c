@@ -1,9 +1,11 @@
-/* Random calls on a file with derived types in memory: prints what every call gave, with hashes of what was read and of the file. The output must
- * not depend on the library.
+/* Random calls on a file with derived types in memory. Prints the results of every call, with
+ * hashes of the bytes that were read and of the file. The output must not depend on the preload
+ * library.
  *
- * Arguments: the file, calls, seed, most elements of a call. Ranks take layouts of their own. Views are bytes, doubles, stripes by rank, an
- * element with gaps, external32; calls are those of one rank and of all, with either kind of place, small and large counts; some reads pass the end
- * of the file, some calls are wrong. */
+ * Arguments: the file, calls, seed, maximum number of elements in a call. Ranks choose their own
+ * layouts. Views are bytes, doubles, stripes by rank, an element with gaps, and external32. The
+ * calls are those of one rank and of all ranks, with individual and explicit offsets, small and
+ * large counts. Some reads pass the end of the file, and some calls are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -47,7 +49,8 @@ static int class_of(int code)
     return class;
 }
 
-/* Two doubles in the other order: no gaps, because MPICH itself overruns its buffers where it converts those to external32. */
+/* Makes a layout of two doubles in reverse order. It has no gaps, because MPICH overruns its
+ * buffers if it converts layouts with gaps to external32. */
 static struct layout swapped(void)
 {
     struct layout l = {.n = 2, .bytes = {8, 8}, .at = {8, 0}, .extent = 16};
@@ -56,7 +59,7 @@ static struct layout swapped(void)
     return l;
 }
 
-/* The call `op`, in one form. */
+/* Makes the call `op`, with a small or large count. */
 #ifdef LARGE_COUNTS
 #define FORM(name, ...) (large ? MPI_File_##name##_c(__VA_ARGS__) : MPI_File_##name(__VA_ARGS__))
 #else
@@ -103,16 +106,16 @@ int main(int argc, char **argv)
         int fault = below(8) == 0 ? 1 + below(4) : 0, past = below(4) == 0, atomic = below(6) == 0, hints = below(3), large = below(2);
         int handled = below(2), ignored = below(4) == 0, start = below(5);
         int writes = op != READ && op != READ_AT && op != READ_ALL && op != READ_AT_ALL;
-        /* Ranks of one collective call agree about what is wrong. */
+        /* All ranks of a collective call have the same fault. */
         int alone = op <= READ_AT;
         if (!alone && fault != 1) fault = 0;
         if (kind > 0 && count > 3 * most / kind) count = 1 + 3 * most / kind;
-        /* Open MPI waits forever for what is past the end. */
+        /* Open MPI waits forever for bytes past the end of the file. */
         if (view == EXTERNAL) kind = 2, past = 0;
         struct layout l = view == EXTERNAL ? swapped() : layout(kind, (rank + turn) % 3);
         int size;
         MPI_Type_size(l.type, &size);
-        /* What a rank has in the file, and before it, in bytes. */
+        /* Number of bytes that a rank has in the file, of the call, and before the call's place. */
         long mine = (long)most * 48, bytes = count * size, place = start * 48L;
         MPI_Info info = MPI_INFO_NULL;
         if (hints) {
@@ -121,8 +124,9 @@ int main(int argc, char **argv)
             MPI_Info_set(info, "romio_cb_read", hints == 1 ? "enable" : "disable");
             MPI_Info_set(info, "cb_buffer_size", "4096");
         }
-        /* What is read is there before, but for the end; so is what lies in gaps of a view and between
-         * ranks, where ROMIO else writes what it happens to have. */
+        /* Write to the file everything that will be read, except at the end, and also the bytes
+         * in gaps of a view and between ranks: ROMIO would otherwise write arbitrary bytes
+         * there. */
         if (rank == 0) {
             MPI_File f;
             long all = ranks * mine * 2;
@@ -144,7 +148,7 @@ int main(int argc, char **argv)
         if (handled) MPI_File_set_errhandler(f, counted);
         if (atomic) MPI_File_set_atomicity(f, 1);
         MPI_Offset disp = rank * mine * (view == GAPS ? 2 : 1), unit = 8;
-        /* One shared pointer has one view. */
+        /* A shared file pointer has one view for all ranks. */
         if (op >= WRITE_SHARED) {
             disp = 16;
             if (view == STRIPES) view = DOUBLES;
@@ -163,7 +167,7 @@ int main(int argc, char **argv)
         if (op == WRITE || op == READ || op == WRITE_ALL || op == READ_ALL) MPI_File_seek(f, at, MPI_SEEK_SET);
         MPI_Status status;
         memset(&status, 0, sizeof status);
-        /* What stood there before, for hosts that call success what an error handler has dealt with. */
+        /* Set the status, for MPI libraries that return success after an error handler has run. */
         MPI_Status_set_elements(&status, MPI_BYTE, (int)bytes);
         int n = (int)count;
         MPI_Datatype type = l.type;
@@ -184,7 +188,7 @@ int main(int argc, char **argv)
             MPI_Barrier(world);
             if (op >= WRITE_SHARED) MPI_File_get_position_shared(f, &shared);
         }
-        /* Past its end hosts leave what they please. */
+        /* Past the end of the file, MPI libraries leave arbitrary bytes in the buffer. */
         uint64_t data = past && !writes ? 0 : hash(buffer_of, (size_t)(count * l.extent + 4096));
         say("%d %s of %ld x %d B, view %d, fault %d, past %d: class %d, handler %d class %d, count %d elements %d bytes %d, at %ld shared %ld, %016llx\n", call,
             names[op], count, size, view, fault, past, class_of(code), raised, last, whole, elements, got, (long)now, (long)shared,
@@ -207,7 +211,7 @@ int main(int argc, char **argv)
         free(buffer_of);
         MPI_Barrier(world);
     }
-    /* Rank after rank. */
+    /* Print the texts of the ranks in order. */
     if (rank == 0) {
         if (used) fwrite(text, 1, used, stdout);
         for (int r = 1; r < ranks; r++) {

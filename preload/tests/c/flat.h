@@ -1,4 +1,5 @@
-/* Random types with their type maps: a judge apart from all that moves bytes. */
+/* Random types with their type maps, as a judge that is independent of the code that moves
+ * bytes. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@ static uint64_t next(void) {
 
 static int below(int n) { return (int)(next() % (uint64_t)n); }
 
-/* Where the basic elements of a type lie, in the order of its type map. */
+/* Places of the basic elements of a type, in the order of its type map. */
 struct flat { int n; int *bytes; MPI_Aint *at; };
 
 static void append(struct flat *to, const struct flat *from, MPI_Aint by) {
@@ -30,7 +31,8 @@ static void append(struct flat *to, const struct flat *from, MPI_Aint by) {
 static MPI_Datatype basics[9];
 static int is_padded;
 
-/* Instances do not overlap: lower bounds are reached first. */
+/* Appends a random basic type to the map and returns it. `is_padded` is set if the type has
+ * padding. */
 static MPI_Datatype basic(struct flat *f) {
   int i = below(9);
   is_padded |= i >= 7;
@@ -120,14 +122,16 @@ static void has_basics(void) {
   memcpy(basics, all, sizeof all);
 }
 
-/* The padding of long doubles is nobody's: the host leaves it as it is. */
+/* Compares bytes. The padding of long doubles may also have its value from before, since the MPI
+ * library may leave it as it is. */
 static int alike(const char *a, const char *expected, size_t n, char before) {
   if (!is_padded) return !memcmp(a, expected, n);
   for (size_t i = 0; i < n; i++) if (a[i] != expected[i] && expected[i] != before) return 0;
   return 1;
 }
 
-/* Whether no byte is in a type twice: bounds of types with wide elements are wrong in some versions, and what was laid out by them overlaps. */
+/* Returns whether no byte is in the instances twice. In some releases the bounds of types with
+ * wide elements are wrong, so that elements that were placed by them overlap. */
 static int is_apart(const struct flat *map, MPI_Aint extent, int count) {
   MPI_Aint low = map->at[0], high = low;
   for (int i = 0; i < map->n; i++) {
@@ -147,7 +151,7 @@ static void laid_out(const struct flat *map, int receives, char *memory, MPI_Ain
   for (int i = 0; i < count; i++)
     for (int k = 0; k < map->n; k++, packed += map->bytes[k - 1]) {
       char *there = memory + i * extent + map->at[k];
-      /* A long double has 10 bytes, and padding, which is nobody's. */
+      /* A long double has 10 bytes. The rest is padding, which may have any value. */
       int step = map->bytes[k] >= 16 && is_padded ? 16 : map->bytes[k];
       for (int from = 0; from < map->bytes[k]; from += step) {
         int n = step == 16 && is_padded ? 10 : step;

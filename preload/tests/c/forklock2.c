@@ -1,9 +1,9 @@
 /* Forks under a lock of the program that also guards its MPI calls.
  *
- * One thread exchanges messages of a derived type with itself. Each exchange holds a mutex, as
- * MPI_THREAD_SERIALIZED allows. The main thread forks children, of which every fourth makes, packs
- * and frees a type and the others only call _exit. Handlers of
- * pthread_atfork, registered before MPI_Init, hold the mutex over each fork, as the manual page of
+ * One thread exchanges messages of a derived type with itself. It holds a mutex in each
+ * exchange, as MPI_THREAD_SERIALIZED allows. The main thread forks children. Every fourth child
+ * makes, packs and frees a type, and the others only call _exit. Handlers of pthread_atfork,
+ * which are registered before MPI_Init, hold the mutex during each fork, as the manual page of
  * pthread_atfork recommends.
  *
  * Usage: forklock2 FORKS */
@@ -39,7 +39,8 @@ static void *exchange(void *wrong)
         MPI_Isend(sent, 1, column, 0, 1, MPI_COMM_SELF, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         unlock();
-        if (round % 4 == 0) /* The mutex is not fair: the forking thread could wait for seconds. */
+        /* The mutex is not fair, and without a pause the forking thread could wait for seconds. */
+        if (round % 4 == 0)
             usleep(200);
         *(int *)wrong += received[(BLOCKS - 1) * STRIDE] != round;
     }
@@ -49,7 +50,8 @@ static void *exchange(void *wrong)
     return NULL;
 }
 
-/* Makes a type, packs by it and frees it. Returns the exit status of a child: 0 if all is right. */
+/* Makes a type, packs by it and frees it. Returns the exit status of a child: 0 if everything is
+ * right. */
 static int pack(void)
 {
     enum { COLUMNS = 100 };
@@ -76,7 +78,7 @@ int main(int argc, char **argv)
     pthread_create(&thread, NULL, exchange, &wrong);
     for (int i = 0; i < forks; i++) {
         int status = -1;
-        alarm(SECONDS); /* A deadlock ends the program by a signal. */
+        alarm(SECONDS); /* A deadlock ends the program by this signal. */
         pid_t child = fork();
         if (child == 0)
             _exit(i % 4 == 0 ? pack() : 0);

@@ -1,5 +1,5 @@
-/* A PMPI layer for Fortran: it has MPI_PACK, MPI_UNPACK and MPI_FINALIZE, as the compiler spells
- * them, and says at the end how often they were called. */
+/* A PMPI layer for Fortran. It has MPI_PACK, MPI_UNPACK and MPI_FINALIZE under the compiler's
+ * names for them, and prints at the end how often the first two were called. */
 #include <stdio.h>
 
 void pmpi_pack_(void *, void *, void *, void *, void *, void *, void *, void *);

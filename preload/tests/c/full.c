@@ -1,4 +1,5 @@
-/* A disk that is full: files below FULL hold no more than FULL_ROOM bytes together, and who writes more is told so, after what fitted. */
+/* A full disk: files below the folder FULL can hold at most FULL_ROOM bytes together. A write of
+ * more bytes writes those that fit, and the next one fails. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -10,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes that still fit where a descriptor leads; -1 where it leads elsewhere. */
+/* Returns the number of bytes that still fit if the descriptor leads to a file in the folder,
+ * and -1 otherwise. */
 static long room(int fd)
 {
     const char *folder = getenv("FULL"), *most = getenv("FULL_ROOM");

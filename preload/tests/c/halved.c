@@ -1,6 +1,6 @@
-/* A program for a layer that splits MPI_COMM_WORLD (split.c): on such a world it is one of two,
- * each with numbers of its own. Exchanges vectors of them by messages, broadcasts and
- * MPI_Alltoall, and says what of each was wrong. */
+/* A program for a layer that splits MPI_COMM_WORLD (split.c). With that layer there are two
+ * worlds, each with its own numbers. The program exchanges vectors of these numbers by messages,
+ * broadcasts and MPI_Alltoall, and prints how many elements of each were wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
   MPI_Type_vector(BLOCKS, 1, STRIDE, MPI_INT, &blocks);
   MPI_Type_create_resized(blocks, 0, EXTENT * sizeof(int), &vector);
   MPI_Type_commit(&vector);
-  /* Twice as much memory as the world that is seen needs, so that a larger one is noticed. */
+  /* Twice as much memory as the program's world needs, so that accesses for a larger world are
+   * noticed. */
   int n = 2 * size * EXTENT, *sent = malloc(n * sizeof *sent), *received = malloc(n * sizeof *received);
   if (rank == 0) world = getpid();
   MPI_Bcast(&world, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -1,6 +1,7 @@
-/* Bindings that start requests by C's names and complete them past them, as those of Fortran 2008 in MPICH's family do, with
- * the names that Fortran compilers give them; with FOLLOWED complete them by C's names too, but with PAST free them past them. Handles are Fortran
- * integers by MPI_*_c2f. */
+/* Fortran bindings under the names that Fortran compilers give them. They start requests by C
+ * functions, and complete them by profiling names, as the bindings of Fortran 2008 in MPICH's
+ * family do. With FOLLOWED, they complete requests by C functions too, but with PAST in addition
+ * they free them by the profiling name. Handles are Fortran integers from MPI_*_c2f. */
 #include <mpi.h>
 #include <stddef.h>
 

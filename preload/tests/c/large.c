@@ -1,5 +1,6 @@
-/* Large-count forms of one-sided operations under a library that has only the small ones: prints for each how often the window's handler was called by a count
- * that is too large, with which class, and how many bytes are wrong after a count that is not. */
+/* Large-count functions for one-sided operations under an MPI library that has only the others.
+ * Prints for each how often a count that is too large called the window's error handler, with
+ * which class, and the number of wrong bytes after a count that is not too large. */
 #include "layouts.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,11 @@
-/* A binding that is loaded while requests live: late LIBRARY HOW [FIRST].
+/* A binding that is loaded while requests are active: late LIBRARY HOW [FIRST].
  *
- * Half of the requests that were started before are completed by C's names, the other half by the binding where HOW has f (it is followed). Requests
- * that are started afterwards are completed by the binding, with the first of them in the same tick of the coarse clock as the load. HOW has g: its names
- * are global. With FIRST, a plugin that is closed again, LIBRARY takes its place and name: it must be what is loaded then. */
+ * If HOW has f (the binding is followed), half of the requests from before the load are
+ * completed by the binding, and the others by C functions. Requests that are started afterwards
+ * are completed by the binding. The first of them is started in the same tick of the coarse
+ * clock as the load. If HOW has g, the names of the library are global. FIRST is a plugin that
+ * is loaded and closed again. LIBRARY then gets its name and place, and must be what the next
+ * load brings. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -36,7 +39,7 @@ static void by_binding(MPI_Request *r) {
 static void send_all(void) {
   for (int i = 0; i < N; i++) MPI_Send(from[i], 1, type, 0, i, MPI_COMM_SELF);
 }
-/* Begins a tick, so that what follows is in the same. */
+/* Waits for the next tick of the clock, so that the following calls are in one tick. */
 static void tick(void) {
   struct timespec first, now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &first);
@@ -63,7 +66,7 @@ int main(int argc, char **argv) {
     const char *plugin = argv[3];
     void *first = dlopen(plugin, mode);
     if (!first || dlsym(first, "mpi_wait_")) return printf("%s: %s\n", plugin, dlerror()), 1;
-    /* Whoever looks at what is loaded looks now. */
+    /* The preload library examines the loaded objects in one of these calls. */
     tick();
     MPI_Send(from[0], 1, type, 0, 0, MPI_COMM_SELF);
     MPI_Wait(&r[0], MPI_STATUS_IGNORE);
@@ -81,7 +84,7 @@ int main(int argc, char **argv) {
   *(void **)&begin = dlsym(library, "mpi_start_");
   *(void **)&release = dlsym(library, "mpi_request_free_");
   if (!complete || !begin || !release) return printf("%s: no binding\n", file), 1;
-  /* Started now, and completed past C's names or by them. */
+  /* Start a request now. The binding completes it, by C functions or without them. */
   int late[INTS], sent[INTS];
   for (int k = 0; k < INTS; k++) late[k] = -1, sent[k] = 7 * k;
   MPI_Request q;

@@ -1,4 +1,5 @@
-/* Layouts of one signature, with the bytes that they must hold: for programs that judge random calls. */
+/* Layouts of one signature, with the bytes that they must hold, for programs that judge random
+ * calls. */
 #ifndef LAYOUTS_H
 #define LAYOUTS_H
 #include "versions.h"
@@ -31,8 +32,9 @@ static uint64_t next(void)
 
 static int below(int n) { return (int)(next() % (uint64_t)n); }
 
-/* A layout of signature `kind`: 0 a structure of int, double and three floats, whose packed elements lie across places that are multiples of
- * 8; -1 one of double, int and float, whose elements don't; else that many doubles. */
+/* Makes a layout of the signature `kind`. With 0, it is a structure of int, double and three
+ * floats, whose packed double does not begin at a multiple of 8. With -1, it is a structure of
+ * double, int and float, whose packed elements are aligned. Otherwise it has `kind` doubles. */
 static struct layout layout(int kind, int variant)
 {
     struct layout l = {0};
@@ -86,7 +88,7 @@ static struct layout layout(int kind, int variant)
     return l;
 }
 
-/* The value of an element that `from` sends to `to`, as bytes. */
+/* Returns the value of element `i` that `from` sends to `to`, as bytes. */
 static uint64_t value(int call, int from, int to, long i)
 {
     uint64_t x = ((uint64_t)call << 40) ^ ((uint64_t)from << 32) ^ ((uint64_t)to << 24) ^ (uint64_t)i;
@@ -116,9 +118,10 @@ static int same(const struct layout *l, const char *a, const char *b, long count
     return memcmp(a, b, (size_t)(count * l->extent + 4096)) == 0;
 }
 
-/* How a call is made: at once, as a request that is completed in one of several ways, or as a persistent one that is started twice. */
+/* The ways to make a call: blocking, with a request that is completed in one of several ways, or
+ * with a persistent request that is started twice. */
 enum { BLOCKING, ONCE, PERSISTENT, MODES };
-#ifndef MODES_TRIED /* those that the library has, and does right itself */
+#ifndef MODES_TRIED /* the modes that the library has and gets right itself */
 #ifdef HAS_MPI_4
 #define MODES_TRIED MODES
 #else
@@ -127,7 +130,7 @@ enum { BLOCKING, ONCE, PERSISTENT, MODES };
 #endif
 static const char *const modes[MODES] = {"blocking", "nonblocking", "persistent"};
 
-/* The mode of the next call, which is the same on every rank. */
+/* Returns the mode of the next call, which is the same on every rank. */
 __attribute__((unused)) static int any_mode(void)
 {
     int mode = below(MODES_TRIED);
@@ -166,7 +169,8 @@ static void complete(MPI_Request *request, int way)
 #define STARTED(way, comm, again, init, ...) abort()
 #endif
 
-/* Makes one of the three calls of a kind. `again` brings the receive buffer back to what it was before a second start. */
+/* Makes a call in one of three modes. `again` restores the contents of the receive buffer before
+ * a second start. */
 #define CALL(mode, way, comm, again, now, once, init, ...)                                     \
     do {                                                                                       \
         MPI_Request request = MPI_REQUEST_NULL;                                                \

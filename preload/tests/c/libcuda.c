@@ -1,4 +1,4 @@
-/* A stand-in for a GPU driver: one range of ordinary memory that it calls device memory. */
+/* A replacement for a GPU driver, with one range of ordinary memory that it calls device memory. */
 #include <stddef.h>
 static unsigned char *low, *high;
 static int asked;

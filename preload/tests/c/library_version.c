@@ -1,4 +1,4 @@
-/* Prints what the MPI library says of itself. */
+/* Prints the version text of the MPI library. */
 #include <mpi.h>
 #include <stdio.h>
 

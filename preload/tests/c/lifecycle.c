@@ -1,5 +1,6 @@
-/* Duplicates, attributes of the program's own, handle values that come back as other types and communicators, types that
- * outlive their parts or MPI_Finalize, types only met at use. */
+/* Duplicates of types, attributes of the program, handle values that are used again for other
+ * types and communicators, types that outlive their parts or MPI_Finalize, and types that the
+ * preload library sees only when they are used. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,8 @@ int main(int argc, char **argv) {
   MPI_Type_free(&outer);
   printf("copied %d deleted %d\n", copied, deleted);
 
-  /* Freed and made again: hosts give the value or the address out at once. */
+  /* Free types and make new ones. MPI libraries use the value or the address of a handle again
+   * at once. */
   int reused = 0;
   MPI_Datatype before = MPI_DATATYPE_NULL;
   for (int i = 0; i < 2000; i++) {
@@ -65,7 +67,7 @@ int main(int argc, char **argv) {
     CHECK(t, n, s, MPI_COMM_SELF);
     MPI_Type_free(&t);
   }
-  /* Communicators too. */
+  /* The same with communicators. */
   MPI_Type_vector(5, 1, 2, MPI_INT, &t);
   MPI_Type_commit(&t);
   for (int i = 0; i < 300; i++) {
@@ -78,7 +80,8 @@ int main(int argc, char **argv) {
     CHECK(t, 5, 2, c2);
     MPI_Comm_free(&c2);
   }
-  /* Alive at Finalize, with an attribute of the program's and one of ours. */
+  /* The type is alive at MPI_Finalize, with an attribute of the program and one of the preload
+   * library. */
   MPI_Type_set_attr(t, keyval, &wrong);
   MPI_Type_free_keyval(&keyval);
   MPI_Finalize();

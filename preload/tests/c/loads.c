@@ -1,7 +1,7 @@
 /* A program that is not linked with MPI and loads modules that are (module.c).
  *
- * loads again N MODULE: loads and unloads a module N times; its MPI library goes and comes with it.
- * loads both N MODULE MODULE: two modules with different MPI libraries, which take turns N times. */
+ *     loads again N MODULE: loads and unloads a module N times, and its MPI library with it
+ *     loads both N MODULE MODULE: two modules with different MPI libraries, used in turn N times */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void unload(void *module) {
   wrong += ((call *)dlsym(module, "module_end"))() != 0;
   dlclose(module);
 }
-/* Whether an MPI library is in memory. */
+/* Returns whether an MPI library is in memory. */
 static int mapped(void) {
   char line[1000];
   int found = 0;

@@ -1,4 +1,5 @@
-/* Many derived types, committed once and kept, each sent to the own rank several times.
+/* Many derived types that are committed once and kept. Messages of each are sent to the rank
+ * itself several times.
  *
  * Usage: manytypes TYPES ROUNDS */
 #include <mpi.h>

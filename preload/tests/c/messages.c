@@ -1,7 +1,8 @@
-/* Messages of derived types in every way that a program can send, receive and complete them.
+/* Messages of derived types in every way in which a program can send, receive and complete them.
  *
- * Ranks work in pairs. Each writes what it saw (codes, statuses, counts, hashes of its buffers), rank 0 prints it all: the text
- * must be the same with the library on all ranks, on some, and on none. Usage: messages [rounds] */
+ * Ranks work in pairs. Each writes down what it saw (codes, statuses, counts, hashes of its
+ * buffers), and rank 0 prints it all. The text must be the same with the preload library on all
+ * ranks, on some and on none. Usage: messages [rounds] */
 #include "told.h"
 
 static void blocking(void) {
@@ -45,7 +46,7 @@ static void blocking(void) {
     }
 }
 
-/* Fewer elements than the receiver has room for, ending inside an instance. */
+/* Receives fewer elements than there is room for. The last message ends inside an instance. */
 static void partial(void) {
   static const int sent[] = {0, 1, 2, 3, 4, 47, 48, 49, 100, 143, 144};
   for (int k = 0; k < 11; k++)
@@ -102,7 +103,7 @@ __attribute__((unused)) static void truncation(void) {
     say(" null %d %d", r[0] == MPI_REQUEST_NULL, r[1] == MPI_REQUEST_NULL);
     for (int k = 0; k < 2; k++) if (r[k] != MPI_REQUEST_NULL) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
     say(" good %016llx\n", (unsigned long long)hash(good, ROOM));
-    /* A persistent receive outlives a message that is too long for it: the next one is there. */
+    /* A message that is too long must not damage a persistent receive: the next message arrives. */
     MPI_Recv_init(in, 2, type[0], peer, 4, comm, &r[0]);
     for (int turn = 0; turn < 4; turn++) {
       memset(in, turn, ROOM);
@@ -115,12 +116,12 @@ __attribute__((unused)) static void truncation(void) {
       else say("truncated persistent: code %d null %d\n", class_of(code), r[0] == MPI_REQUEST_NULL);
     }
     MPI_Request_free(&r[0]);
-    /* Wrong arguments: the host's codes, one at a time. */
+    /* Wrong arguments, one at a time. The codes must be those of the MPI library. */
     MPI_Comm none = MPI_COMM_NULL;
     int codes[8], n = 0;
     codes[n++] = MPI_Send(out, 3, type[0], size + 7, 1, comm);
     codes[n++] = MPI_Send(out, 3, type[0], peer, -77, comm);
-    /* A receive that never was leaves the status alone. */
+    /* A receive that was refused does not change its status. */
     s[0] = s[1] = fresh();
     codes[n++] = MPI_Recv(in, 3, type[0], size + 7, 1, comm, &s[0]);
     say("status stays %d ", !memcmp(&s[0], &s[1], sizeof s[0]));
@@ -174,7 +175,8 @@ static void nonblocking(void) {
       int n = 0;
       for (int i = 0; i < 4 * TYPES; i++) s[i] = fresh();
       for (int k = 0; k < 2 * TYPES; k++) { out[k] = filled(k + rank); in[k] = blank(); }
-      /* Sends first: most are not expected. Receives first: none is complete when it is started. */
+      /* If sends come first, most messages are unexpected. If receives come first, none is
+       * complete when it is started. */
       for (int half = 0; half < 2; half++) {
         if ((half + kind) % 2) {
           for (int k = 0; k < 2 * TYPES; k++)
@@ -194,7 +196,7 @@ static void nonblocking(void) {
       for (int k = 0; k < 2 * TYPES; k++) {
         if (way < 8) seen("nonblocking", k % TYPES, code, &s[k], in[k]);
         else say("looked %016llx\n", (unsigned long long)hash(in[k], ROOM));
-        /* What was unpacked once is the program's. */
+        /* After an unpack, the buffer belongs to the program and must not be written again. */
         memset(in[k], 0, 64);
       }
       if (way >= 8) code |= MPI_Waitall(n, r, s);
@@ -230,7 +232,8 @@ static void given_up(void) {
     MPI_Request_free(&r);
     MPI_Barrier(comm);
     MPI_Send(out, many[i], type[i], peer, 79, comm);
-    /* Progress by any other call; the last bytes of the last instance tell. */
+    /* Any other call makes progress. The first byte of the buffer shows whether the message has
+     * come. */
     char *sample = blank();
     for (int turn = 0; turn < 100000 && !memcmp(in, sample, 1); turn++) {
       MPI_Irecv(sample, 1, type[i], MPI_PROC_NULL, 80, comm, &d);
@@ -269,17 +272,18 @@ static void persistent(void) {
     for (int i = 0; i < TYPES; i++) MPI_Start(&r[TYPES + i]);
     for (int i = 0; i < 2 * TYPES; i++) s[i] = fresh();
     int way = turn % 13, code = 0;
-    /* Testing one after the other goes by handles that go: all at once. */
+    /* The way that tests requests one after another relies on handles that become null, which
+     * persistent handles do not, so test all of them at once. */
     if (way == 1) { int f; do code |= MPI_Testall(2 * TYPES, r, &f, s); while (!f); }
     else code = complete(way, 2 * TYPES, r, s);
     for (int i = 0; i < TYPES; i++)
       say("persistent %d %d: %016llx ", turn, class_of(code), (unsigned long long)hash(in[i], ROOM));
     for (int i = 0; i < TYPES; i++) memset(in[i], 0x77, 64);
     code = MPI_Waitall(2 * TYPES, r, s);
-    /* Inactive ones: nothing arrives again. */
+    /* Waiting for inactive requests must not unpack anything again. */
     for (int i = 0; i < TYPES; i++) { MPI_Wait(&r[i], &s[i]); seen("inactive", i, code, &s[i], in[i]); }
   }
-  /* Freed while active: sent all the same. */
+  /* A send that is freed while it is active must still be sent. */
   char *last = blank();
   MPI_Request d;
   MPI_Irecv(last, many[0], type[0], peer, 50, comm, &d);
@@ -303,7 +307,7 @@ static void others(void) {
     MPI_Wait(&r[0], &s);
     seen("self", i, 0, &s, in);
   }
-  /* A type freed and its handle used again before completion. */
+  /* A type is freed, and its handle is used again before the completion. */
   for (int i = 0; i < TYPES; i++) {
     MPI_Datatype t, u;
     memset(in, 0xAB, ROOM);
@@ -350,7 +354,7 @@ static void others(void) {
     MPI_Request_free(&r[0]); MPI_Request_free(&r[1]);
   }
 #endif
-  /* Many small ones at once. */
+  /* Many small messages at once. */
   MPI_Request all[400];
   for (int k = 0; k < 200; k++) { MPI_Irecv(in + 1024 * k, 1, type[0], peer, k % 7, comm, &all[k]); }
   for (int k = 0; k < 200; k++) { MPI_Isend(out + 64 * k, 1, type[0], peer, k % 7, comm, &all[200 + k]); }

@@ -1,4 +1,5 @@
-/* A module that brings its own MPI library, as a plugin or a Python module does: compiled as a shared library, loaded by loads.c. */
+/* A module with its own MPI library, as in a plugin or a Python module. It is compiled as a
+ * shared library and loaded by loads.c. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +24,7 @@ int module_begin(void) {
   MPI_Type_vector(BLOCKS, 1, 2, MPI_INT, &type);
   return MPI_Type_commit(&type);
 }
-/* Messages, nonblocking ones, packs and a type that is made for the round. */
+/* Makes blocking and nonblocking messages, packs, and uses a type that is made for the round. */
 int module_round(int round) {
   char packed[4 * BLOCKS];
   int wrong = 0, at = 0;

@@ -1,12 +1,14 @@
-/* Random neighbourhood calls with derived types on grids, graphs and distributed graphs, judged by their definition (MPI 5.0, 8.6).
+/* Random neighbourhood calls with derived types on grids, graphs and distributed graphs. The
+ * results are compared with the definition (MPI 5.0, 8.6).
  *
- * Each rank takes its own layout of the call's signature. Calls are blocking, nonblocking or persistent. Arguments: calls, seed, most elements of
- * a call. Prints "wrong N" and how many calls of each kind were made. */
+ * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
+ * or persistent. Arguments: calls, seed, maximum number of elements in a call. Prints "wrong N"
+ * and the number of calls of each kind. */
 #include "layouts.h"
 
 #include <stdio.h>
 
-#pragma GCC diagnostic ignored "-Wstringop-overread" /* of the mark for no weights, which is no array */
+#pragma GCC diagnostic ignored "-Wstringop-overread" /* MPI_UNWEIGHTED is no array */
 
 enum { GATHER, GATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, KINDS };
 static const char *const names[KINDS] = {"allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"};
@@ -14,13 +16,15 @@ enum { GRID, GRAPH, DIRECTED, TOPOLOGIES };
 
 enum { RANKS = 64, EDGES = 16 };
 
-/* Who sends to whom: of every rank its destinations, its sources, and which destination of a source a message from it was sent to. */
+/* The edges of every rank: its destinations, its sources, and for each source the index of the
+ * edge among the destinations of that source. */
 static struct {
     int in, out;
     int to[EDGES], from[EDGES], edge[EDGES];
 } of[RANKS];
 
-/* The k-th edge from one rank to another is the k-th to the latter from the former. */
+/* Matches edges: the k-th edge from one rank to another, in the order of the sender, is the k-th
+ * edge in the order of the receiver. */
 static void match(int size)
 {
     for (int r = 0; r < size; r++)
@@ -32,11 +36,12 @@ static void match(int size)
         }
 }
 
-/* Whether an edge from one rank to another may be made. */
+/* Returns whether an edge from one rank to another may be made. */
 static int may_join(int from, int to)
 {
 #ifdef CONFUSES_EDGES
-    /* MPICH before 5.0.2 takes the messages of several edges between the same two ranks in another order. */
+    /* MPICH before 5.0.2 takes the messages of several edges between the same two ranks in
+     * another order. */
     for (int i = 0; i < of[from].out; i++)
         if (of[from].to[i] == to) return 0;
 #endif
@@ -50,7 +55,8 @@ static MPI_Comm grid(int size)
     for (int d = 0; d < n; d++) periods[d] = below(2);
     MPI_Dims_create(size, n, dims);
 #ifdef CONFUSES_PAIRS
-    /* Where both neighbours are one process, Open MPI's nonblocking calls and all of Intel's take what it sends downwards for what it sends
+    /* If both neighbours are the same process, Open MPI's nonblocking calls and all calls of
+     * Intel MPI confuse the message that the process sends downwards with the one that it sends
      * upwards. */
     for (int d = 0; d < n; d++) periods[d] &= dims[d] > 2;
 #endif
@@ -65,7 +71,7 @@ static MPI_Comm grid(int size)
             int peer = MPI_PROC_NULL, inside = there[k / 2] >= 0 && there[k / 2] < dims[k / 2];
             if (inside || periods[k / 2]) MPI_Cart_rank(comm, there, &peer);
             of[r].to[k] = of[r].from[k] = peer;
-            /* What comes from below was sent upwards. */
+            /* A message from below was sent upwards. */
             of[r].edge[k] = k ^ 1;
         }
     }
@@ -126,6 +132,8 @@ int main(int argc, char **argv)
     MPI_Comm comm = MPI_COMM_NULL;
     int topology = 0;
     for (int call = 0; call < calls; call++) {
+        /* Every eighth call makes a new topology. All ranks then choose the same call, signature
+         * and count, and each rank its own layouts. */
         if (call % 8 == 0) {
             if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
             topology = below(TOPOLOGIES);
@@ -147,7 +155,8 @@ int main(int argc, char **argv)
             scounts[i] = rcounts[i] = sd[i] = rd[i] = 0;
             sa[i] = ra[i] = 0;
         }
-        /* Lengths by who sends and over which edge; in reverse order with gaps where places are free. */
+        /* Lengths depend on the sender and the edge. Blocks are in reverse order with gaps
+         * between them where the call has displacements. */
         for (int i = outs - 1; i >= 0; i--) {
             scounts[i] = op == ALLTOALL ? (int)count : (int)((count + 5L * rank + 7L * i) % (count + 1));
             sd[i] = op == ALLTOALL ? (int)count * i : (int)sn;
@@ -166,6 +175,8 @@ int main(int argc, char **argv)
             ra[i] = rd[i] * r.extent;
             rn += rcounts[i] + !equal;
         }
+        /* Fill the send buffer, and compute the expected contents of the receive buffer from the
+         * edges. Both buffers are copied, so that changes elsewhere are noticed. */
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
         if (op == GATHER || op == GATHERV) {
             put(&s, out, 0, own, call, rank, 0);

@@ -1,14 +1,15 @@
-/* Collective writes and reads of several two-dimensional variables at once, as PnetCDF makes them.
+/* Collective writes and reads of several two-dimensional variables at once, as PnetCDF makes
+ * them.
  *
- * Each variable is an array of SIDE by SIDE doubles, of which each rank has a block of a process
- * grid. The blocks of all variables lie one after another in the file. In memory they lie as MEMORY
- * says:
- *   contig  without gaps
- *   gap     with 16 bytes between variables
- *   stride  as every other double
- *   ghost   each inside a tile that has a rim of 2 elements
- * What was read must equal what was written, gaps must stay as they were, and the whole file is
- * printed as a hash.
+ * Each variable is an array of SIDE by SIDE doubles, and each rank has a block of it in a
+ * process grid. In the file, the blocks of all variables are one after another. In memory, they
+ * are laid out as MEMORY says:
+ *     contig  without gaps
+ *     gap     with 16 bytes between variables
+ *     stride  as every other double
+ *     ghost   each inside a tile with a rim of 2 elements
+ * The bytes that were read must equal those that were written, and gaps must not change. A hash
+ * of the whole file is printed.
  *
  * Usage: noncontig_io FILE VARIABLES SIDE MEMORY ROUNDS */
 #include <mpi.h>
@@ -20,9 +21,9 @@
 enum { RIM = 2, GAP = 16, UNTOUCHED = 0x5a };
 
 static int rank, variables, part[2];
-static size_t block; /* doubles of one variable on this rank */
+static size_t block; /* number of doubles of one variable on this rank */
 
-/* The memory of this rank: its type, its bytes, and for each double of the file its place. */
+/* The memory of this rank: its type, its size, and the place of each double of the file. */
 struct memory {
     MPI_Datatype type;
     size_t bytes;
@@ -62,7 +63,7 @@ static struct memory memory_named(const char *name)
     return memory;
 }
 
-/* The view of the file: the rank's block of each variable. */
+/* Makes the view of the file: the rank's block of each variable. */
 static MPI_Datatype view_of_blocks(int side, const int at[2])
 {
     int whole[2] = {side, side};
@@ -84,7 +85,7 @@ static uint64_t hash_of_file(const char *name)
     return hash;
 }
 
-/* Writes and reads all once; returns how many of the calls or bytes were wrong. */
+/* Writes and reads everything once. Returns the number of wrong calls and bytes. */
 static int round_trip(const char *name, MPI_Datatype view, const struct memory *memory, const char *written, char *got)
 {
     int wrong = 0, elements;
@@ -100,7 +101,8 @@ static int round_trip(const char *name, MPI_Datatype view, const struct memory *
     MPI_Get_elements(&status, MPI_DOUBLE, &elements);
     wrong += elements != (int)(variables * block);
     MPI_File_close(&file);
-    /* Taken back to what they were before, the elements leave nothing that was touched. */
+    /* Compare each element and then mark it as untouched. After that, every byte must be
+     * untouched. */
     for (int v = 0; v < variables; v++)
         for (int r = 0; r < part[0]; r++)
             for (int c = 0; c < part[1]; c++) {

@@ -1,7 +1,10 @@
-/* Calls on a converted type with a null pointer where the MPI library asks for one: it returns its own error.
- * Usage: nullargs KIND, with waitany, testany, alltoallw, or a call that reports on requests: status,
- * all or some. In the last three a handler of the program returns, after which MPICH returns success,
- * and the outputs, which the refused call does not write, say that the request is complete. */
+/* Calls on a converted type with a null pointer where the MPI library requires an argument. The
+ * library's own error must be the result.
+ *
+ * Usage: nullargs KIND. KIND is waitany, testany, alltoallw, or a call that reports on requests:
+ * status, all or some. For the last three, an error handler of the program returns, after which
+ * MPICH returns success. The outputs, which the refused call does not write, say then that the
+ * request is complete. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Two ranks send each other N doubles, every other one of as many again, ROUNDS times: N ROUNDS. Rank 0 says how many were wrong. */
+/* Two ranks send each other N doubles ROUNDS times: N ROUNDS. The type takes every other double.
+ * Rank 0 prints how many elements were wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

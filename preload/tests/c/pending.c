@@ -1,12 +1,14 @@
-/* Pending messages of structures and what they add to the resident memory of a rank: pending N KB. Rank 0 starts N messages of KB KiB while the other
-   has posted nothing; rank 1 posts N receives while nothing comes; then all of them complete, and every byte is looked at. */
+/* Measures by how much pending messages of structures increase the resident memory of a rank:
+ * pending N KB. In turn, each rank starts N messages of KB KiB. First the messages wait for
+ * their receives, and then the receives wait for their messages. Every byte that was received is
+ * checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "resident.h"
 
-/* {int, double, float[3]}: 24 of 32 bytes. */
+/* {int, double, float[3]}: 24 of 32 bytes are part of the type. */
 typedef struct {
   int a, gap;
   double b;
@@ -35,7 +37,7 @@ int main(int argc, char **argv) {
   MPI_Request *requests = malloc(n * sizeof *requests);
   memset(in, 1, (size_t)n * count * sizeof(Item));
   for (k = 0; k < count; k++) out[k].a = k, out[k].b = 2 * k, out[k].c[0] = out[k].c[1] = out[k].c[2] = k;
-  /* The type is in use, and what the host makes once is made. */
+  /* Use the type, so that the MPI library has made what it makes only once. */
   for (i = 0; i < 20; i++) MPI_Sendrecv(out, count, t, 1 - rank, 0, in, count, t, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   memset(in, 1, (size_t)n * count * sizeof(Item));
   before = resident();
@@ -45,7 +47,8 @@ int main(int argc, char **argv) {
       if (sends) MPI_Isend(out, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
       else if (k == 1) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
     if (resident() - before > most) most = resident() - before;
-    /* First all messages wait for their receives, then all receives for their messages. */
+    /* In the first turn all messages wait for their receives, and in the second all receives for
+     * their messages. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (!sends && k == 0)
       for (i = 0; i < n; i++) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);

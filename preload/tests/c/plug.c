@@ -1,14 +1,15 @@
-/* A program without MPI that loads a plugin with an MPI library of its own, and unloads it, twice.
+/* A program without MPI that loads a plugin with an MPI library of its own and unloads it,
+ * twice.
  *
- * Between the two the MPI library must leave the process: MPI cannot be initialized a second time
- * in one copy of a library, so only a fresh copy serves the second round.
+ * In between, the MPI library must leave the process: MPI cannot be initialized a second time in
+ * one copy of a library, so the second round needs a fresh copy.
  *
  * Usage: plug PLUGIN, where PLUGIN is plug_lib.c as a shared library */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Says whether a file whose name contains `name` is mapped in this process. */
+/* Returns whether a file whose name contains `name` is mapped in this process. */
 static int mapped(const char *name)
 {
     char line[4096];

@@ -1,5 +1,5 @@
-/* The plugin of plug.c: initializes MPI, exchanges messages of a derived type with itself, and
- * finalizes MPI. Returns the number of wrong exchanges. */
+/* The plugin of plug.c. It initializes MPI, exchanges messages of a derived type with itself,
+ * and finalizes MPI. Returns the number of wrong exchanges. */
 #include <mpi.h>
 #include <stdio.h>
 

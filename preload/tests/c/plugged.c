@@ -1,5 +1,5 @@
 /* Loads a library with RTLD_LOCAL and calls its function `run` with the other arguments, as
- * programs do whose MPI comes with a plugin. */
+ * programs do whose MPI library comes with a plugin. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,10 +1,14 @@
-/* Messages that end inside a basic element, received in every way: what the host alone makes of them.
+/* Messages that end inside a basic element and are received in every way. The result must be
+ * that of the MPI library alone.
  *
- * Rank 0 sends bytes, rank 1 receives them as derived types and writes a line for each: classes of codes, status, memory. The text
- * must be the same with the library and without.
- * Usage: ragged return | handler | long | matched. With `handler`, a handler of the program that returns, a line says what it was called
- * with instead of codes: after it MPICH returns success. With `long`, messages of hundreds of kilobytes. With `matched`, matched
- * messages alone, which are left out without: MPICH 5.0.2 crashes or hangs after it has refused one. */
+ * Rank 0 sends bytes. Rank 1 receives them as derived types and prints a line for each: classes
+ * of codes, status, memory. The text must be the same with the preload library and without.
+ *
+ * Usage: ragged return | handler | long | matched. With `handler`, the program has an error
+ * handler that returns, and a line has the arguments of the handler instead of codes, since
+ * MPICH returns success then. With `long`, messages have hundreds of kilobytes. With `matched`,
+ * only matched messages are sent; the other modes leave them out, since MPICH 5.0.2 crashes or
+ * hangs after it has refused one. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,7 +56,8 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
   where = "nowhere";
   if (way == PERSISTENT || way == PERSISTENT_ALL) { MPI_Recv_init(in, count, type, 0, 7, comm, r); MPI_Start(r); }
   else if (way >= WAIT && way != IMRECV) MPI_Irecv(in, count, type, 0, 7, comm, r);
-  /* The message is sent when its receive is there: MPICH 5.0.2 crashes where it refuses one that was there before. */
+  /* The message is sent only after its receive has started, since MPICH 5.0.2 crashes if it
+   * refuses a message that came before its receive. */
   MPI_Send(NULL, 0, MPI_INT, 0, 6, comm);
   if (way == MRECV || way == IMRECV) MPI_Mprobe(0, 7, comm, &message, MPI_STATUS_IGNORE);
   switch (way) {
@@ -73,7 +78,8 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
     code = MPI_Wait(r, s); break;
   }
   int called = calls, class = raised, count_is = -1, elements = -1, bytes = -1;
-  /* Hosts write no status of a matched message that they refuse, and no one memory. */
+  /* MPI libraries write no status for a matched message that they refuse, and leave different
+   * bytes in memory. */
   int silent = way == IMRECV || (way == MRECV && code);
   if (silent) s[0].MPI_SOURCE = s[0].MPI_TAG = 0;
   else if (way != IGNORED && way != STATUSES_IGNORED) {
@@ -102,6 +108,7 @@ int main(int argc, char **argv) {
   MPI_Comm on[3] = {comm, MPI_COMM_WORLD, MPI_COMM_SELF};
   for (int i = 0; i < 3; i++) MPI_Comm_set_errhandler(on[i], handled ? own : MPI_ERRORS_RETURN);
 
+  /* The types: a structure with gaps, two vectors, a list, and a structure of two ints. */
   MPI_Datatype type[TYPES], t;
   int lengths[3] = {1, 1, 3}, ones[40], places[40];
   MPI_Aint at[3] = {0, 8, 16};
@@ -118,7 +125,8 @@ int main(int argc, char **argv) {
 
   static const int rests[] = {0, 1, 4, 5, 8, 9, 12, 13, 24, 25, 29, 30};
   for (int way = 0; way < WAYS; way++) {
-    /* After a handler that returns, MPICH 5.0.2 goes on with requests that it has freed, and crashes: these two it survives. */
+    /* After an error handler that returns, MPICH 5.0.2 uses requests that it has freed, and
+     * crashes. It survives these two ways. */
     int probed = way == MRECV || way == IMRECV;
     if (probed != !strcmp(argv[1], "matched")) continue;
     if (handled && way != RECV && way != PERSISTENT_ALL) continue;

@@ -1,5 +1,7 @@
-/* One thread completes many receives of a derived type in one call. Three others make requests of a named type and complete
- * them: the MPI library gives them the handles of the first thread's requests before the first thread's call has returned.
+/* One thread completes many receives of a derived type in one call. Three other threads make
+ * requests of a named type and complete them. The MPI library gives them the handles of the
+ * first thread's requests before the first thread's call has returned.
+ *
  * Usage: recycled ROUNDS */
 #include <mpi.h>
 #include <pthread.h>
@@ -11,7 +13,8 @@ enum { MANY = 100, BLOCKS = 40, STRIDE = 3 };
 static int rounds, wrong;
 static volatile int is_over;
 
-/* Receives MANY messages from this process itself, and counts those that are not in the buffer afterwards. */
+/* Receives MANY messages from this process, and counts those that are not in the buffer
+ * afterwards. */
 static void *receives(void *unused) {
   static int in[MANY][BLOCKS * STRIDE], out[BLOCKS];
   MPI_Datatype t;

@@ -1,10 +1,13 @@
-/* Redistributions of arrays as libraries for parallel Fourier transforms make them: an array that is distributed along one axis becomes one
- * that is distributed along another, and goes back. All by MPI_Alltoallw of subarrays, whose types are made for each array, used a few
+/* Redistributions of arrays as in libraries for parallel Fourier transforms: an array that is
+ * distributed along one axis becomes one that is distributed along another axis, and is then
+ * brought back. MPI_Alltoallw moves subarrays, whose types are made for each array, used a few
  * times and freed. Parts are long and short, contiguous and not.
  *
  * Usage: redistributions CASES SEED seen | unseen
- * `unseen`: types are committed by the profiling name, as Fortran's are. Every rank draws the same arrays; rank 0 prints how many cases left
- * another array than they began with. */
+ *
+ * With `unseen`, types are committed by the profiling name, as those of Fortran programs. All
+ * ranks choose the same arrays. Rank 0 prints the number of cases that ended with another array
+ * than they began with. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +23,14 @@ static int below(int n) {
 
 static int rank, ranks, is_seen;
 
-/* The length of a rank's part of an axis, and where it starts. */
+/* Returns the length of a rank's part of an axis, and sets where it starts. */
 static int part(int length, int of, int *start) {
   int each = length / ranks, more = length % ranks;
   *start = of * each + (of < more ? of : more);
   return each + (of < more);
 }
 
-/* For each rank the type of its part along an axis. */
+/* Makes for each rank the type of its part along an axis. */
 static void make_parts(int axes, const int *sizes, int axis, MPI_Datatype element, MPI_Datatype *types) {
   for (int r = 0; r < ranks; r++) {
     int lengths[MAX_AXES], starts[MAX_AXES] = {0};
@@ -45,7 +48,7 @@ static size_t bytes_of(int axes, const int *sizes, int element) {
   return bytes;
 }
 
-/* One array, there and back a few times; whether it is what it was. */
+/* Redistributes one array there and back a few times. Returns whether its contents are the same. */
 static int is_kept(int number) {
   static MPI_Datatype here[MAX_RANKS], there[MAX_RANKS];
   int axes = 2 + below(MAX_AXES - 1), sizes[MAX_AXES], from[MAX_AXES], to[MAX_AXES], one[MAX_RANKS], zero[MAX_RANKS] = {0}, start, bytes;
@@ -55,7 +58,7 @@ static int is_kept(int number) {
   MPI_Type_size(element, &bytes);
   int runs = 1 + below(RUNS);
   for (int r = 0; r < ranks; r++) one[r] = 1;
-  /* Distributed along b and whole along a, then the other way round. */
+  /* The array is first distributed along b and complete along a, and then the other way round. */
   memcpy(from, sizes, sizeof from);
   memcpy(to, sizes, sizeof to);
   from[b] = part(sizes[b], rank, &start);

@@ -1,5 +1,7 @@
-/* MPI_Reduce_local of the host, without the library: lines "TYPE OP COUNT IN INOUT" of standard input, bytes in hexadecimal digits, TYPE a named type.
- * Prints "TYPE OP CLASS INOUT" with the error class, or "TYPE OP absent" where the host has no such type. */
+/* Calls MPI_Reduce_local of the MPI library, without the preload library. Reads lines "TYPE OP
+ * COUNT IN INOUT" from standard input, with bytes in hexadecimal digits; TYPE is a named type.
+ * Prints "TYPE OP CLASS INOUT" with the error class, or "TYPE OP absent" if the library does not
+ * have the type. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

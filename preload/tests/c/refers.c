@@ -1,3 +1,4 @@
-/* An object that refers to a function by which requests are completed past C's names, and never calls it. */
+/* A library that refers to a function which completes requests without the C functions, and
+ * never calls it. */
 extern int COMPLETE(void) __attribute__((weak));
 int (*volatile ddtc_refers)(void) = COMPLETE;

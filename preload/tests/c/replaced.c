@@ -1,5 +1,6 @@
-/* Exchanges in place: every byte is that of the peer's elements. What bare MPICH and Intel MPI send of a derived type is not; prints how many exchanges
- * were wrong. */
+/* Exchanges in place: every byte must be that of the peer's elements. Without the preload
+ * library, MPICH and Intel MPI send wrong bytes of a derived type. Prints the number of wrong
+ * exchanges. */
 #include "told.h"
 
 int main(int argc, char **argv) {

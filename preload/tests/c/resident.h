@@ -1,4 +1,4 @@
-/* The resident memory of this process in KB. */
+/* Returns the resident memory of this process in KB. */
 #include <stdio.h>
 
 static long resident(void) {

@@ -1,10 +1,12 @@
-/* Open MPI's convertors that are used again, as those of its requests are.
+/* Open MPI's convertors when they are used again, as those of its requests are.
  *
  * Usage: reused
- * Every trial has two convertors and makes the same calls with both, with one by the library's own functions and with the other through
- * the preload library. First they serve a type that the preload library moves. Then they are prepared for something else, cleaned up or
- * cloned. After that they are placed, listed and moved, and whatever the calls leave is compared. One process; -DSINCE_6: see
- * convertors.h. */
+ *
+ * Every trial makes the same calls with two convertors: with one through Open MPI's own
+ * functions, and with the other through the preload library. First they serve a type that the
+ * preload library moves. Then they are prepared for something else, cleaned up or cloned. After
+ * that they are placed, listed and moved, and all results of the calls are compared. Runs in one
+ * process. For -DSINCE_6, see convertors.h. */
 #define _GNU_SOURCE
 #include "convertors.h"
 #include <mpi.h>
@@ -12,15 +14,16 @@
 
 static int wrong;
 
-/* A type, and how many instances of it a convertor is prepared for. */
+/* A type, and the number of instances for which a convertor is prepared. */
 struct use {
   const char *name;
   MPI_Datatype type;
   size_t count;
 };
 
-/* Kinds of types that the preload library moves: one that it has decoded, one that it knows by its description, and one of the latter that
- * the library still moves, while the preload library compares what that leaves. */
+/* Kinds of types that the preload library moves: one that it has decoded, one that it knows by
+ * its description, and one of the latter sort that Open MPI still moves while the preload
+ * library compares the results. */
 enum { KNOWN, DESCRIBED, COMPARED, KINDS };
 static struct use ours[KINDS];
 
@@ -39,7 +42,7 @@ static MPI_Datatype column(int rows, int stride, int is_seen) {
   return committed(t, is_seen);
 }
 
-/* Of 48 bytes side by side, with 16 behind them. */
+/* Makes a type of 48 contiguous bytes with 16 bytes after them. */
 static MPI_Datatype block(int is_seen) {
   MPI_Datatype six, t;
   MPI_Type_contiguous(6, MPI_DOUBLE, &six);
@@ -54,7 +57,8 @@ static MPI_Datatype contiguous(int n, int is_seen) {
   return committed(t, is_seen);
 }
 
-/* Calls of the program with a type, after which the preload library has decoded it. */
+/* Packs with a type in a call of the program, after which the preload library has decoded the
+ * type. */
 static void packs(MPI_Datatype t) {
   char *room = malloc(STREAM);
   int size, position = 0;
@@ -63,7 +67,8 @@ static void packs(MPI_Datatype t) {
   free(room);
 }
 
-/* What a convertor is copied from before a preparation: its flags are those of a new one then. */
+/* The flags of a new convertor. A preparation after a copy from such a convertor begins with
+ * them. */
 static uint32_t new_flags;
 
 static void *made(void) {
@@ -74,7 +79,8 @@ static void *made(void) {
 
 static void put(void *c, int at, size_t w) { memcpy((char *)c + at, &w, 8); }
 
-/* As the inline function of the library's header does for a small stack, whose position nobody reads before it is set. */
+/* Does what the inline function of Open MPI's header does for a small stack. The position of the
+ * stack is not read before it is set. */
 static void clean_up(void *c) {
   put(c, TYPE, 0);
 #ifdef SINCE_6
@@ -92,10 +98,11 @@ static int moved_by(int receives, void *c, char *stream, size_t length, size_t *
 
 static size_t description_of(const struct use *u) { return (size_t)u->type + OPTIMIZED; }
 
-/* The mover of the library, and of the preload library those of types that it compares, in both directions. */
+/* The mover of Open MPI, and the mover of the preload library for types that it compares, in
+ * both directions. */
 static size_t generic[2], comparing[2];
 
-/* Whether the preload library stored a mover of that kind. */
+/* Returns whether the preload library has stored a mover of that kind. */
 static int is_of(int kind, int receives, void *c, const struct use *u) {
   size_t mover = word(c, MOVER), description = word(c, DESCRIPTION);
   if (mover == generic[receives]) return 0;
@@ -103,7 +110,7 @@ static int is_of(int kind, int receives, void *c, const struct use *u) {
   return description != description_of(u) && (mover == comparing[receives]) == (kind == COMPARED);
 }
 
-/* Prepares convertors for a type until the preload library serves them by that kind. */
+/* Prepares convertors for a type until the preload library serves them as that kind. */
 static void until(int kind, int receives, const struct use *u) {
   void *c = made();
   for (int turn = 0; turn < 20000; turn++) {
@@ -114,7 +121,8 @@ static void until(int kind, int receives, const struct use *u) {
     if (is_new && !comparing[receives]) comparing[receives] = word(c, MOVER);
     if (is_of(kind, receives, c, u)) return;
     if (kind == DESCRIBED) moved_by(receives, c, packed[1], STREAM, &bytes);
-    /* The preload library makes what it needs in calls of the program, and when the time that it has run allows that. */
+    /* The preload library compiles in calls of the program, and only as far as the run time of
+     * the program so far allows. */
     packs(ours[KNOWN].type);
     usleep(500);
   }
@@ -159,7 +167,8 @@ static void places(void *c[2], size_t to, int is_exported) {
 static void moves(int receives, void *c[2], size_t length) {
   int done[2];
   size_t bytes[2], at = word(c[0], MOVED);
-  /* A part that is not whole elements is not for the next call to begin in. */
+  /* Each call goes on at the position of the convertors, since a part that ended inside an
+   * element does not end at its own length. */
   for (int all = 0; all < 2; all++) done[all] = moved_by(receives, c[all], packed[all] + at, length, &bytes[all]);
   same("a result", done[0], done[1]);
   same("bytes", bytes[0], bytes[1]);
@@ -183,17 +192,18 @@ static void lists(void *c[2]) {
   same_words(c, "listed");
 }
 
-/* Everything that is done with a convertor. */
+/* Makes all calls on a convertor. */
 static void all_calls(int receives, void *c[2]) {
   size_t total = word(c[0], SIZE);
   if (!word(c[0], TYPE)) {
-    /* Cleaned up: nothing is left of it. */
+    /* The convertor was cleaned up, and no state may be left. */
     moves(receives, c, 64);
     lists(c);
     return;
   }
   if (total) {
-    /* To an element's end, since the library's own receiver takes no other, except where all is one piece. */
+    /* Place at ends of elements, since Open MPI's own receiver takes no other positions unless
+     * everything is one piece. */
     size_t to[] = {8, total / 2 / 8 * 8, 0, total - 8, flags(c[0]) & NO_OP ? 13 : 16};
     for (int i = 0; i < 5; i++) places(c, to[i], 0);
     for (int i = 0; i < 2; i++) places(c, 8 * i, 1);
@@ -220,15 +230,18 @@ static void fill(int receives) {
   }
 }
 
-/* How a convertor is prepared again: as it is, with the flags of a new one, or cleaned up, for the other direction too. */
+/* How a convertor is prepared again: as it is, with the flags of a new one, cleaned up, or
+ * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* What is used then: the convertor, a clone without its stack or with it, or one that served another request before it became the clone. */
+/* What is used then: the convertor itself, a clone without its stack, a clone with it, or a
+ * convertor that served another request before it became the clone. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };
 
-/* What convertors are prepared for after they served a type; the first ones are served again. */
+/* What convertors are prepared for after they have served a type. The first entries are served
+ * again. */
 enum { OURS = 4, MAX_AFTER = 32 };
 static struct use after[MAX_AFTER];
 
@@ -268,9 +281,11 @@ static void trial(int receives, int kind, int part, const struct use *then, int 
   trials++;
 }
 
-/* One block with a gap after a described type: such a convertor is placed by the function that the preload library replaces, and its
- * description is the library's. The type is a copy of what convertors read of a type. Behind it stand numbers that are no addresses, then
- * zeros, so that whoever takes the description for one of the preload library's finds something there. */
+/* Tries one block with a gap after a described type. Such a convertor is placed by the function
+ * that the preload library replaces, and its description is Open MPI's. The type is a copy of
+ * the parts of a type that convertors read. After the copy there are numbers that are no
+ * addresses, and then zeros, so that code that takes the description for one of the preload
+ * library's finds these bytes. */
 static void block_in_memory_of_others(int receives) {
   enum { READ = OPTIMIZED + 24, LONG = 1024 };
   char copy[LONG];
@@ -326,19 +341,20 @@ int main(int argc, char **argv) {
   };
   int uses = sizeof all / sizeof *all;
   memcpy(after, all, sizeof all);
-  /* Decoded, so that the preload library knows these types too. */
+  /* These types are decoded, so that the preload library knows them too. */
   packs(after[5].type);
   packs(after[7].type);
   packs(after[9].type);
   for (int receives = 0; receives < 2; receives++) block_in_memory_of_others(receives);
   for (int receives = 0; receives < 2; receives++)
     for (int kind = 0; kind < KINDS; kind++)
-      /* A compared type is the preload library's after an instance that was the same. */
+      /* A compared type belongs to the preload library after one instance that was the same. */
       for (int part = 0; part < (kind == COMPARED ? ALL : PARTS); part++)
         for (int again = 0; again < AGAINS; again++)
           for (int clone = 0; clone < CLONES && wrong < 20; clone++) {
 #ifdef SINCE_6
-            /* What stands in for 6.0 does not see that a convertor was cleaned up, and what is beneath keeps its direction. */
+            /* The replacement for 6.0 does not see that a convertor was cleaned up, and the
+             * convertor under it keeps its direction. */
             if (again == TURNED) continue;
 #endif
             for (int i = 0; i < uses; i++) trial(receives, kind, part, &after[i], again, clone);

@@ -1,12 +1,12 @@
-/* A program that goes on when a resource of the process has run out, after MPI_Init.
+/* A program that goes on after a resource of the process has run out, after MPI_Init.
  *
- * It commits types of many layouts, exchanges messages of them with itself, and packs and unpacks
- * them. Every byte is compared.
+ * It commits types of many layouts, exchanges messages of them with itself, and packs and
+ * unpacks them. Every byte is compared.
  *
  * Usage: scarce descriptors | memory | memfd
- *   descriptors  the table of file descriptors is full
- *   memory       the address space may grow by 4 MiB only
- *   memfd        memfd_create is refused, as with the setting vm.memfd_noexec=2 */
+ *     descriptors  the table of file descriptors is full
+ *     memory       the address space may grow by only 4 MiB
+ *     memfd        memfd_create is refused, as with the setting vm.memfd_noexec=2 */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ enum { DESCRIPTORS = 512 };
 static int is_refused, first_opened = DESCRIPTORS;
 static char from[ROOM], into[ROOM], packed[ROOM];
 
-/* Stands before the C library's function, for the preload library too. */
+/* Takes the place of the C library's function, also for the preload library. */
 int memfd_create(const char *name, unsigned flags)
 {
     (void)name, (void)flags;
@@ -55,7 +55,7 @@ static void limit_memory(void)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-/* A vector whose blocks and gaps depend on the number. */
+/* Makes a vector whose blocks and gaps depend on the number. */
 static MPI_Datatype layout(int number, int *extent)
 {
     int blocks = 20 + number, length = 1 + number % 7, stride = length + 1 + number % 5;
@@ -66,7 +66,7 @@ static MPI_Datatype layout(int number, int *extent)
     return type;
 }
 
-/* Moves one instance to itself, by messages or by packing, and says whether any byte is wrong. */
+/* Moves one instance to itself, by messages or by packing. Returns whether a byte is wrong. */
 static int moves_wrong(MPI_Datatype type, int extent, int round)
 {
     int position = 0, size;
@@ -95,10 +95,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     for (int i = 0; i < ROOM; i++) {
         from[i] = (char)(i * 37 + i / 256);
-        if (from[i] == 0x55) /* the value of what was not moved */
+        if (from[i] == 0x55) /* the value of bytes that were not moved */
             from[i] = 0;
     }
-    /* What the MPI library opens for its first message is open before anything runs out. */
+    /* The MPI library opens files for its first message, which must happen before anything runs
+     * out. */
     MPI_Sendrecv(from, 1, MPI_INT, 0, 1, into, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     if (strcmp(argv[1], "descriptors") == 0)
         fill_descriptors();

@@ -1,7 +1,8 @@
-/* A thread opens and closes MPI sessions while the main thread exchanges messages on MPI_COMM_SELF.
+/* A thread opens and closes MPI sessions while the main thread exchanges messages on
+ * MPI_COMM_SELF.
  *
- * The thread stands for a library that uses the sessions of MPI 4.0 (section 11.3) next to a
- * program that uses the world.
+ * The thread represents a library that uses the sessions of MPI 4.0 (section 11.3) together with
+ * a program that uses the world.
  *
  * Usage: session_thread EXCHANGES */
 #include <mpi.h>
@@ -54,7 +55,7 @@ int main(int argc, char **argv)
     int exchanges = atoi(argv[1]), provided, failed = 0, wrong = 0;
     pthread_t thread;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    alarm(SECONDS); /* What hangs ends by a signal. */
+    alarm(SECONDS); /* A program that hangs ends by this signal. */
     MPI_Datatype element = type_of_element();
     for (int i = 0; i < ELEMENTS; i++)
         sent[i] = (struct element){.number = i, .pair = {i * 0.5, -i}, .letter = (char)i};

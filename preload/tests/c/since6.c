@@ -1,6 +1,9 @@
-/* Convertors as Open MPI 6.0 has them, over those of the host beneath: for the preload library and convertors.c, since nothing builds a 6.0 here. What is read and
- * written of one lies where 6.0's header puts it, each has the function that places it, and a piece or a place that begins where the stack beneath is not ends the
- * process: what 6.0 would move there is not what was asked for. Convertors of the host's own pass. Loaded behind the preload library. */
+/* Convertors of Open MPI 6.0, implemented by those of the installed release, for the preload
+ * library and convertors.c, since no 6.0 is built here. Their fields have the places of 6.0's
+ * header, and each convertor has the function that places it. If a piece or a place begins where
+ * the convertor of the installed release is not, the process ends, because 6.0 would move other
+ * bytes than those asked for. Convertors that Open MPI makes for itself are left alone. The
+ * library is loaded after the preload library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -30,7 +33,7 @@ struct convertor {
   position_fn *placer;
   char stacks[5 * 32];
   void *stream;
-  /* Of this library: the host's convertor. */
+  /* Not in 6.0: the convertor of the installed release. */
   char *below;
 };
 _Static_assert(offsetof(struct convertor, mover) == 0x38 && offsetof(struct convertor, moved) == 0x40 && offsetof(struct convertor, size) == 0x50 &&
@@ -61,7 +64,7 @@ static struct convertor *of_6(const void *c) { return *place_of(c); }
 void *opal_convertor_create(int32_t architecture, int32_t mode) {
   void *below = BELOW("opal_convertor_create", void *(int32_t, int32_t))(architecture, mode);
   Dl_info caller;
-  /* The host's own. */
+  /* A convertor that Open MPI makes for itself. */
   if (dladdr(__builtin_return_address(0), &caller) && (strstr(caller.dli_fname, "libmpi.") || strstr(caller.dli_fname, "libopen-pal."))) return below;
   struct convertor *c = calloc(1, sizeof *c);
   c->below = below;
@@ -70,7 +73,7 @@ void *opal_convertor_create(int32_t architecture, int32_t mode) {
   return c;
 }
 
-/* What the host's convertor says of itself. */
+/* Copies the state of the installed release's convertor. */
 static void take(struct convertor *c) {
   uint32_t flags, old = c->flags & ~OF_TYPE;
   memcpy(&flags, c->below + FLAGS, 4);
@@ -92,7 +95,8 @@ static void complete(char *below, int is_complete) {
 
 static void checked(struct convertor *c, const char *what) {
   if (c->flags & NO_OP) {
-    /* Without a stack: the position is this number alone, and nothing beneath was told of it. */
+    /* Without a stack, the position is this number only, and the convertor of the installed
+     * release has not been told of it. */
     memcpy(c->below + MOVED, &c->moved, 8);
     complete(c->below, (c->flags & COMPLETED) != 0);
     return;
@@ -119,7 +123,8 @@ static int placed(struct convertor *c, size_t *position) {
   complete(c->below, 0);
   if (*position == 0 || *position < c->moved) below(c->below, &start);
   else checked(c, "a place");
-  /* Where 5.0 is asked to go on from amid an element of a loop it may not come to an end: by the beginning, which is the same place. */
+  /* If 5.0 is asked to go on from inside an element of a loop, it may not come to an end. So
+   * place it by the beginning, which leads to the same place. */
   if (*position) {
     start = 0;
     below(c->below, &start);
@@ -194,7 +199,8 @@ int opal_convertor_clone(const void *from, void *to, int32_t stack) {
   return 0;
 }
 
-/* In 6.0 instances are a size. Of no type: what came here, for convertors.c. */
+/* In 6.0, the number of instances is a size_t. If there is no type, only the number is stored,
+ * for convertors.c. */
 size_t since_6_instances;
 int32_t opal_datatype_copy_content_same_ddt(const void *type, size_t count, void *to, void *from) {
   if (!type) {

@@ -1,7 +1,7 @@
 /* A job that starts two more processes of the same program by MPI_Comm_spawn. Every process
- * exchanges messages of a derived type with itself, and those that start others do so once before
- * and once after that. With an argument, rank 0 starts them alone, and the others are connected to
- * them by MPI_Intercomm_create. */
+ * exchanges messages of a derived type with itself; processes that start others do so once
+ * before and once after that. With an argument, only rank 0 starts the new processes, and the
+ * other ranks are connected to them by MPI_Intercomm_create. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -22,7 +22,8 @@ static int wrong_exchanges(void)
     return wrong;
 }
 
-/* An intercommunicator between the two halves of the world, which connects no processes of different jobs. */
+/* Makes an intercommunicator between the two halves of the world, which does not connect
+ * processes of different jobs. */
 static void halve_world(void)
 {
     MPI_Comm half, both;
@@ -34,7 +35,7 @@ static void halve_world(void)
     MPI_Comm_free(&half);
 }
 
-/* Makes an intercommunicator between two worlds, of which only the ranks 0 are connected yet. */
+/* Makes an intercommunicator between two worlds, of which only the ranks 0 are connected before. */
 static void join_worlds(MPI_Comm *between, int is_first)
 {
     MPI_Comm peer = MPI_COMM_NULL, all;

@@ -1,4 +1,4 @@
-/* MPI from a thread with a small stack, as runtimes of user-level threads have them (16 KiB in
+/* MPI calls from a thread with a small stack, as in runtimes of user-level threads (16 KiB in
  * Argobots). The thread commits types, exchanges and packs data of them, and frees them.
  *
  * Usage: stack KIB, where KIB is the size of the thread's stack */

@@ -1,5 +1,7 @@
-/* A program whose preload library gets no memory from its Nth allocation on, while everybody else does: starved N. Types of many layouts are made, sent,
-   packed and collected; every byte is looked at. Built with -rdynamic, so that the library's calls of malloc are this program's. */
+/* A program in which the preload library gets no memory from its Nth allocation on, while all
+ * other code does: starved N. Types of many layouts are made, sent, packed and used in
+ * collective calls, and every byte is checked. The program is built with -rdynamic, so that the
+ * preload library calls the malloc of this program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
@@ -76,7 +78,8 @@ int main(int argc, char **argv) {
     MPI_Datatype t = nth(i);
     MPI_Request requests[2];
     MPI_Type_size(t, &size);
-    /* There and back by bytes is what the host makes of it: what it packs comes out of the type map alone. */
+    /* The expected bytes are those that the MPI library packs itself, which follow from the type
+     * map only. */
     place = 0, PMPI_Pack(from, 8, t, expected, BYTES, &place, MPI_COMM_SELF);
     for (k = 0; k < 3; k++) {
       place = 0, memset(packed, 0, BYTES);

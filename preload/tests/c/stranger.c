@@ -1,5 +1,7 @@
-/* Libraries loaded beside the preload library: -DTOOL one that stores movers of its own in Open MPI's convertors, as its message logging does, which count
- * and call those that stood there; -DDISGUISE=\"...\" one by which the host is of another version. */
+/* Libraries that are loaded together with the preload library. With -DTOOL, the library stores
+ * movers of its own in Open MPI's convertors, as Open MPI's message logging does; they count and
+ * call those that were there before. With -DDISGUISE=\"...\", the library makes the MPI library
+ * appear as another version. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

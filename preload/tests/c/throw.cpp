@@ -1,8 +1,8 @@
 /* An error handler of the program leaves MPI calls by a C++ exception or by longjmp.
  *
- * MPI does not define that, but programs have long done it: MPI-2 had
- * MPI::ERRORS_THROW_EXCEPTIONS. A receive of a derived type is truncated 20 times, each time the
- * handler leaves the call. Correct messages that follow must arrive with the right bytes.
+ * MPI does not define that, but programs have done it for a long time: MPI-2 had
+ * MPI::ERRORS_THROW_EXCEPTIONS. A receive of a derived type is truncated 20 times, and each time
+ * the handler leaves the call. Correct messages that follow must arrive with the right bytes.
  *
  * Usage: throw exception | jump */
 #include <csetjmp>
@@ -24,7 +24,7 @@ static void leave(MPI_Comm *, int *code, ...)
     longjmp(outside, *code != 0 ? *code : 1);
 }
 
-/* Calls `call` and says whether the handler left it. */
+/* Calls `call` and returns whether the handler left it. */
 template <typename Call> static bool was_left(Call call)
 {
     if (throws) {

@@ -1,8 +1,8 @@
-// Calls that an error handler leaves by an exception or a jump: a receive of them is too short. What
-// the program finds right after that, and what comes later, is printed, to be compared with a run
-// without the preload library.
+// Calls that an error handler leaves by an exception or a jump, because one of their receives is
+// too short. The program prints what it finds right after that and what comes later. The output is
+// compared with that of a run without the preload library.
 //
-// thrown exception|jump waitall|persistent|sendrecv|alltoallw
+// Usage: thrown exception|jump waitall|persistent|sendrecv|alltoallw
 #include <mpi.h>
 #include <csetjmp>
 #include <cstdio>
@@ -24,12 +24,12 @@ static unsigned sum(const int *a) {
     return s;
 }
 
-// The requests and statuses of the call that is under way, each with a buffer of `in`.
+// The requests and statuses of the current call. Each belongs to a buffer of `in`.
 static MPI_Request *requests;
 static MPI_Status statuses[3];
 static int first, last;
 
-// Of an operation that goes on nothing may be read.
+// Returns whether an operation has ended. The buffer of an operation that goes on must not be read.
 static bool ended(int i) {
     return requests == nullptr || requests[i - first] == MPI_REQUEST_NULL || statuses[i - first].MPI_ERROR != MPI_ERR_PENDING;
 }
@@ -40,7 +40,7 @@ static unsigned now() {
     return s;
 }
 
-// What the handler itself finds in the buffers counts too.
+// A sum of what the handler itself finds in the buffers.
 static unsigned seen;
 
 static void leave(MPI_Comm *, int *code, ...) {
@@ -49,7 +49,8 @@ static void leave(MPI_Comm *, int *code, ...) {
     throw std::runtime_error("an error of MPI");
 }
 
-// Runs a call, which may not return. No frame with a destructor stands between the jump and here.
+// Makes a call that may not return. No frame with a destructor is between the jump and this
+// function.
 template <class F> static void attempt(F call) {
     if (jumps) {
         if (setjmp(target) == 0) call();
@@ -67,7 +68,7 @@ static void clear() {
     for (auto &buffer : in) memset(buffer, 0xff, sizeof buffer);
 }
 
-// Says which buffers the next call fills, by which requests.
+// Declares which buffers the next call fills, and by which requests.
 static void expect(int from, int to, MPI_Request *by) {
     first = from, last = to, requests = by;
     for (auto &status : statuses) status.MPI_ERROR = MPI_SUCCESS;
@@ -84,7 +85,7 @@ static void send(int count, int tag, MPI_Request *request) {
     MPI_Isend(out, count, vector, rank, tag, comm, request);
 }
 
-// Waits for one request after the other: receives and sends.
+// Waits for one request after another: first receives, then sends.
 static void wait_each(const char *what, MPI_Request *r, MPI_Request *s, int n) {
     static MPI_Request *one;
     for (int i = 0; i < n; i++) {
@@ -111,7 +112,7 @@ static void waitall() {
     wait_each("waitall, then each", r, s, 3);
 }
 
-// A persistent receive that is too short twice, beside one that is not, and both again.
+// A persistent receive that is too short twice, together with one that is not, and then both again.
 static void persistent() {
     static MPI_Request r[2], s[2];
     for (int i = 0; i < 2; i++) MPI_Recv_init(in[i], 1, vector, rank, i, comm, &r[i]);
@@ -147,7 +148,7 @@ static void sendrecv() {
     tell("sendrecv, right");
 }
 
-// What comes from the other rank is too long; what comes from this one is not.
+// The message from the other rank is too long, and the message from this rank is not.
 static void alltoallw() {
     static int sent[2], received[2], at[2], places[2];
     static MPI_Datatype types[2];
@@ -164,7 +165,8 @@ static void alltoallw() {
     MPI_Comm_dup(world, &once);
     comm = once;
     attempt([] { MPI_Alltoallw(out, sent, at, types, in, received, places, types, comm); });
-    // What of the long message has come is the library's business, and it may still come.
+    // How much of the long message has arrived depends on the MPI library, and the rest may still
+    // arrive.
     printf("alltoallw: caught %d, own bytes %u\n", caught, sum(in[rank]));
     comm = world;
     MPI_Barrier(comm);
@@ -184,7 +186,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(comm, &ranks);
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(leave, &handler);
-    // Errors of requests are raised on the world by some libraries.
+    // Some MPI libraries raise errors of requests on the world.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
     MPI_Comm_set_errhandler(comm, handler);

@@ -1,7 +1,8 @@
-/* What programs saw of messages of derived types, told by rank 0: for programs whose text must be the same with the library on all ranks, on
- * some, and on none.
+/* Helpers for programs that print what they saw of messages of derived types. The text must be
+ * the same with the preload library on all ranks, on some and on none.
  *
- * Ranks work in pairs. Each writes what it saw: codes, statuses, counts, hashes of its buffers. */
+ * Ranks work in pairs. Each writes down codes, statuses, counts and hashes of its buffers, and
+ * rank 0 prints everything. */
 #ifndef TOLD_H
 #define TOLD_H
 #include <mpi.h>
@@ -44,7 +45,7 @@ __attribute__((unused)) static char *blank(void) { char *p = malloc(ROOM); memse
 static int class_of(int code) { int c; MPI_Error_class(code, &c); return c; }
 static MPI_Status fresh(void) { MPI_Status s; memset(&s, 0x11, sizeof s); s.MPI_ERROR = 4711; return s; }
 
-/* One received message of type i. */
+/* Writes down one received message of type i. */
 __attribute__((unused)) static void seen(const char *what, int i, int code, const MPI_Status *s, char *buffer) {
   int count = -1, elements = -1, cancelled = -1;
   MPI_Get_count(s, type[i], &count);
@@ -77,7 +78,7 @@ static void types(void) {
 static int handled;
 __attribute__((unused)) static void handler(MPI_Comm *c, int *code, ...) { (void)c; handled = handled * 100 + class_of(*code); }
 
-/* Completes n requests by a way; statuses end up by request. */
+/* Completes n requests in one of several ways. The statuses are in the order of the requests. */
 __attribute__((unused)) static int complete(int way, int n, MPI_Request *r, MPI_Status *s) {
   int done = 0, code = 0, flag, index, out, indices[64];
   MPI_Status some[64];
@@ -103,7 +104,7 @@ __attribute__((unused)) static int complete(int way, int n, MPI_Request *r, MPI_
   return code;
 }
 
-/* Initializes, makes communicator and types. */
+/* Initializes MPI, and makes the communicator and the types. */
 static void begin(int *argc, char ***argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -115,7 +116,7 @@ static void begin(int *argc, char ***argv) {
   types();
 }
 
-/* Tells everything and finalizes. */
+/* Prints the texts of all ranks on rank 0, and finalizes MPI. */
 __attribute__((unused)) static void end(void) {
   int n = (int)used;
   if (rank) { MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD); MPI_Send(text, n, MPI_CHAR, 0, 2, MPI_COMM_WORLD); }

@@ -1,4 +1,5 @@
-/* The tool interface under the preload library: the host's variables first, then those of ddtc, before and after MPI_Init. */
+/* The tool interface under the preload library: first the variables of the MPI library, then
+ * those of ddtc, before and after MPI_Init. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@ static int info(int i, char *name, char *description, MPI_Datatype *type) {
   return MPI_T_cvar_get_info(i, name, &n, &verbosity, type, &e, description, &d, &bind, &scope);
 }
 
-/* Every variable has an index that is its name's; returns that of ddtc's first. */
+/* Checks that the index of every variable is found by its name. Returns the index of the first
+ * variable of ddtc. */
 static int look(int *ours) {
   int n, host, first = -1, at;
   char name[256], text[4096];
@@ -26,7 +28,7 @@ static int look(int *ours) {
   OK(n == host + CONTROLS);
   *ours = 0;
   for (int i = 0; i < n; i++) {
-    if (info(i, name, text, &type)) continue; /* Open MPI hides some of its own. */
+    if (info(i, name, text, &type)) continue; /* Open MPI hides some of its own variables. */
     if (!strncmp(name, "ddtc_", 5)) { if (first < 0) first = i; (*ours)++; }
     OK(MPI_T_cvar_get_index(name, &at) == 0);
     if (!strncmp(name, "ddtc_", 5)) OK(at == i && *text);
@@ -35,7 +37,8 @@ static int look(int *ours) {
   return first;
 }
 
-/* Ours that are enumerations refuse what is no item, whatever writes 123 to every int, and keep their value. */
+/* Checks that ddtc's enumeration variables refuse values that are no items and keep their value,
+ * for tools that write 123 to every int. */
 static void strangers(int first, int ours) {
   int enumerated = 0;
   for (int i = first; i < first + ours; i++) {
@@ -59,7 +62,7 @@ static void strangers(int first, int ours) {
 }
 
 static int packs(void) {
-  /* A new layout each time; the caller reads the report. */
+  /* A new layout each time, since the caller of this program reads the report. */
   static int n = 5;
   MPI_Datatype t;
   char in[4096] = "abcdefgh", out[4096];
@@ -73,7 +76,7 @@ static int packs(void) {
   return at;
 }
 
-/* As look, for performance variables. */
+/* Does what look does, for performance variables. */
 static int look_measures(int *ours) {
   int n, host, first = -1, at, theirs = 0;
   OK(MPI_T_pvar_get_num(&n) == 0 && PMPI_T_pvar_get_num(&host) == 0 && n == host + MEASURES);
@@ -85,7 +88,7 @@ static int look_measures(int *ours) {
     MPI_T_enum e;
     int code = MPI_T_pvar_get_info(i, name, &ln, &verbosity, &class, &type, &e, text, &lt, &bind, &readonly, &continuous, &atomic);
     if (strncmp(name, "ddtc_", 5)) {
-      /* The host's, in its own order. */
+      /* A variable of the MPI library, which must come in the library's own order. */
       OK(code == PMPI_T_pvar_get_info(theirs, bare, &lb, NULL, &same, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
       OK(code || (!strcmp(name, bare) && class == same));
       theirs++;
@@ -120,7 +123,8 @@ static unsigned long long reads(MPI_T_pvar_session session, MPI_T_pvar_handle h)
   return value;
 }
 
-/* Sessions and handles, ours and the host's. With -DONE_BY_ONE nothing is said to all handles at once. */
+/* Tests sessions and handles of ddtc and of the MPI library. With -DONE_BY_ONE, no call is made
+ * for all handles at once. */
 #ifdef ONE_BY_ONE
 #define ALL(call, s, a, b) (call(s, a) ? -1 : call(s, b))
 #else
@@ -154,7 +158,8 @@ static void measures(void) {
   OK(reads(s, calls) == 3);
   value = 40;
   OK(MPI_T_pvar_write(s, calls, &value) == 0 && reads(s, calls) == 40);
-  /* All of the session: ours, with whatever the host has. */
+  /* All handles of the session: those of ddtc, with whatever handles of the MPI library there
+   * are. */
   OK(ALL(MPI_T_pvar_start, s, calls, bytes) == 0);
   PACK(2)
   OK(reads(s, calls) == 42 && reads(s, bytes) == 12);
@@ -169,7 +174,7 @@ static void measures(void) {
   OK(reads(other, commits) == 0);
   packs();
   OK(reads(other, commits) == 1);
-  /* What is refused. */
+  /* Calls that are refused. */
   OK(MPI_T_pvar_start(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP && MPI_T_pvar_stop(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP);
   OK(MPI_T_pvar_reset(s, level) == MPI_T_ERR_PVAR_NO_WRITE && MPI_T_pvar_readreset(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
   OK(MPI_T_pvar_write(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
@@ -179,7 +184,7 @@ static void measures(void) {
   stale = calls;
   OK(MPI_T_pvar_handle_free(s, &calls) == 0 && calls == MPI_T_PVAR_HANDLE_NULL);
   OK(MPI_T_pvar_read(s, stale, &value) == MPI_T_ERR_INVALID_HANDLE && MPI_T_pvar_handle_free(s, &stale) == MPI_T_ERR_INVALID_HANDLE);
-  /* The host's, through shown indices. */
+  /* Variables of the MPI library, by the indices that the program sees. */
   int read = 0;
   PMPI_T_pvar_get_num(&n);
   printf("host %d\n", n);
@@ -197,7 +202,7 @@ static void measures(void) {
     read++;
   }
   printf("read %d\n", read);
-  /* Handles end with their session, which is the host's to end. */
+  /* Handles end with their session, which the MPI library ends. */
   OK(MPI_T_pvar_session_free(&s) == 0 && s == MPI_T_PVAR_SESSION_NULL);
   OK(reads(other, commits) >= 1 && MPI_T_pvar_session_free(&other) == 0);
   MPI_T_pvar_session_create(&s);
@@ -206,7 +211,8 @@ static void measures(void) {
   MPI_Type_free(&t);
 }
 
-/* The values of our variables have names; enumerations of the host's are the host's. */
+/* Checks that the values of ddtc's variables have names, and that the MPI library's own
+ * enumerations are passed on. */
 static void enumerations(void) {
   static const char *modes[] = {"off", "interpret", "lazy", "commit"};
   int n, at, named = 0, theirs = 0;
@@ -234,7 +240,8 @@ static void enumerations(void) {
   printf("enumerations %d\n", theirs);
 }
 
-/* The last finalization ends what the program has left. Without MPI_Init: hosts crash in it, or at exit, after such a beginning. */
+/* Checks that the last finalization ends everything that the program has left. MPI_Init is not
+ * called, since MPI libraries crash in it, or at exit, after such a beginning. */
 static int again(void) {
   int provided;
   unsigned long long value;
@@ -255,7 +262,8 @@ static int again(void) {
   return wrong != 0;
 }
 
-/* Sessions come and go, and hosts give their addresses out again: each handle stays its own session's. */
+/* Creates and frees sessions. MPI libraries use their addresses again, and each handle must stay
+ * with its own session. */
 static void *hammer(void *failed) {
   int *bad = failed, at, count;
   MPI_T_pvar_get_index("ddtc_pack_bytes", MPI_T_PVAR_CLASS_AGGREGATE, &at);
@@ -311,7 +319,7 @@ int main(int argc, char **argv) {
   int room = 5, length = 5;
   char small[6] = "#####";
   OK(MPI_T_cvar_get_info(at, small, &room, NULL, NULL, NULL, NULL, &length, NULL, NULL) == 0 && !strcmp(small, "ddtc") && room == 10 && small[5] == 0);
-  /* A category of ours, after the host's. */
+  /* The category of ddtc comes after those of the MPI library. */
   int categories, host, category, cvars = -1, pvars = -1, inner = -1, list[32];
   OK(MPI_T_category_get_num(&categories) == 0 && PMPI_T_category_get_num(&host) == 0 && categories == host + 1);
   OK(MPI_T_category_get_index("ddtc", &category) == 0);
@@ -327,7 +335,7 @@ int main(int argc, char **argv) {
   }
   list[3] = -1;
   OK(MPI_T_category_get_pvars(category, 3, list) == 0 && list[2] >= 0 && list[3] == -1);
-  /* Members of the host's categories keep their names. */
+  /* Members of the MPI library's categories keep their names. */
   for (int c = 0; c < host; c++) {
     int members = 0, measures = 0, many = 0;
     MPI_T_category_get_info(c, NULL, NULL, NULL, NULL, &members, &measures, NULL);
@@ -358,7 +366,7 @@ int main(int argc, char **argv) {
   enumerations();
   measures();
   strangers(at, ours);
-  /* Handles: ours and the host's. */
+  /* Handles of ddtc's variables and of the MPI library's. */
   MPI_T_cvar_handle h;
   OK(MPI_T_cvar_handle_alloc(at, NULL, &h, &count) == 0 && count == 1);
   OK(MPI_T_cvar_read(h, &value) == 0 && value == 2); /* lazy */
@@ -378,7 +386,7 @@ int main(int argc, char **argv) {
     if (info(i, name, text, &type) || MPI_T_cvar_handle_alloc(i, NULL, &h, &count) || count > 16) continue;
     OK(MPI_T_cvar_read(h, value) == 0 && MPI_T_cvar_handle_free(&h) == 0);
   }
-  /* The tool interface may outlive MPI itself. */
+  /* The tool interface may be used after MPI_Finalize. */
   MPI_T_pvar_session left;
   MPI_T_pvar_handle handle;
   unsigned long long counted;

@@ -1,5 +1,7 @@
-/* Threads under MPI_THREAD_MULTIPLE that exchange messages of types of their own, each with its own tag, while handles of requests
- * and types come and go. Usage: traffic ROUNDS */
+/* Threads under MPI_THREAD_MULTIPLE that exchange messages of their own types, each with its own
+ * tags, while handles of requests and types are made and freed.
+ *
+ * Usage: traffic ROUNDS */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ static void *thread(void *arg) {
   unsigned dice = me * 7919 + 1;
   static int out[THREADS][WINDOW][ROOM], in[THREADS][WINDOW][ROOM];
   for (int r = 0; r < rounds; r++) {
-    /* Both ranks draw the same numbers. */
+    /* Both ranks choose the same numbers. */
     int n = 2 + rand_r(&dice) % 400, b = 1 + rand_r(&dice) % 4, s = b + 1 + rand_r(&dice) % 5, way = rand_r(&dice) % 7;
     MPI_Datatype t;
     MPI_Type_vector(n, b, s, MPI_INT, &t);

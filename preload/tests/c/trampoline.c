@@ -1,15 +1,17 @@
-/* A wrapper around an MPI library, as MPItrampoline is: a module calls functions with MPI's names in a
- * library with an ABI of its own, which loads a second library at run time, and that calls the MPI library.
+/* A wrapper around an MPI library, as MPItrampoline is. A module calls functions with MPI's
+ * names in an outer library with an ABI of its own. That library loads an inner library at run
+ * time, which calls the MPI library.
  *
- * -DMODULE: a module of twompi.c, linked with the outer library. Sends and receives vectors between two ranks.
- * -DOUTER: the outer library. It loads the file that the variable INNER names; if BINDING is deep, calls of
- *   the inner library go to its MPI library.
- * -DINNER: the inner library, linked with an MPI library. */
+ *     -DMODULE: a module for twompi.c, linked with the outer library. Sends and receives vectors
+ *       between two ranks.
+ *     -DOUTER: the outer library. It loads the file that the variable INNER names. If BINDING is
+ *       deep, calls of the inner library go directly to its MPI library.
+ *     -DINNER: the inner library, linked with an MPI library. */
 #ifdef INNER
 #include <mpi.h>
 #include <stdint.h>
 
-/* Handles of the outer library are those of the MPI library with all bits inverted. */
+/* The handles of the outer library are those of the MPI library with all bits inverted. */
 #define OUT(handle) (~(uint64_t)(uint32_t)(handle))
 #define IN(handle) ((int)(uint32_t)~(handle))
 int inner_init(void) { return MPI_Init(0, 0); }
@@ -76,7 +78,7 @@ BOTH(MPI_Recv, (void *buffer, int count, uint64_t type, int from, int tag, uint6
   (void)comm, (void)status;
   return CALL((void *, int, uint64_t, int, int), "inner_receive")(buffer, count, type, from, tag);
 }
-/* The text of the MPI library stands in the text of its wrapper. */
+/* The version text of the wrapper contains that of the MPI library. */
 BOTH(MPI_Get_library_version, (char *text, int *length)) {
   char inner[8192];
   CALL((char *, int *), "inner_version")(inner, length);

@@ -1,10 +1,14 @@
-/* Messages that are longer than the receive, in random ways: types on both sides, lengths, calls, who comes first.
+/* Messages that are longer than the receive, with random types on both sides, lengths, calls,
+ * and order of send and receive.
  *
- * Buffers end where inaccessible memory, or bytes that are looked at, begin. Each receive is told in a line, by its rank: class of the code,
- * count, units that came, bytes elsewhere that changed. The lines must be the same with the library on both ranks, on one and on none.
+ * Buffers end where inaccessible memory begins, or before bytes that are checked. The receiving
+ * rank prints a line for each receive: class of the code, count, number of units that arrived,
+ * and number of changed bytes elsewhere. The lines must be the same with the preload library on
+ * both ranks, on one and on none.
  *
- * Usage: truncated ROUNDS SEED [quiet | collective]. Quiet: nothing is told but bytes that changed elsewhere. Collective: calls of all ranks in which
- * one gets more than it has said. */
+ * Usage: truncated ROUNDS SEED [quiet | collective]. With `quiet`, lines are printed only for
+ * bytes that changed elsewhere. With `collective`, the calls are collective and one rank gets
+ * more than it has room for. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -17,10 +21,11 @@
 
 enum { PAGE = 4096, BEHIND = 2 * PAGE, BLANK = 0x5a };
 
-/* Elements of one signature: ints, structures of int, double and int, the widest basic type. */
+/* Units of a signature: ints, structures of int, double and int, and the widest basic type. */
 enum { INTS, PAIRS, WIDES, SIGNATURES };
 static const int unit[SIGNATURES] = {4, 16, 32};
-/* Layouts: without gaps, with gaps that are all alike, structures, irregular ones, without gaps but in a larger extent. */
+/* Layouts: without gaps, with equal gaps, of structures, irregular, and without gaps in a larger
+ * extent. */
 enum { DENSE, STRIDED, STRUCTURES, INDEXED, PADDED, LAYOUTS };
 static const char *const names[LAYOUTS] = {"dense", "strided", "structures", "indexed", "padded"};
 
@@ -28,7 +33,7 @@ static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static long below(long n) { return (long)(next() % (uint64_t)n); }
 
-/* A buffer of `units` elements of one signature in a layout. */
+/* A buffer of `units` units of one signature in a layout. */
 struct side {
     int signature, layout, count;
     long units, bytes;
@@ -36,7 +41,7 @@ struct side {
     int made;
 };
 
-/* The place of a unit's part at `at` bytes of it. */
+/* Returns the place of byte `at` of unit `i`. */
 static long place(const struct side *s, long i, int at) {
     int u = unit[s->signature];
     if (s->signature == PAIRS && s->layout != DENSE) {
@@ -59,6 +64,9 @@ static void make(struct side *s) {
     s->made = 1;
     s->count = 1;
     s->bytes = place(s, n - 1, u - 1) + 1;
+    /* The type must have the layout that `place` describes. Depending on signature and layout,
+     * it is a named type or made by different constructors. `made` is 0 for named types, which
+     * are not freed. */
     if (s->signature == PAIRS) {
         if (s->layout == DENSE) {
             s->type = MPI_PACKED, s->count = (int)(16 * n), s->made = 0;
@@ -106,7 +114,7 @@ static unsigned char value(int round, long i, int at) {
     return c == BLANK ? 0x7f : c;
 }
 
-/* Memory that ends where inaccessible memory begins, or bytes that are looked at. */
+/* Memory that ends where inaccessible memory begins, or before bytes that are checked. */
 struct memory {
     char *region, *at;
     size_t all, behind;
@@ -136,7 +144,7 @@ static void overrun(int signal) {
     _exit(8);
 }
 
-/* Tells what a receive has brought. */
+/* Prints the result of a receive. */
 static void told(const struct side *r, struct memory *m, int code, MPI_Status *status) {
     int class = MPI_SUCCESS, count = -9;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
@@ -148,7 +156,7 @@ static void told(const struct side *r, struct memory *m, int code, MPI_Status *s
         int right = 1;
         for (int b = 0; b < u; b++) {
             unsigned char *p = (unsigned char *)m->at + place(r, i, b);
-            /* Six of sixteen bytes of a long double mean nothing. */
+            /* Six of the sixteen bytes of a long double have no meaning. */
             if (r->signature == WIDES ? b % 16 > 9 : 0) *p = BLANK;
             else if (*p != value(round_, i, b)) right = 0;
             else *p = BLANK;
@@ -169,6 +177,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     int code = 0, flag = 0;
     memset(&status, 0, sizeof status);
     struct memory out = {0}, in = {0};
+    /* The sender fills its buffer. The buffer of the receiver ends before inaccessible memory
+     * or, in every second round, before bytes that are checked. */
     if (rank == from) {
         out = memory(s->bytes, 0);
         for (long i = 0; i < s->units; i++)
@@ -177,7 +187,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     if (rank == to) in = memory(r->bytes, round_ % 2);
     if (to == from && rank != from) return;
     if (to == from) {
-        /* To itself: the receive waits, or the send does. */
+        /* A message to the rank itself: either the receive or the send is nonblocking and starts
+         * first. */
         if (early) {
             MPI_Irecv(in.at, r->count, r->type, to, 5, c, &q);
             MPI_Send(out.at, s->count, s->type, to, 5, c);
@@ -229,7 +240,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     if (in.region) munmap(in.region, in.all);
 }
 
-/* The same by calls of all ranks, on a communicator of their own: an error may leave messages behind. Rank 0 sends more than the other one takes. */
+/* Does the same by collective calls. They use a communicator of their own, since an error may
+ * leave messages behind. Rank 0 sends more than the other rank takes. */
 static void together(struct side *s, struct side *r, int call) {
     MPI_Comm c;
     int code = MPI_SUCCESS;
@@ -238,7 +250,8 @@ static void together(struct side *s, struct side *r, int call) {
     MPI_Comm_dup(MPI_COMM_WORLD, &c);
     MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
     struct memory out = memory(s->bytes, 0), in = memory(r->bytes, round_ % 2), met = memory(r->bytes, 0);
-    /* A right call: a communicator and a type that the host has taken are converted from the second on. */
+    /* A correct call first: a communicator and a type that the MPI library has accepted are
+     * converted from their second call on. */
     MPI_Bcast(met.at, r->count, r->type, 0, c);
     MPI_Alltoallw(met.at, (int[]){0, 0}, (int[]){0, 0}, (MPI_Datatype[]){r->type, r->type}, met.at, (int[]){0, 0}, (int[]){0, 0},
                   (MPI_Datatype[]){r->type, r->type}, c);
@@ -279,7 +292,7 @@ int main(int argc, char **argv) {
         struct side s = {0}, r = {0};
         s.signature = r.signature = (int)below(SIGNATURES);
 #ifndef OPEN_MPI
-        /* Other hosts move the widest basic types by value. */
+        /* Other MPI libraries move the widest basic types by value. */
         if (s.signature == WIDES) s.signature = r.signature = INTS;
 #endif
         s.layout = (int)below(LAYOUTS), r.layout = (int)below(LAYOUTS);
@@ -293,10 +306,11 @@ int main(int argc, char **argv) {
         if (s.signature == PAIRS && s.layout == PADDED) s.layout = STRUCTURES;
         if (r.signature == PAIRS && r.layout == PADDED) r.layout = STRUCTURES;
 #ifdef OPEN_MPI
-        /* Its own fault: contiguous ends overrun the receive. */
+        /* A fault of Open MPI: if both ends are contiguous, it overruns the receive. */
         int contiguous = (s.layout == DENSE || s.layout == PADDED) && (r.layout == DENSE || r.layout == PADDED);
         if (contiguous && n > m) r.layout = STRIDED;
-        /* Another one: it joins no element of more than 16 bytes from two pieces, and what is contiguous is cut anywhere. */
+        /* Another fault: it does not join an element of more than 16 bytes from two pieces, and
+         * it cuts contiguous data anywhere. */
         if (s.signature == WIDES && (s.layout == DENSE || s.layout == PADDED)) s.layout = INDEXED;
 #endif
         make(&s), make(&r);

@@ -1,5 +1,5 @@
-/* A module of twompi.c: exchanges messages of a derived type with itself and says under which MPI
- * library. Returns how often a call failed or a message was wrong. */
+/* A module for twompi.c. It exchanges messages of a derived type with itself, and prints under
+ * which MPI library. Returns how often a call failed or a message was wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,16 @@
-/* Types that the preload library never sees committed: made by the profiling names, as Fortran's are, or by the host inside its own calls.
+/* Types that the preload library never sees committed: types that are made by the profiling
+ * names, as those of Fortran programs, and types that the MPI library makes inside its own
+ * calls.
  *
- * Usage: unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message, judged by their type maps
- *        unseen inner ROUNDS        collective calls in which the host makes types
- *        unseen starved ROUNDS      as types, while no memory is given for code
- *        unseen CALL ROUNDS         a call by its profiling name: ialltoallw, iallgatherv, allgatherv, gatherv, partitioned
- *        unseen cancelled ROUNDS    receives that are cancelled, and begun again
- *        unseen reused ROUNDS       types that are seen, at addresses of others that are gone */
+ * Usage:
+ *     unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message
+ *                                and judged by their type maps
+ *     unseen inner ROUNDS        collective calls in which the MPI library makes types
+ *     unseen starved ROUNDS      as types, while there is no memory for compiled code
+ *     unseen CALL ROUNDS         a call by its profiling name: ialltoallw, iallgatherv, allgatherv,
+ *                                gatherv or partitioned
+ *     unseen cancelled ROUNDS    receives that are cancelled and started again
+ *     unseen reused ROUNDS       types that are seen, at addresses of types that were freed */
 #include "flat.h"
 #include <errno.h>
 #include <linux/filter.h>
@@ -18,7 +23,8 @@
 
 static int rank, peer, ranks, wrong;
 
-/* A type of a pool with its map and how many of it; the same for the same number. */
+/* Makes the type with that number in a pool, with its type map, a count and its bounds. The same
+ * number always gives the same type. */
 static MPI_Datatype pooled(uint64_t number, struct flat *map, int *count, MPI_Aint bounds[4]) {
   uint64_t before = state;
   MPI_Datatype t;
@@ -55,7 +61,7 @@ static void move_by(int way, char *out, char *in, int count, MPI_Datatype t, int
     PMPI_Request_free(&q[0]);
     PMPI_Request_free(&q[1]);
   } else {
-    /* What comes by surprise. */
+    /* The message arrives before its receive. */
     PMPI_Isend(out, count, t, peer, tag, MPI_COMM_WORLD, &q[0]);
     PMPI_Probe(peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     PMPI_Recv(in, count, t, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -82,7 +88,8 @@ static void types(int rounds, int pool) {
     laid_out(&map, 1, expected + base, b[1], packed, count);
     int way = below(4);
     move_by(way, out + base, in + base, count, t, r);
-    /* What the type maps to: with blocks at odd places the host's own receiver writes some bytes of gaps beside it. */
+    /* Compare the bytes of the type map only: with blocks at odd places, the MPI library's own
+     * receiver also writes some bytes of gaps. */
     size_t at = 0;
     while (at < span && (expected[at] == 0x5a || in[at] == expected[at])) at++;
     if (at < span) {
@@ -96,7 +103,7 @@ static void types(int rounds, int pool) {
   }
 }
 
-/* From now on no memory is given for code. */
+/* Makes all requests for executable memory fail from now on. */
 static void starve(void) {
 #define AT(field) offsetof(struct seccomp_data, field)
   struct sock_filter filter[] = {
@@ -113,10 +120,11 @@ static void starve(void) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) { perror("prctl"); exit(3); }
 }
 
-/* Blocks of a few KiB, so that several of them make a request. */
+/* Collective calls with blocks of a few KiB, so that the library sends several of them in one
+ * request. */
 static void inner(int rounds) {
   enum { EACH = 3000 };
-  /* A type that is seen, in use before. */
+  /* Use a type that is seen first. */
   MPI_Datatype column;
   MPI_Type_vector(2048, 1, 2, MPI_INT, &column);
   MPI_Type_commit(&column);
@@ -144,7 +152,8 @@ static void inner(int rounds) {
   free(in);
 }
 
-/* Each type is used until it moves inside, and is gone; the next one at its address is another. */
+/* Uses each type until the hook moves it, and frees it. The next type at its address is another
+ * one. */
 static void reused(int rounds) {
   MPI_Datatype last = MPI_DATATYPE_NULL;
   int again = 0;
@@ -173,14 +182,16 @@ static void reused(int rounds) {
 
 enum { ROWS = 6000 };
 
-/* Every other integer of a column, once for each peer. */
+/* Makes a call with a type of every other integer in a column, once for each peer. */
 static void call(const char *name, int rounds) {
   MPI_Datatype half, column, types[64];
   int counts[64], one[64], at[64];
   PMPI_Type_vector(ROWS, 1, 2, MPI_INT, &half);
   PMPI_Type_create_resized(half, 0, ROWS * 2 * sizeof(int), &column);
-  /* Those in parts are sent by progress alone, and so by types that are seen. */
+  /* Partitioned messages are sent only while the library makes progress, so their type is
+   * committed where the preload library sees it. */
   if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
+  /* Each round makes the call once and compares the integers of the type and those between them. */
   int *out = malloc(sizeof(int) * ROWS * 2 * ranks), *in = malloc(sizeof(int) * ROWS * 2 * ranks);
   for (int p = 0; p < ranks; p++) { types[p] = column; one[p] = 1; counts[p] = p; at[p] = p * ROWS * 2 * (int)sizeof(int); }
   for (int r = 0; r < rounds && wrong < 5; r++) {
@@ -223,7 +234,7 @@ static void call(const char *name, int rounds) {
   free(in);
 }
 
-/* Of two receives one is cancelled; what comes goes to the other. */
+/* Cancels one of two receives. The message must go to the other one. */
 static void cancelled(int rounds) {
   MPI_Datatype column;
   MPI_Type_vector(ROWS, 1, 2, MPI_INT, &column);

@@ -1,9 +1,9 @@
-/* Two ranks: a persistent collective operation whose second start is refused, because a request of
- * MPI_Startall is null. The operation stays inactive, so waiting for it ends at once and no byte of
- * the receive buffer changes.
+/* Two ranks with a persistent collective operation whose second start is refused, because a
+ * request of MPI_Startall is null. The operation stays inactive, so waiting for it ends at once
+ * and no byte of the receive buffer changes.
  *
- * Argument: `code` for MPI_ERRORS_RETURN, `handler` for a handler of the program that returns, after
- * which MPICH returns success. */
+ * Argument: `code` for MPI_ERRORS_RETURN, or `handler` for a handler of the program that
+ * returns, after which MPICH returns success. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,12 @@
-/* Two users of MPI in one process, each with messages of a derived type to itself (MPI 5.0, 11.3).
+/* Two users of MPI in one process, each with messages of a derived type to itself (MPI 5.0,
+ * 11.3).
  *
- * users threads N: a thread opens and closes sessions while the program exchanges N messages on the world.
- * users world N: the world is finalized between two halves of N messages on a communicator of a session.
- * users init N: N sessions, one after the other, while the world is up; each is followed by a message. */
+ *     users threads N: a thread opens and closes sessions while the program exchanges N messages on
+ *       the world
+ *     users world N: the world is finalized between two halves of N messages on a communicator of a
+ *       session
+ *     users init N: N sessions, one after another, while the world is initialized; a message
+ *       follows each session */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
-/* What the MPI library has, by its header: programs that run under many releases leave out the calls of a newer standard. */
+/* The features of the MPI library, by its header. Programs that run under many releases leave
+ * out the calls of a newer standard. */
 #ifndef VERSIONS_H
 #define VERSIONS_H
 #include <mpi.h>
 
-/* Open MPI says that it is of MPI 3.1: 5.0 has the calls of MPI 4.0 without large counts, 4.1 has none of them. */
+/* Open MPI says that it implements MPI 3.1. Release 5.0 has the calls of MPI 4.0 without large
+ * counts, and 4.1 has none of them. */
 #if defined OMPI_MAJOR_VERSION
 #if OMPI_MAJOR_VERSION >= 5
 #define HAS_MPI_4 1

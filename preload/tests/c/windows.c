@@ -1,11 +1,14 @@
-/* Random one-sided operations of derived types: prints what every call gave, with hashes of what was got and of the windows. The output must not
- * depend on the library.
+/* Random one-sided operations of derived types. Prints the results of every call, with hashes of
+ * the bytes that were got and of the windows. The output must not depend on the preload library.
  *
- * What must stand in the windows and in what was got is worked out here too, but for what several ranks accumulate at one place.
+ * The expected contents of the windows and of the got bytes are also computed here, except where
+ * several ranks accumulate at one place.
  *
- * Arguments: epochs, seed, most elements of an operation, anything where ranks share no memory. Windows are made in every way; epochs are those of fences, of groups, of locks. What is put,
- * accumulated or got lies in layouts of each rank's own, whose types are freed as soon as the call has returned; origins are overwritten as soon as they are the
- * program's again, what was got too, before its request is completed. Some calls are wrong. */
+ * Arguments: epochs, seed, maximum number of elements in an operation, and any fourth argument
+ * if ranks share no memory. Windows are made in every way; epochs are those of fences, of groups
+ * and of locks. Origin data has layouts of each rank's own, whose types are freed as soon as the
+ * call has returned. Origin buffers are overwritten as soon as they belong to the program again,
+ * also those of gets before their request is completed. Some calls are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -15,7 +18,7 @@ enum { CREATED, ALLOCATED, SHARED, DYNAMIC, WINDOWS };
 enum { FENCE, GROUP, LOCK, LOCK_ALL, EPOCHS };
 enum { PUT, ACCUMULATE, RPUT, RACCUMULATE, RGET, OPS };
 static const char *const names[OPS] = {"put", "accumulate", "rput", "raccumulate", "rget"};
-/* How an operation is completed, if not with its epoch. */
+/* How an operation is completed, if that is not by the end of its epoch. */
 enum { LATER, FLUSH, FLUSH_LOCAL, FLUSH_ALL, FLUSH_LOCAL_ALL, REQUEST, ASKED, FREED, WAYS };
 enum { RANK = 1, EPOCH, COUNT, TARGET_TYPE, OP, SHORTER, NOBODY, FAULTS };
 enum { SLOTS = 3 };
@@ -53,7 +56,7 @@ static int class_of(int code)
     return class;
 }
 
-/* What is accumulated: elements of one named type, and the operations that it has. */
+/* The elements that are accumulated: a named type, and what operations it has. */
 struct element {
     MPI_Datatype type;
     int size;
@@ -62,7 +65,7 @@ struct element {
 };
 enum { ELEMENTS = 8 };
 
-/* `n` elements of a type, as far apart or in such an order as the variant says. */
+/* Makes a layout of `n` elements of a type. The variant selects distances and order. */
 static struct layout elements(const struct element *e, int n, int variant)
 {
     struct layout l = {.n = n};
@@ -79,7 +82,7 @@ static struct layout elements(const struct element *e, int n, int variant)
     return l;
 }
 
-/* Element i that a rank accumulates, a small number, whose sums are exact in any order. */
+/* Writes element i that a rank accumulates: a small number, so that sums are exact in any order. */
 static void number(const struct element *e, char *p, int call, int from, long i)
 {
     uint64_t v = value(call, from, 0, i) % 5;
@@ -92,7 +95,7 @@ static void number(const struct element *e, char *p, int call, int from, long i)
     else memcpy(p, &d, 8);
 }
 
-/* Where element i lies in instances of a layout, or packed. */
+/* Returns the place of element i in instances of a layout, or in packed data. */
 static MPI_Aint place(const struct layout *l, int dense, long i)
 {
     if (!dense) return i / l->n * l->extent + l->at[i % l->n];
@@ -132,7 +135,7 @@ static int issued(struct operation *o, MPI_Aint at, int target, int n, MPI_Datat
     }
 }
 
-/* What ranks can get: the byte at a place. */
+/* Returns the byte at a place of the part that ranks get from. */
 static char there(int epoch, int target, MPI_Aint at) { return (char)(at * 7 + epoch + target + at / 251); }
 
 static long checked;
@@ -147,7 +150,8 @@ static void check(const char *what, int epoch, int k, const char *have, const ch
         }
 }
 
-/* The buffer is the program's again. */
+/* Handles the point where a buffer belongs to the program again: checks what was got, and
+ * overwrites the buffer. */
 static void over(struct operation *o, int epoch, int k)
 {
     if (o->done) return;
@@ -166,14 +170,14 @@ static void over(struct operation *o, int epoch, int k)
     memset(o->buffer, 0x77, bytes);
 }
 
-/* Whether anything is moved by an operation with this fault. */
+/* Returns whether an operation with this fault moves anything. */
 static int moves(const struct operation *o)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
     return o->fault != RANK && o->fault != COUNT && o->fault != TARGET_TYPE && o->fault != NOBODY && !(accumulates && o->fault == OP);
 }
 
-/* What one rank's operation has made of its own part of a window. */
+/* Computes the effect of one rank's operation on its own part of a window. */
 static void made(const struct operation *o, const struct element *e, int epoch, int k, int from, char *want, MPI_Aint part)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
@@ -186,7 +190,8 @@ static void made(const struct operation *o, const struct element *e, int epoch, 
         else if (o->by != MPI_NO_OP) {
             int pair[2];
             number(e, p, epoch * SLOTS + k, from, i);
-            /* The index of the equal value that was there. */
+            /* For equal values, MPI_MAXLOC takes the smaller index, which is that of the initial
+             * contents. */
             if (e->pair && o->by == MPI_MAXLOC && (memcpy(pair, p, 8), pair[0] == 0)) memset(p, 0, 8);
         }
     }
@@ -202,7 +207,8 @@ int main(int argc, char **argv)
     state = (uint64_t)seed * 0x2545f4914f6cdd1du + 1;
     const struct element kinds[ELEMENTS] = {{MPI_INT, 4, 1, 0},   {MPI_DOUBLE, 8, 0, 0}, {MPI_FLOAT, 4, 0, 0}, {MPI_LONG_LONG, 8, 1, 0},
                                             {MPI_SHORT, 2, 1, 0}, {MPI_BYTE, 1, 1, 0},   {MPI_2INT, 8, 0, 1},  {MPI_UNSIGNED, 4, 1, 0}};
-    /* What is put, what is accumulated by one rank, what is by all, what is got. */
+    /* The parts of a window: for puts, for what one rank accumulates, for what all ranks
+     * accumulate, and for gets. */
     MPI_Aint part = 80L * most, put_at = 0, own_at = ranks * SLOTS * part, shared_at = 2 * own_at, got_at = shared_at + SLOTS * part;
     MPI_Aint bytes = got_at + part;
     MPI_Win wins[WINDOWS];
@@ -245,17 +251,17 @@ int main(int argc, char **argv)
             o->shared = below(2);
             o->fault = below(8) == 0 ? 1 + below(FAULTS - 1) : 0;
 #ifdef OPEN_MPI
-            /* It crashes where an origin is shorter than its target. */
+            /* Open MPI crashes if an origin is shorter than its target. */
             if (o->fault == SHORTER) o->fault = 0;
 #endif
             o->count = below(3) ? 1 + below(most / 10) : 1 + below(most);
             int other = below(ranks);
-            /* In one lock's epoch all go to its rank. */
+            /* In an epoch of one lock, all operations go to the locked rank. */
             o->to = e == LOCK ? shift : other;
             o->target = ((together ? 0 : rank) + o->to) % ranks;
             int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
             if (accumulates) o->kind = 1 + below(MOST);
-            /* Only what is of one named type goes to that many of it. */
+            /* A dense target needs a layout of one named type. */
             if (o->kind <= 0) o->dense = 0;
             if (o->kind > 0 && o->count > 3 * most / o->kind) o->count = 1 + 3 * most / o->kind;
             if (accumulates && o->count > 2 * most / o->kind) o->count = 1 + 2 * most / o->kind;
@@ -292,7 +298,8 @@ int main(int argc, char **argv)
                 op = o->which == 0 ? MPI_REPLACE : o->which == 1 ? MPI_SUM : o->which == 2 ? MPI_MAX : MPI_BXOR;
                 if (o->which == 3 && !element->integer) op = MPI_NO_OP;
 #ifdef OPEN_MPI
-                /* Wrong for derived types, unless the library converts. */
+                /* Open MPI gets this operation wrong for derived types, unless the preload
+                 * library converts them. */
                 if (op == MPI_BXOR && element->size == 8) op = MPI_SUM;
 #endif
                 if (element->size == 1) op = o->which ? MPI_BXOR : MPI_REPLACE;
@@ -317,7 +324,7 @@ int main(int argc, char **argv)
                 else here = (here + 1) / 2;
             }
             if (o->fault == NOBODY) target = MPI_PROC_NULL;
-            /* An epoch for another rank, or none. */
+            /* With the fault EPOCH, a put comes before the lock and is in no epoch. */
             if (e == LOCK && k == 0) {
                 if (o->fault == EPOCH && o->op == PUT && !o->code) say("outside: class %d\n", class_of(issued(o, at, target, here, type, m, op, win)));
                 MPI_Win_lock(exclusive ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, where, 0, win);
@@ -331,7 +338,7 @@ int main(int argc, char **argv)
             raised = last = 0;
             int refused = o->code || o->fault == RANK || o->fault == COUNT || o->fault == TARGET_TYPE || o->fault == OP;
             if (refused) {
-                /* Where a handler has returned, some say success. */
+                /* After an error handler that returns, some MPI libraries return success. */
                 o->code = 1;
                 o->done = 1;
                 continue;
@@ -348,7 +355,7 @@ int main(int argc, char **argv)
                 break;
             case FREED:
 #if defined OPEN_MPI || defined KEEPS_REQUESTS
-                /* The library calls them invalid. */
+                /* These libraries call requests invalid when they are freed. */
                 MPI_Wait(&o->request, MPI_STATUS_IGNORE);
 #else
                 MPI_Request_free(&o->request);
@@ -359,7 +366,7 @@ int main(int argc, char **argv)
             if (code) say("  class %d\n", class_of(code));
             if (o->way != LATER) over(o, epoch, k);
         }
-        /* Every second time requests are completed before the epoch is. */
+        /* Every second time, requests are completed before the epoch ends. */
         for (int late = 0; late < 2; late++) {
             if (late == hints) {
                 MPI_Request requests[SLOTS];
@@ -395,7 +402,7 @@ int main(int argc, char **argv)
         say("%d: window %016llx", epoch, hash(mine, bytes));
         MPI_Win_unlock(rank, win);
         for (int k = 0; k < n; k++) {
-            /* Nothing came after the buffer was the program's. */
+            /* Nothing may have written to the buffer after it belonged to the program again. */
             size_t all = operations[k].code ? 0 : (size_t)(operations[k].count * operations[k].l.extent + 4096), changed = 0;
             for (size_t i = 0; i < all; i++) changed += operations[k].buffer[i] != 0x77;
             say(", changed %ld", (long)changed);
@@ -405,7 +412,7 @@ int main(int argc, char **argv)
         MPI_Barrier(world);
     }
 #ifdef PAST
-    /* A way past the library, which is not taken. */
+    /* A reference to a function that bypasses the preload library. It is never called. */
     if (epochs < 0) PMPI_Win_flush_all(wins[CREATED]);
 #endif
     MPI_Win_detach(wins[DYNAMIC], memory[DYNAMIC]);
@@ -415,7 +422,7 @@ int main(int argc, char **argv)
     free(bases);
     free(want);
     say("checked %ld\n", checked);
-    /* Rank after rank. */
+    /* Print the texts of the ranks in order. */
     if (rank == 0) {
         if (used) fwrite(text, 1, used, stdout);
         for (int r = 1; r < ranks; r++) {

@@ -1,4 +1,5 @@
-! Receives that are started by C's names and completed past them: none may be left in a staging buffer.
+! Receives that a binding starts by calls of C functions and completes without calling them. The data
+! of none of them may stay in a staging buffer.
 program receiver
   implicit none
   integer :: from(300), into(300), t, world, request, status(20), ierror, i, round, wrong

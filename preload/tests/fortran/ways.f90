@@ -1,4 +1,5 @@
-! Messages to the rank itself by the host's own binding of `mpif.h` and `use mpi`: nonblocking and persistent, completed in every way that it has.
+! Messages of the rank to itself through the MPI library's own binding of `mpif.h` and `use mpi`:
+! nonblocking and persistent messages, completed by each function that the binding has for that.
 program ways_to_complete
   implicit none
   integer, parameter :: ways = 8, n = 6
@@ -14,6 +15,8 @@ program ways_to_complete
   call mpi_type_vector(100, 1, 3, basic, t, ierror)
   call mpi_type_commit(t, ierror)
   wrong = 0
+  ! Each way of completion comes three times. The messages of a round go once by nonblocking and
+  ! once by persistent requests, and `check` compares what has arrived.
   do round = 1, 3 * ways
     from = reshape([(1d4 * round + i, i = 1, 300 * n)], [300, n])
     into = -1

@@ -1,4 +1,5 @@
-//! Types that are made anew for every step: what the first types gained decides about the later ones.
+//! Types that a program makes anew for every step: what the conversion of the first types gained
+//! decides whether the later types are converted.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,8 +8,8 @@ use crate::setup::{Host, reports, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Types that a job makes, one after the other: their kind in alike.c, their number, and the messages
-/// of each in either direction.
+/// The types that a job makes one after another: their kind, as `alike.c` names it, their number
+/// (`steps`), and the number of messages in either direction for each type (`uses`).
 #[derive(Clone, Copy)]
 struct Types {
     kind: &'static str,
@@ -22,13 +23,14 @@ impl Types {
     }
 }
 
-/// Runs a job with the preload library, whose output must be that of the job without. Returns the
-/// numbers of each rank's report. `hook`: value of `DDTC_HOOK`.
+/// Runs a job with and without the preload library, asserts that the output is the same, and
+/// returns the numbers of each rank's report. `hook` is the value of `DDTC_HOOK`.
 fn reported(host: Host, types: Types, hook: &str) -> Vec<HashMap<String, u64>> {
     runs(host, types, hook, 1).pop().unwrap()
 }
 
-/// As [`reported`], for `runs` jobs one after another with the same profile cache.
+/// Does what [`reported`] does for `runs` jobs one after another that share one profile cache, and
+/// returns the reports of each job.
 fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
     let Types { kind, steps, uses } = types;
     let program = host.compile("alike", &[]);
@@ -51,18 +53,23 @@ fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<St
 
 #[test]
 fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
-    // 20 messages each way, of 20,000 bytes.
+    // Each type is used for 20 messages in each direction, of 20,000 bytes each.
     for host in HOSTS {
         for hook in ["off", "on"] {
             for said in reported(host, Types::lists(200, 20), hook) {
                 let moved = ["packs", "unpacks", "hook_pieces_packed", "hook_pieces_unpacked"];
-                // Some half of the messages, and of a type alone the last one. Under Open MPI it is a matter of this machine and of the build whether decoding pays.
+                // About half of the messages are converted; without the history of similar types
+                // only the last message of each type would be. Under Open MPI the machine and the
+                // build decide whether decoding a type pays, so that nothing may be converted
+                // there.
                 assert!(
                     moved.iter().any(|name| said[*name] > 0) || host == Host::OpenMpi,
                     "{host:?} {said:?}"
                 );
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
-                // What the program shows is not looked for in the host's descriptions, however long it waits to be decoded; what stands for a packed message is.
+                // The hook must not search the descriptions of Open MPI for a type that the program
+                // committed visibly, however long the type waits until it is decoded. It finds at
+                // most one type by its description: the substitute datatype of packed messages.
                 assert!(said["hook_types_unseen"] <= 1, "{host:?} {said:?}");
             }
         }
@@ -73,7 +80,7 @@ fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
 fn types_that_are_used_once_are_bypassed() {
     for host in HOSTS {
         for said in reported(host, Types::lists(400, 1), "on") {
-            // A few types are decoded, because all together have moved much.
+            // A few types are decoded, since all types together have moved many bytes.
             assert!(said["commits"] <= 20, "{host:?} {said:?}");
             assert!(said["packs"] + said["unpacks"] <= 20, "{host:?} {said:?}");
         }
@@ -82,8 +89,8 @@ fn types_that_are_used_once_are_bypassed() {
 
 #[test]
 fn panels_that_are_used_once_are_decoded_once() {
-    // The first type of a class is decoded, because nothing is known of similar types. Each type is
-    // used once in either direction, and has the class of its first use.
+    // The first type of a similarity class is decoded, because nothing is known of similar types
+    // yet. Each type is used once in either direction and gets the class of its first use.
     for (host, kind) in HOSTS.into_iter().flat_map(|host| ["panel", "dense"].map(|kind| (host, kind))) {
         for said in reported(host, Types { kind, steps: 100, uses: 1 }, "off") {
             assert!(said["commits"] <= 4, "{host:?} {kind} {said:?}");

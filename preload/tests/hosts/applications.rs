@@ -1,4 +1,5 @@
-//! Layouts of applications: the rows of `ddtbench.c`, whose bytes are compared with what loops leave that pack by hand.
+//! Layouts of applications: the rows of `ddtbench.c`. The bytes of each message are compared with
+//! those of a message that loops pack by hand.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,20 +9,23 @@ use crate::setup::{Host, Run, hosts, library, lossy, package, reports, same, scr
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Rows of the program, which says how many it had.
+/// Number of rows of the program, which prints how many it has run.
 const ROWS: usize = 69;
 
-/// How programs run with the library.
+/// A way to run a program with the preload library.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     policy: &'static str,
-    /// Whether types are compiled when their uses pay for that, as users have it, and not at the first.
+    /// If true, a type is compiled when its uses pay for the compilation, which is the default for
+    /// users. If false, a type is compiled at its first use.
     lazily: bool,
-    /// Whether much is converted, whatever the policy of the host says.
+    /// True if many messages must be converted, whatever the policy for the MPI library says.
     pub(crate) converts: bool,
 }
 
-/// As shipped, all at once, and all as it pays: from one use to the next the host's calls become converted ones.
+/// Three ways: the shipped settings, conversion of everything from the first use on, and conversion
+/// of every type as soon as that pays. In the last way the calls for one type change from the MPI
+/// library to converted ones between two uses.
 pub(crate) const WAYS: [Way; 3] = [
     Way { name: "shipped", policy: "table", lazily: true, converts: false },
     Way { name: "all", policy: "all", lazily: false, converts: true },
@@ -60,7 +64,7 @@ fn messages_of_applications_are_those_packed_by_hand() {
             same(&format!("{host:?} {} {errors}", way.name), &text, &bare);
             for said in reports(&folder, 2) {
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {} {said:?}", way.name);
-                // Two rounds with three messages of most rows.
+                // The program runs two rounds with three messages for most rows.
                 assert!(!way.converts || said["messages_packed"] > 100, "{host:?} {said:?}");
             }
             fs::remove_dir_all(folder).unwrap();
@@ -68,7 +72,9 @@ fn messages_of_applications_are_those_packed_by_hand() {
     }
 }
 
-/// A transpose: rows are sent, which Intel MPI's table leaves to it, and columns received, which are converted. The rows go along.
+/// Checks that both sides of a transpose are converted. The sender uses a datatype of rows and the
+/// receiver one of columns. The table for Intel MPI converts the columns only, and the rows are
+/// converted along with them.
 #[test]
 fn both_sides_of_a_transpose_are_converted() {
     for host in [Host::Mpich, Host::Intel] {
@@ -78,7 +84,8 @@ fn both_sides_of_a_transpose_are_converted() {
     }
 }
 
-/// Nobody times what collective calls move: Open MPI's convertor hook is enabled once that is much.
+/// Checks that the convertor hook of Open MPI serves a program that only transposes. Bytes of
+/// collective calls are not timed, so the hook is enabled once they are many.
 #[test]
 fn a_program_of_transposes_is_served_inside() {
     let as_users_have_it = |run: &mut Run| {
@@ -89,7 +96,8 @@ fn a_program_of_transposes_is_served_inside() {
     }
 }
 
-/// Two datatypes of each of FFT2's rows, with so many exchanges: the report of each rank.
+/// Runs both datatypes of each FFT2 row with `exchanges` exchanges, and returns the report of each
+/// rank.
 fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMap<String, u64>> {
     let folder = scratch(&format!("transposed-{host:?}"));
     let run = checked(host, &["2", exchanges, "FFT2"]).preload().env("DDTC_POLICY", "table");
@@ -102,11 +110,13 @@ fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMa
     said
 }
 
-/// Bytes that a derived datatype's message gets wrong, in what it maps and in a gap.
+/// Checks that the program notices wrong bytes in messages of derived datatypes, both in the bytes
+/// of the type and in a gap.
 #[test]
 fn wrong_bytes_of_applications_are_seen() {
     for host in HOSTS {
-        // What rank 1 receives is sent back as it is, and another flip of the last byte heals it.
+        // Rank 1 sends back what it has received. For the last byte of the message, a second flip
+        // on the way back repairs the byte, so that only rank 1 sees an error.
         for (fault, ranks) in [("last-of-long-message", "0 1"), ("behind-of-long-message", "1 1")] {
             let library = host.compile("faulty", &["-shared", "-fPIC"]);
             let run = checked(host, &["1", "1", "MILC"]).env("LD_PRELOAD", library).env("FAULT", fault);
@@ -120,7 +130,8 @@ fn wrong_bytes_of_applications_are_seen() {
     }
 }
 
-/// The driver that times the rows: a table of what it was asked for. What it measures, no test knows.
+/// Checks the driver that times the rows: it must print a table of the rows that it was asked for.
+/// The measured times are not judged.
 #[test]
 fn applications_are_timed_with_the_library_and_without() {
     for host in HOSTS {

@@ -1,4 +1,5 @@
-//! Fortran bindings: requests are converted where every completion is seen, and are the host's where one may not be.
+//! Fortran bindings. Requests are converted where the preload library sees every completion, and
+//! are left to the MPI library where a completion may bypass it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +9,21 @@ use crate::clients::{compile, manifest, tool};
 use crate::messages::reports;
 use crate::setup::{Host, Run, library, report, scratch, sources};
 
-/// `name.f90` with these libraries, in this folder.
+/// Compiles `name.f90` with the given libraries into `folder` and returns the program.
 fn fortran(folder: &Path, name: &str, libraries: &[PathBuf]) -> PathBuf {
     tool("gfortran", "gfortran");
     let program = folder.join(name);
     let mut fortran = Command::new("gfortran");
     fortran.arg("-o").arg(&program).arg(manifest(&format!("tests/fortran/{name}.f90")));
     fortran.args(libraries).arg("-Wl,-rpath").arg(folder);
-    // What the bindings need themselves is found when the program runs.
+    // Libraries that the bindings themselves need are found when the program runs.
     fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
     compile(&mut fortran);
     program
 }
 
-/// Messages that a program under the library has packed and unpacked, which must get every byte.
+/// Runs a program under the preload library, asserts that every byte arrived, and returns the
+/// numbers of messages packed and unpacked.
 fn moved(host: Host, program: &Path, folder: &Path, preload: &str) -> (u64, u64) {
     moved_by(host, host.run(program), folder, preload)
 }
@@ -40,7 +42,7 @@ fn preload() -> String {
     library().display().to_string()
 }
 
-/// A library of bindings, by the name of its file.
+/// Compiles a library of bindings from `halves.c` into `folder` under the name `file`.
 fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     let all: Vec<&str> = ["-shared", "-fPIC"].iter().chain(flags).copied().collect();
     let library = folder.join(file);
@@ -48,8 +50,10 @@ fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     library
 }
 
-/// Bindings that come while requests live: what was converted completes, by the binding too where that is followed; what is started afterwards is converted
-/// only there.
+/// Checks bindings that are loaded while requests are active. A request that was converted before
+/// completes correctly, also by the binding if the binding is followed, which means that its
+/// completions call C functions that the preload library sees. Requests that are started after the
+/// load are converted only if the binding is followed.
 #[test]
 fn bindings_may_come_late() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -68,7 +72,10 @@ fn bindings_may_come_late() {
             let late = bindings(host, &folder, file, flags);
             let (packed, unpacked) =
                 moved_by(host, host.run(&program).arg(&late).arg(how), &folder, &preload());
-            // Persistent, pending and persistent again; afterwards one in the same tick, and four rounds.
+            // 24 receives belong to requests that were made before the binding was loaded: 8
+            // persistent ones, 8 nonblocking ones that are pending during the load, and the 8
+            // persistent ones started again. 33 more follow: one in the same clock tick as the
+            // load, and four rounds of 8.
             let is_mpichs = ["libmpifort.so.12", "libmpichfort.so.12"].contains(&file);
             let followed = integers && is_mpichs && flags == ["-DFOLLOWED"];
             let received = 24 + if followed { 33 } else { 0 };
@@ -78,7 +85,8 @@ fn bindings_may_come_late() {
     }
 }
 
-/// A plugin that the program closes is closed, and what takes its name is looked at anew.
+/// Checks that the preload library does not keep a plugin open that the program closes, and that it
+/// examines another file anew that is loaded under the name of the closed one.
 #[test]
 fn objects_come_and_go() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -96,7 +104,9 @@ fn objects_come_and_go() {
     }
 }
 
-/// Bindings that were linked statically: what calls C is followed, what does not is seen, however the program is linked.
+/// Checks bindings that are linked statically, for several ways of linking. Requests are converted
+/// if the binding calls C functions for all steps of a request. A binding that bypasses them is
+/// noticed, and its receives are left to the MPI library.
 #[test]
 fn bindings_may_be_static() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -138,7 +148,7 @@ fn bindings_may_be_static() {
     }
 }
 
-/// A library that refers to a function and never calls it.
+/// Compiles a library that refers to the function `name` and never calls it.
 fn refers(folder: &Path, name: &str) -> PathBuf {
     let library = folder.join("librefers.so");
     let mut command = Command::new("cc");
@@ -150,7 +160,9 @@ fn refers(folder: &Path, name: &str) -> PathBuf {
 #[test]
 fn receives_that_fortran_completes_are_never_left_packed() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
-        // By any name; and what has the name of MPICH's bindings is tried. With one function past this library all is the host's.
+        // These bindings bypass the C functions for some steps. They are noticed under any file
+        // name. A library with the name of MPICH's bindings is tested by calls; if one of its
+        // functions bypasses the preload library, all its requests are left to the MPI library.
         for (file, flags) in [
             ("libbindings.so", &[][..]),
             ("libmpifort.so.12", &[]),
@@ -158,14 +170,14 @@ fn receives_that_fortran_completes_are_never_left_packed() {
             ("libbindings.so", &["-DFOLLOWED"]),
             ("libmpifort.so.12", &["-DFOLLOWED"]),
         ] {
-            // Where handles are integers those are followed.
+            // Where handles are integers, this binding is followed, which the next test checks.
             if host != Host::OpenMpi && (file, flags) == ("libmpifort.so.12", &["-DFOLLOWED"][..]) {
                 continue;
             }
             let folder = scratch(&format!("halves-{host:?}-{}-{file}", flags.len()));
             let program = fortran(&folder, "receiver", &[bindings(host, &folder, file, flags)]);
             let (packed, unpacked) = moved(host, &program, &folder, &preload());
-            // Blocking sends are converted, receives are the host's.
+            // Blocking sends are converted, and all receives are left to the MPI library.
             assert!(packed >= 80, "{host:?} {file} {flags:?}: {packed}");
             assert_eq!(unpacked, 0, "{host:?} {file} {flags:?}");
             fs::remove_dir_all(folder).unwrap();
@@ -181,7 +193,9 @@ fn requests_of_bindings_that_call_c_are_converted() {
             fortran(&folder, "receiver", &[bindings(host, &folder, "libmpifort.so.12", &["-DFOLLOWED"])]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
         assert!(packed >= 80 && unpacked >= 80, "{host:?} {packed} {unpacked}");
-        // Not while anybody refers to what completes past C's names, or tells that a request is complete.
+        // Requests must not be converted as long as another library refers to a function that
+        // completes requests without the C functions, or that returns whether a request is
+        // complete.
         for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status", "MPIX_Request_is_complete"] {
             let both = format!("{}:{}", library().display(), refers(&folder, name).display());
             let (packed, unpacked) = moved(host, &program, &folder, &both);
@@ -192,7 +206,9 @@ fn requests_of_bindings_that_call_c_are_converted() {
     }
 }
 
-/// Intel's binding for the standard ABI takes integers for handles, which it is not given: it is not called.
+/// Checks Intel's binding for the standard ABI. It takes integers as handles and translates them,
+/// but the preload library has no such integers for it. So the preload library must not call the
+/// binding in order to test it.
 #[test]
 fn bindings_that_translate_handles_are_not_called() {
     let host = Host::IntelStandard;
@@ -204,13 +220,13 @@ fn bindings_that_translate_handles_are_not_called() {
     let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
     assert_eq!(text, bare, "{errors}");
     for said in reports(&folder, 2) {
-        // Blocking sends are converted, requests are the host's.
+        // Blocking sends are converted, and calls with requests are left to the MPI library.
         assert!((1..50).contains(&said["messages_packed"]) && said["panics"] == 0, "{said:?}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Intel's own binding, which is both that of `use mpi` and that of `mpi_f08`.
+/// Checks Intel's own binding, which serves both `use mpi` and `use mpi_f08`.
 #[test]
 fn requests_of_intels_own_binding_are_converted() {
     let host = Host::Intel;
@@ -228,7 +244,8 @@ fn requests_of_intels_own_binding_are_converted() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Debian builds MPICH's `use mpi_f08` so that it commits and frees types by C's profiling names.
+/// Checks types that are committed and freed by `use mpi_f08`. Debian builds that binding of MPICH
+/// so that it calls the profiling names of the C functions.
 #[test]
 fn types_of_mpi_f08_are_seen_committed_and_freed() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -239,7 +256,7 @@ fn types_of_mpi_f08_are_seen_committed_and_freed() {
         let binding = [library.to_str().unwrap(), "-Wl,-rpath", folder.to_str().unwrap()];
         let program = host.compile("binding08", &["-DPROGRAM", binding[0], binding[1], binding[2]]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
-        // 40 types, ten exchanges each.
+        // 40 types with ten exchanges each.
         let expected = if host == Host::OpenMpi { 0 } else { 400 };
         assert_eq!((packed, unpacked), (expected, expected), "{host:?}");
         fs::remove_dir_all(folder).unwrap();

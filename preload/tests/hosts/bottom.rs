@@ -1,4 +1,5 @@
-//! Types of absolute addresses with `MPI_BOTTOM`: served, judged against the bare host, at the first use of each type.
+//! Types of absolute addresses with `MPI_BOTTOM`: they are converted from the first use of each
+//! type on, and the results are compared with those of the unmodified MPI library.
 
 use std::fs;
 
@@ -13,19 +14,23 @@ fn types_of_absolute_addresses_are_served() {
         let bare = sorted(&host.ranks(2, &program).text().0);
         assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
         let folder = scratch(&format!("bottom-{host:?}"));
-        // Counted is what is staged; inside a host kernels are made ahead.
+        // The counters below count staged messages. The convertor hook would compile kernels in
+        // advance, so it is off.
         let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
         let (text, _) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
         same(&format!("{host:?}"), &sorted(&text), &bare);
         for said in reports(&folder, 2) {
             assert!(said["packs"] > 100 && said["unpacks"] > 70, "{host:?} {said:?}");
             assert!(!said.contains_key("bypassed_null_buffer"), "{host:?} {said:?}");
-            // 2 layouts in 6 places: what is at another address is not compiled again.
+            // There are 2 layouts in 6 sets of objects. The same layout at another address must not
+            // be compiled again.
             assert!(said["commits"] >= 80 && said["compiles"] <= 16, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
         }
         fs::remove_dir_all(folder).unwrap();
-        // To and from ranks that do not convert; by the interpreter; compared with the host's own packing.
+        // Further runs: to and from ranks without the preload library, with the interpreter of
+        // nests instead of compiled code, and with `DDTC_CHECK`, which compares with the packing of
+        // the MPI library.
         for parity in [0, 1] {
             let text = on_some(host, 2, &program, parity).env("DDTC_POLICY", "all").text().0;
             same(&format!("{host:?} ranks of parity {parity}"), &sorted(&text), &bare);
@@ -38,7 +43,8 @@ fn types_of_absolute_addresses_are_served() {
     }
 }
 
-/// Objects that a program allocates anew, of which none moves enough to be compiled by itself: what the others moved counts.
+/// Checks objects that a program allocates anew. No type moves enough bytes to be compiled on its
+/// own account, so the bytes that similar types moved before must count.
 #[test]
 fn objects_that_are_allocated_anew_share_what_they_moved() {
     for host in HOSTS {
@@ -50,7 +56,8 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
         let run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
         for said in reports(&folder, 2) {
-            // 20 messages of 2.5 KB for each set, 80 KiB for the first layouts; how many are converted is a matter of the time spent.
+            // Each set has 20 messages of 2.5 KB, and the first layouts need 80 KiB before they are
+            // compiled. How many messages are converted depends on the time spent.
             assert!(said["packs"] > 100 && said["unpacks"] > 100, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
         }
@@ -58,13 +65,15 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
     }
 }
 
-/// A null buffer of a type without addresses, a type where nothing is mapped, one that was freed: the host's own end, by signal or error class.
+/// Checks calls that are wrong or end the program: a null buffer of a type without addresses, a
+/// type at addresses where nothing is mapped, and a type that was freed. The program must end as it
+/// does without the preload library, with the same status or error class.
 #[test]
 fn calls_that_end_a_program_end_it_as_they_do_bare() {
     for host in HOSTS {
         let program = host.compile("bottom", &[]);
         for kind in ["unmapped", "pack", "send", "receive", "freed"] {
-            // A freed handle of Open MPI's is a pointer to what nobody may read.
+            // Under Open MPI a freed handle is a pointer to memory that must not be read.
             if kind == "freed" && host == Host::OpenMpi {
                 continue;
             }
@@ -84,7 +93,8 @@ fn calls_that_end_a_program_end_it_as_they_do_bare() {
     }
 }
 
-/// A rank that makes a type for each of its objects compiles the layout once, and pays nothing where it uses each once.
+/// Checks a rank that makes one type for each of its objects: it compiles each of the two layouts
+/// once, and if each type is used once it compiles nothing.
 #[test]
 fn a_type_used_once_is_not_decoded() {
     for host in HOSTS {
@@ -101,7 +111,8 @@ fn a_type_used_once_is_not_decoded() {
         assert_eq!(once["bypassed_used_too_little"], 400, "{host:?} {once:?}");
         let at_once = run("lazy", "0");
         assert_eq!((at_once["commits"], at_once["compiles"]), (800, 2), "{host:?} {at_once:?}");
-        // Who asks for that pays for every commit, and has every call converted, whatever that has cost.
+        // A user who asks for mode `commit` pays for every commit, and every call is converted,
+        // whatever the commit has cost.
         let all = run("commit", "80000");
         let calls = ["commits", "packs", "unpacks"].map(|name| all[name]);
         assert_eq!(calls, [800, 400, 400], "{host:?} {all:?}");

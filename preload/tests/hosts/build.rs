@@ -1,10 +1,11 @@
-//! Libraries that tests have cargo build beside them, which it does not build for tests of their own packages, and the command.
+//! Builds of the libraries and the command that tests need. Cargo does not build shared libraries
+//! for the tests of their own packages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages and what else cargo is asked for. Features are those that the same crates have in tests, so that nothing is compiled once more:
-/// tests/builds.rs.
+/// Packages and further arguments for cargo. The features are those that the same crates have in
+/// tests, so that no crate is compiled once more, as tests/builds.rs checks.
 pub(crate) const BUILDS: [(&str, &[&str]); 4] = [
     ("ddtc-cli", &["--features", "ddtc/default,ddtc/foreign"]),
     ("ddtc-capi", &[]),
@@ -12,10 +13,11 @@ pub(crate) const BUILDS: [(&str, &[&str]); 4] = [
     ("ddtc-yaksa", &[]),
 ];
 
-/// Builds a package in the profile and the target folder of this test, and returns the folder that has it.
+/// Builds a package in the profile and the target folder of this test, and returns the folder with
+/// the built files.
 #[allow(dead_code, reason = "some ask for the list alone")]
 pub(crate) fn build(package: &str) -> PathBuf {
-    // Tests lie in `target/PROFILE/deps`.
+    // Executables of tests are in `target/PROFILE/deps`.
     let test = std::env::current_exe().expect("path of this test");
     let folder = test.parent().and_then(Path::parent).expect("profile directory").to_path_buf();
     let profile = match folder.file_name().and_then(|n| n.to_str()).expect("profile") {

@@ -1,5 +1,6 @@
-//! Reports: bypassed calls are counted by reason, converted ones once, and the first sentence is
-//! that of the counters. Programs that do not come to their end leave reports too.
+//! Reports: every bypassed call is counted under one reason and every converted call once, and the
+//! first sentence of the report agrees with the counters. Programs that abort or are killed leave
+//! reports too.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::setup::{Host, Run, command_line, library, lossy, of_type, report, scr
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Returns which of a report's numbers say why calls were bypassed.
+/// Returns the counters of a report that say why calls were bypassed, sorted by name.
 fn reasons(text: &str) -> Vec<(String, u64)> {
     let mut bypassed: Vec<_> =
         report(text).into_iter().filter(|(name, _)| name.starts_with("bypassed_")).collect();
@@ -19,21 +20,23 @@ fn reasons(text: &str) -> Vec<(String, u64)> {
     bypassed
 }
 
-/// Returns the types of a report, from their text on.
+/// Returns the lines of a report that describe types, each from the text of the type on.
 fn rows(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("    {\"type\": \"")).collect()
 }
 
-/// The report of a program's calls.
+/// Runs the program `bypassed` with the given arguments and returns its report.
 fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
-    // Tests that run at the same time may run the same program.
+    // Tests that run at the same time may run the same program, so each run gets a folder of its
+    // own.
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let folder = scratch(&format!("left-{}", RUNS.fetch_add(1, Relaxed)));
     let file = folder.join("report.json");
     let mut run = host.run(host.compile("bypassed", &[]));
     run.command.current_dir(&folder);
     let run = args.iter().fold(run, |run, arg| run.arg(arg));
-    // What moves inside the host is the host's, but it is not nothing.
+    // The convertor hook is off, since calls whose bytes it moves are left to the MPI library and
+    // yet use compiled code.
     let (_, errors) = set(run.preload().env("DDTC_REPORT", &file).env("DDTC_HOOK", "off")).text();
     let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {args:?}: {e}\n{errors}"));
     fs::remove_dir_all(folder).unwrap();
@@ -48,7 +51,7 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             ("collectives", "none", "bypassed_by_policy", 1600),
             ("window", "none", "bypassed_by_policy", 400),
             ("file", "none", "bypassed_by_policy", 400),
-            // 3200 types that live at a time: no commit is forgotten.
+            // 3200 types live at the same time, and the library must not forget the commit of any.
             ("many", "none", "bypassed_by_policy", 3200),
             ("contiguous", "all", "bypassed_contiguous", 400),
             ("nothing", "all", "bypassed_nothing_to_move", 400),
@@ -69,12 +72,14 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             (reasons(&text), summary(&text)),
             (vec![], "ddtc converted nothing: no call had a derived datatype.")
         );
-        // What is converted is not left, nor are the calls of it that name no type.
+        // Converted calls are not counted as bypassed, and neither are calls of a packing program
+        // that name no type.
         let text = calls(host, &["pack", "400"], |run| run);
         assert_eq!(reasons(&text), [("bypassed_first_use".to_owned(), 1)], "{host:?} {text}");
         assert_eq!(report(&text)["packs"], 399, "{text}");
-        // A persistent request is made once and started often, so its type is compiled when it is made, however short it is: the
-        // bytes of twenty requests alone would not do.
+        // A persistent request is made once and started many times, so its type is compiled when
+        // the request is made, however short the message is. The bytes of twenty requests alone
+        // would not suffice.
         let text = calls(host, &["persistent", "400"], |run| run.env("DDTC_POLICY", "all"));
         let converted = ["messages_packed", "messages_unpacked"].map(|name| report(&text)[name]);
         assert!(converted.iter().all(|&n| n >= 200), "{host:?} {text}");
@@ -83,8 +88,8 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
     }
 }
 
-/// Whether a call is blocking, nonblocking, persistent or collective, it counts once, and so does
-/// each of its packs and unpacks.
+/// Checks that each call counts once, whether it is blocking, nonblocking, persistent or
+/// collective, and that each of its packs and unpacks counts once.
 #[test]
 fn the_first_sentence_is_that_of_the_counters() {
     for host in HOSTS {
@@ -100,11 +105,12 @@ fn the_first_sentence_is_that_of_the_counters() {
                 said["calls_converted"]
             );
             assert_eq!(summary(&text), sentence, "{what}");
-            // The program's own packs have no staging buffer.
+            // The program's own calls of `MPI_Pack` use no staging buffer.
             let own = if kind == "pack" { said["calls_converted"] } else { 0 };
             assert_eq!(said["packs"], said["messages_packed"] + own, "{what}");
             assert_eq!(said["unpacks"], said["messages_unpacked"], "{what}");
-            // Each of its sends is converted or bypassed, and the receives are the same ones.
+            // In these kinds, each send is converted or bypassed, and the same holds for the
+            // receives.
             if ["gaps", "nonblocking", "persistent"].contains(&kind) {
                 assert!(said["packs"] >= 200 && said["unpacks"] >= 200, "{what}");
                 assert_eq!(said["bytes_packed"], said["packs"] * 256, "{what}");
@@ -118,13 +124,14 @@ fn the_first_sentence_is_that_of_the_counters() {
     }
 }
 
-/// The text of a report begins with the same sentence, and fits one screen.
+/// Checks that a report in text form begins with the same sentence and fits one screen.
 #[test]
 fn a_report_is_text_unless_its_name_says_json() {
     let folder = scratch("text");
     for name in ["report", "report.json", "-"] {
         let run = Host::Mpich.run(Host::Mpich.compile("bypassed", &[])).arg("gaps").arg("40").preload();
-        // The old name of a variable does what the new one does, and is explained.
+        // The run sets `DDTC_INSIDE`, the old name of a variable. It must have the effect of the
+        // new name, with one line that explains it.
         let run = run.env("DDTC_REPORT", if name == "-" { name.into() } else { folder.join(name) });
         let (_, errors) = run.env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off").text();
         let line = "ddtc: DDTC_INSIDE is the old name of DDTC_HOOK, and is accepted until version 0.5\n";
@@ -170,7 +177,7 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
         let file = folder.join("report.json");
         let run = |kind: &str| {
             let mut run = host.ranks(2, command_line());
-            // The command line starts the launcher, not the other way round.
+            // Here `ddtc preload` starts the launcher; elsewhere the launcher starts the program.
             let words: Vec<_> = run.command.get_args().map(ToOwned::to_owned).collect();
             let launcher = &words[1..words.len() - 3];
             let mut command = Command::new(command_line());
@@ -189,7 +196,8 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
             run.text();
             fs::read_to_string(&file).unwrap()
         };
-        // Four calls each, but a rank that is not the root has a named type in the gather.
+        // The program makes four calls a round, but in the gather a rank that is not the root has a
+        // named type.
         let text = run("collectives");
         assert_eq!(
             summary(&text),
@@ -229,7 +237,8 @@ fn a_program_that_is_killed_leaves_a_report() {
         command.env("DDTC_REPORT", &file).env("DDTC_RECORD", folder.join("record")).env("DDTC_POLICY", "all");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let calls = || fs::read_to_string(&file).map_or(0, |text| report(&text)["packs"]);
-        // It goes on being written while the program runs, and whole whenever it is read.
+        // The report is written again and again while the program runs, and is complete whenever it
+        // is read.
         let mut seen = 0;
         for _ in 0..2 {
             while calls() <= seen {
@@ -250,13 +259,16 @@ fn a_program_that_is_killed_leaves_a_report() {
     }
 }
 
-/// Kills the program whose report this is, and `timeout`, which started it.
+/// Kills the program whose report `file` is, and the process `parent`, which is the `timeout` that
+/// started the program.
 fn kill(file: &Path, parent: u32) {
     let text = fs::read_to_string(file).unwrap();
     let (_, process) = text.split_once(", process ").unwrap();
     let id: i32 = process[..process.find('"').unwrap()].parse().unwrap();
     for id in [id, parent as i32] {
-        // SAFETY: processes of this test, which has not waited for them.
+        // SAFETY: `kill` takes two integers and accesses no memory of this process. Both processes
+        // belong to this test, which has not waited for them yet, so their numbers are not in use
+        // by others.
         assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
     }
 }

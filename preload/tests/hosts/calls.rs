@@ -1,6 +1,7 @@
 //! The table of functions that take a request, a status or a message (`ddtc_hosts::mpi_functions`),
-//! against the headers of the MPI libraries and the names that the preload library exports; and a
-//! program that asks about its requests by a function that is not wrapped.
+//! compared with the headers of the MPI libraries and with the names that the preload library
+//! exports. A further test runs a program that asks about its requests by a function that is not
+//! wrapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,8 +17,8 @@ const HEADERS: [Host; 3] = [Host::Mpich, Host::OpenMpi, Host::OpenMpi4];
 const PREFIXES: [&str; 5] = ["MPI_", "MPIX_", "PMPI_", "PMPIX_", "QMPI"];
 const TYPES: [&str; 4] = ["MPI_Request", "MPI_Status", "MPI_F08_status", "MPI_Message"];
 
-/// Returns the text of all headers in a folder and the folders in it, without comments and
-/// directives.
+/// Returns the text of all headers in a folder and its subfolders, without comments and
+/// preprocessor directives.
 fn headers(folder: &Path) -> String {
     let mut all = String::new();
     for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
@@ -33,7 +34,7 @@ fn headers(folder: &Path) -> String {
             for line in lines.filter(|line| !line.trim_start().starts_with('#')) {
                 all.extend([line, "\n"]);
             }
-            // What follows is another declaration.
+            // Separate the last declaration of this file from the first one of the next file.
             all.push(';');
         }
     }
@@ -44,7 +45,7 @@ fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Returns name, result and parameters of all functions of MPI.
+/// Returns name, result and parameters of each function whose name begins like one of MPI.
 fn declarations(headers: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     headers.split([';', '{', '}']).filter_map(|declaration| {
         let (before, after) = declaration.split_once('(')?;
@@ -55,7 +56,8 @@ fn declarations(headers: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Returns the functions whose parameters or result are of one of [`TYPES`], and those that have a row.
+/// Returns the functions whose parameters or result are of one of [`TYPES`], and those that have a
+/// row in the table.
 fn functions(headers: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (name, result, after) in declarations(headers) {
@@ -66,7 +68,8 @@ fn functions(headers: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns the functions of every library with headers; Intel's wheel has none.
+/// Returns the functions that the headers of any library declare, each with a library. Intel's
+/// wheel has no headers.
 fn declared() -> BTreeMap<String, Host> {
     let mut all = BTreeMap::new();
     for host in HEADERS {
@@ -96,28 +99,31 @@ fn declarations_are_read() {
     assert_eq!(functions(text), expected.map(str::to_owned).into());
 }
 
-/// A function that nobody has thought about could complete a converted request unseen.
+/// Checks that no function is missing from the table: one that is missing could complete a
+/// converted request unseen.
 #[test]
 fn every_function_that_takes_a_request_a_status_or_a_message_has_a_row() {
     let declared = declared();
     let unknown: Vec<_> = declared.iter().filter(|(name, _)| find(name).is_none()).collect();
     assert!(unknown.is_empty(), "hosts/src/mpi_functions.rs has no row for {unknown:?}");
-    // Extensions of other releases have rows too; the standard's functions are all declared here.
+    // The table also has rows for extensions of other releases, but every function of the standard
+    // must be declared by one of these headers.
     let known: BTreeSet<&str> = declared.keys().filter_map(|name| find(name)).map(|f| f.name).collect();
     for function in mpi_functions::all().filter(|function| function.name.starts_with("MPI_")) {
         assert!(known.contains(function.name), "no header declares {}", function.name);
     }
 }
 
-/// Returns the parameter of a role in a C declaration: whether it is constant, its type, whether it is a
-/// pointer or an array, and words of which its name has one. `large`: in the form with `MPI_Count`.
+/// Returns what a C declaration must have for a role: whether the parameter is constant, its type,
+/// whether it is a pointer or an array, and words of which the parameter's name contains one.
+/// `large` selects the form with `MPI_Count`.
 fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'static str]) {
     let count = if large { "MPI_Count" } else { "int" };
     match role {
         Role::SendBuf | Role::PackedIn => (true, "void", true, &["buf", "addr"]),
         Role::RecvBuf | Role::SendRecvBuf | Role::PackedOut => (false, "void", true, &["buf", "addr"]),
         Role::Count => (false, count, false, &["count"]),
-        // The second is how Open MPI spells it once.
+        // The second name is a spelling error in one declaration of Open MPI.
         Role::TargetCount => (false, count, false, &["target_count", "target_cout"]),
         Role::Size => (false, count, false, &["size"]),
         Role::Counts => (true, count, true, &["counts"]),
@@ -143,7 +149,8 @@ fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'
     }
 }
 
-/// A wrong role would hand a wrong argument on.
+/// Checks the role of each argument against the headers. A wrong role would pass a wrong argument
+/// on.
 #[test]
 fn roles_of_arguments_are_those_of_the_headers() {
     for host in HEADERS {
@@ -153,7 +160,7 @@ fn roles_of_arguments_are_those_of_the_headers() {
         let mut compared = 0;
         for call in COUNTED_CALLS {
             for (name, large) in [(call.name.to_owned(), false), (format!("{}_c", call.name), true)] {
-                // Open MPI lacks some of them.
+                // Open MPI lacks some of these functions.
                 let Some(parameters) = declared.get(name.as_str()) else { continue };
                 let parameters: Vec<&str> = parameters.split(')').next().unwrap().split(',').collect();
                 assert_eq!(parameters.len(), call.arguments.len(), "{name} of {host:?}");
@@ -202,8 +209,8 @@ fn wrapped_functions_are_exported_and_the_others_are_not() {
     }
 }
 
-/// `MPIX_Request_is_complete` cannot unpack what a receive has staged, so programs that refer to it
-/// have no request converted.
+/// Checks that requests are not converted in programs that refer to `MPIX_Request_is_complete`,
+/// because that function cannot unpack a staged receive.
 #[test]
 fn requests_that_are_asked_about_unseen_are_not_converted() {
     let host = Host::Mpich;
@@ -215,7 +222,7 @@ fn requests_that_are_asked_about_unseen_are_not_converted() {
             let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
             assert_eq!(text.matches("wrong 0\n").count(), 2, "{asked}, run {round}: {text}{errors}");
             let said = reports(&folder, 2);
-            // Blocking sends of rank 0 are converted, and nothing that has a request.
+            // The blocking sends of rank 0 are converted, and no call with a request is.
             let moved = said.iter().map(|said| (said["messages_packed"], said["messages_unpacked"]));
             assert_eq!(moved.collect::<Vec<_>>(), [(60, 0), (0, 0)], "{asked}: {said:?}");
             assert!(said.iter().all(|said| said["bypassed_unseen_completion"] > 20), "{asked}: {said:?}");

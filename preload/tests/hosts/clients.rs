@@ -1,4 +1,5 @@
-//! Clients other than C programs: Fortran bindings, Python; tools that look at the library: valgrind; hosts that are none.
+//! Programs other than those in C (Fortran bindings, Python), a tool that watches the library
+//! (valgrind), and processes with an unknown MPI library or with none.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +7,8 @@ use std::process::Command;
 
 use crate::setup::{Host, command_line, library, lossy, report, scratch, sources};
 
-/// A tool of the system, installed by the system's package manager if that is possible.
+/// Requires a tool of the system. If it is missing, tries to install it with the system's package
+/// manager.
 pub(crate) fn tool(name: &str, package: &str) {
     let there = || Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
     if !there() {
@@ -27,7 +29,8 @@ pub(crate) fn manifest(path: &str) -> PathBuf {
 #[test]
 fn fortran_programs_are_seen() {
     tool("gfortran", "gfortran");
-    // Intel's own bindings, which call C, and bindings that bypass C as Open MPI's do.
+    // Intel's own bindings, which call C functions, and bindings that bypass the C functions as
+    // those of Open MPI do.
     for (host, flags, defined) in [
         (Host::Intel, &["-DHANDLES_ONLY"][..], "-UNOTHING"),
         (Host::OpenMpi, &[], "-UNOTHING"),
@@ -45,7 +48,7 @@ fn fortran_programs_are_seen() {
         if host == Host::Intel {
             fortran.arg(host.root().join("lib/libmpifort.so.12"));
         }
-        // What the bindings need themselves is found when the program runs.
+        // Libraries that the bindings themselves need are found when the program runs.
         fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
         compile(&mut fortran);
         let (bare, _) = host.run(&program).text();
@@ -55,7 +58,8 @@ fn fortran_programs_are_seen() {
         assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
         let said = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}"));
         assert!(!said.contains("not seen"), "{said}");
-        // Ten types, five rounds; bindings that bypass C show a type at its first use only.
+        // The program uses ten types in five rounds. Bindings that bypass the C functions show a
+        // type at its first use only.
         let said = report(&said);
         assert!(said["packs"] >= 39 && said["unpacks"] >= 49, "{host:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
@@ -123,7 +127,7 @@ fn unknown_hosts_and_foreign_packing_are_left_alone() {
         let out = Command::new(&program)
             .env("LD_PRELOAD", library())
             .env("FAKE_VERSION", version)
-            // Its types are looked at when they are committed.
+            // In this mode, types are examined when they are committed.
             .env("DDTC_MODE", "commit")
             .output()
             .unwrap();
@@ -144,9 +148,10 @@ fn valgrind_finds_nothing() {
         }
         let (text, errors) = run.preload().text();
         assert!(text.trim().ends_with("wrong 0"), "{text}\n{errors}");
-        // The host has errors of its own: only blocks with a frame of the library count. The
-        // dynamic loader compares names eight bytes at a time, past their ends. In the host's
-        // initialization all errors are the host's.
+        // The MPI library and its initialization have errors of their own, so only blocks with a
+        // stack frame of the preload library count, and those inside `PMPI_Init` do not. Neither do
+        // blocks of the dynamic loader, which compares names eight bytes at a time and reads past
+        // their ends.
         let blocks = errors.split("== \n").filter(|b| {
             (b.contains("ddtc_preload::") || b.contains(" ddtc::"))
                 && !["_dl_map_object", " PMPI_Init"].iter().any(|own| b.contains(own))
@@ -157,7 +162,8 @@ fn valgrind_finds_nothing() {
     }
 }
 
-/// Lines of a shell that runs its arguments under its own process id, after it has printed the name of that process's perf map.
+/// Script for a shell that prints the name of its process's perf map and then runs its arguments
+/// under the same process number.
 const UNDER_ITS_MAP: &str = "echo /tmp/perf-$$.map; exec \"$@\"";
 
 #[test]
@@ -187,7 +193,7 @@ fn names_that_somebody_else_has_taken_are_left_alone() {
     std::os::unix::fs::symlink(&victim, &link).unwrap();
     compile(Command::new("mkfifo").arg(&pipe));
     let program = Host::Mpich.compile("lifecycle", &[]);
-    // The shell makes the link under the process id that the program has then.
+    // The shell makes the link for its process number, which the program then takes over.
     let script = format!("ln -s \"$0\" /tmp/perf-$$.map; {UNDER_ITS_MAP}");
     let run = Host::Mpich
         .run("sh")
@@ -240,7 +246,7 @@ fn the_command_line_sets_it_all_up() {
     let text = fs::read_to_string(&report_file).unwrap();
     let said = report(&text);
     assert!(said["ranks"] == 2 && said["packs"] > 8000 && text.contains("\"lazy\""), "{text}");
-    // The recorded types are a corpus.
+    // The recorded types form a corpus in the text notation.
     for rank in 0..2 {
         let text = fs::read_to_string(folder.join(format!("record.ddt.{rank}"))).unwrap();
         let entries = ddtc::internal::corpus::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -1,4 +1,5 @@
-//! Collective calls and long messages in jobs where all ranks, some or none have the library.
+//! Collective calls and long messages in jobs where all ranks, some ranks or no ranks have the
+//! preload library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use crate::setup::{Host, Run, library, scratch};
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 fn compiled(host: Host, name: &str) -> PathBuf {
-    // What these hosts' own algorithms do wrong on their own is left out.
+    // These flags leave out what the MPI library's own algorithms do wrong.
     let flags: &[&str] = match host {
         Host::OpenMpi | Host::OpenMpi4 => &["-DCONFUSES_PAIRS"],
         Host::Intel | Host::IntelStandard => &["-DCUTS_SEGMENTS", "-DCONFUSES_PAIRS", "-DMODES_TRIED=2"],
@@ -23,8 +24,9 @@ fn right(what: &str, run: Run) {
     assert_eq!(text.lines().next(), Some("wrong 0"), "{what}\n{text}\n{errors}");
 }
 
-/// `calls` random calls of `ranks` ranks: of the bare host, of ranks that all convert, and of jobs in which every other rank does. Blocking,
-/// nonblocking and persistent calls, of all ranks and of neighbours.
+/// Makes `calls` random calls on `ranks` ranks: under the unmodified MPI library, with the preload
+/// library on all ranks, and with it on every other rank. The calls are blocking, nonblocking and
+/// persistent, over all ranks and over neighbours.
 fn collectives(host: Host, ranks: u32, calls: &str, variables: &[(&str, &str)]) {
     for name in ["collectives", "neighbours"] {
         random_calls(host, name, ranks, calls, variables);
@@ -88,7 +90,9 @@ fn collectives_are_right_by_every_algorithm() {
     ] {
         collectives(Host::Mpich, 4, "100", variables);
     }
-    // Algorithms by their numbers in Open MPI 5's `tuned`: chain, pipeline, binary tree and scatter with allgather of broadcasts, with segments.
+    // The values are numbers of algorithms in the component `tuned` of Open MPI 5. For broadcasts
+    // they are chain, pipeline, binary tree, binomial tree, and scatter with allgather, with
+    // segments.
     for algorithm in ["2", "3", "5", "6", "8"] {
         let variables = [
             ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
@@ -103,7 +107,7 @@ fn collectives_are_right_by_every_algorithm() {
     }
 }
 
-/// A table of the user's says which calls are converted.
+/// Checks that a policy table of the user decides which calls are converted.
 #[test]
 fn collectives_follow_the_table() {
     let (host, ranks) = (Host::Mpich, 4);
@@ -117,12 +121,13 @@ fn collectives_follow_the_table() {
     let made = text.lines().find_map(|line| line.strip_prefix("bcast ")?.parse::<u64>().ok()).unwrap();
     let moved =
         reports(&folder, ranks).iter().map(|r| r["messages_packed"] + r["messages_unpacked"]).sum::<u64>();
-    // A persistent broadcast is started twice.
+    // A persistent broadcast is started twice, so it may count twice.
     assert!(0 < moved && moved <= 2 * made * u64::from(ranks), "{moved} of {made} broadcasts\n{text}");
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Under Open MPI each instance has a gap: one that is shorter than what the table converts is the host's, however many there are.
+/// Checks the minimum length for Open MPI. An instance is converted only if it is at least as long
+/// as the table says, however many instances a call has, because each instance has a gap.
 #[test]
 fn short_instances_are_left_to_open_mpi() {
     let host = Host::OpenMpi;
@@ -134,7 +139,7 @@ fn short_instances_are_left_to_open_mpi() {
         let run = host.ranks(2, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
         let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("60").arg("1").arg("2000");
         right(&format!("from {least} bytes"), run);
-        // Its structures have 24 bytes.
+        // One structure of the program has 24 bytes.
         let moved =
             |r: &std::collections::HashMap<String, u64>| r["messages_packed"] + r["messages_unpacked"] > 0;
         assert_eq!(reports(&folder, 2).iter().any(moved), converted, "{least}");
@@ -142,7 +147,8 @@ fn short_instances_are_left_to_open_mpi() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Libraries that choose by the local type are noticed before the first call, not by it.
+/// Checks that nothing is converted if another library is loaded that chooses an algorithm by the
+/// local type (UCC). The library must be noticed before the first call and not by it.
 #[test]
 fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
     let host = Host::OpenMpi;

@@ -1,11 +1,13 @@
-//! Inside Open MPI: what its convertors move by our movers, with staging off, judged by its own movers, by type maps and by the bare host.
+//! The convertor hook of Open MPI: compiled code moves the bytes inside the MPI library's
+//! convertors, while staging is off. The results are compared with those of Open MPI's own code,
+//! with type maps and with the unmodified library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::setup::{Host, Run, of_type, on_some, reports, same, scratch};
 
-/// All versions whose insides are known.
+/// The installed releases of Open MPI, whose internal structures are known.
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
 fn compiled(host: Host, name: &str) -> PathBuf {
@@ -16,12 +18,13 @@ fn with(run: Run, arguments: &[&str]) -> Run {
     arguments.iter().fold(run, |run, word| run.arg(word))
 }
 
-/// Nothing is staged.
+/// Sets up a run with the preload library in which nothing is staged.
 fn inside(run: Run, folder: &Path) -> Run {
     run.preload().env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
-/// Bytes that ranks moved inside, packed and unpacked; nothing else was converted, and nothing went wrong.
+/// Returns the bytes that ranks packed and unpacked by the hook, and asserts that nothing was
+/// staged and nothing failed.
 fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     let mut moved = [0; 2];
     for said in reports(folder, ranks) {
@@ -33,7 +36,9 @@ fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     moved
 }
 
-/// A program that prints what its ranks saw: of the bare host, with the hook enabled in all ranks, and in every other one.
+/// Checks a program that prints what its ranks saw: the output must be the same without the preload
+/// library, with the hook enabled on all ranks, and on every other rank. `least` is the minimum
+/// number of bytes that the hook packs and unpacks.
 fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
@@ -53,7 +58,7 @@ fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A program that judges itself, in the last line or the first.
+/// Checks a program that judges itself, in the first or the last line of its output.
 fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
@@ -64,7 +69,7 @@ fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The number behind a word.
+/// Returns the number that follows a word.
 pub(crate) fn after(text: &str, word: &str) -> u64 {
     let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {text}")).1.trim_start();
     rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -79,7 +84,7 @@ fn pieces_end_where_the_hosts_end() {
                 with(host.run(&program), &["movers", "12000", seed]).preload().env("DDTC_POLICY", "none");
             let (text, errors) = run.text();
             assert!(text.contains("wrong 0"), "{host:?} {seed}\n{text}\n{errors}");
-            // The others are dense.
+            // The remaining convertors are of dense types, which the hook leaves to Open MPI.
             assert!(after(&text, "served") * 10 > after(&text, " of ") * 8, "{text}");
             assert!(after(&text, " of ") > 8000, "{text}");
         }
@@ -125,7 +130,7 @@ fn tools_and_reports_count_what_moves_inside() {
         let (program, folder) = (compiled(host, "convertors"), scratch(&format!("hook-counted-{host:?}")));
         let (text, errors) = with(inside(host.ranks(2, &program), &folder), &["counted"]).text();
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
-        // Of each type.
+        // The bytes of all types must add up to the total.
         let report = fs::read_to_string(folder.join("report0.json")).unwrap();
         let said = &reports(&folder, 2)[0];
         let types = report.lines().filter(|line| line.starts_with("    {\"type\": "));
@@ -150,7 +155,7 @@ fn a_table_moves_inside_what_it_would_pack_first() {
         let (text, errors) = with(run, &["messages", "400"]).text();
         assert_eq!(text.trim(), "wrong 0", "{errors}");
         for said in reports(&folder, 2) {
-            // A layout is packed first until it is ready there.
+            // A layout is staged until its kernel is ready for the hook.
             let staged = said["messages_packed"];
             assert!(if moves { staged < 50 } else { staged > 300 }, "{moves} {said:?}");
             assert!(said["hook_bytes_packed"] > 1 << 20, "{said:?}");
@@ -159,8 +164,9 @@ fn a_table_moves_inside_what_it_would_pack_first() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A program of few messages is left alone. In one of many the hook pays for itself: where each would be packed first, and where what messages gain is timed although none are
-/// packed.
+/// Checks when the hook is enabled. A program with few messages is left alone. In a program with
+/// many messages the hook pays for itself, both where each message would otherwise be staged and
+/// where no message is staged but the gain is measured.
 #[test]
 fn what_many_messages_miss_enables_the_hook() {
     let folder = scratch("hook-opens");
@@ -190,10 +196,13 @@ fn what_many_messages_miss_enables_the_hook() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Runs a program until it has kept times of its layout, of messages of 2^`class` bytes and more, and writes over them that ours takes less than a tenth of the host's:
-/// whatever kernels of a debug build take.
+/// Prepares the profile cache so that compiled code takes less than a tenth of the MPI library's
+/// time for messages of at least 2^`class` bytes. Runs the program until it has written times of
+/// its layout, and then overwrites them. The result does not depend on how slow the kernels of a
+/// debug build are.
 fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
-    // Lines LAYOUT CLASS BYTES HOST OURS COPY, of layouts and of types that are alike, which have one of class 40 too.
+    // Lines have the columns LAYOUT CLASS BYTES HOST OURS COPY. They describe layouts and also
+    // similarity classes; a key of the second kind has a line of class 40 too.
     let keys = |text: &str, class: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.get(16..20) == Some(&format!(" {class} ")));
         lines.map(|line| line[..16].to_owned()).collect()
@@ -213,7 +222,8 @@ fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
     fs::write(kept().unwrap(), text.unwrap().lines().map(found).collect::<String>()).unwrap();
 }
 
-/// What an earlier run has found to gain moves inside from the start: no messages are left to the host for being like one that was. Under 4.1 nothing is packed first.
+/// Checks that a gain that an earlier run measured enables the hook from the start: no messages are
+/// left to the MPI library because similar ones were. Under Open MPI 4.1 no messages are staged.
 #[test]
 fn what_is_remembered_moves_inside_soon() {
     let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("hook-soon"));
@@ -241,7 +251,7 @@ fn messages_move_inside() {
             }
         }
     }
-    // The release before hangs in it, bare.
+    // Open MPI 4.1 hangs in this program even without the preload library.
     for ranks in [2, 4] {
         alike(Host::OpenMpi, ranks, "messages", &[], 1 << 20);
     }
@@ -260,20 +270,21 @@ fn collective_calls_threads_and_segments_move_inside() {
     for host in HOSTS {
         right(host, 2, "traffic", &["60"], 100_000);
     }
-    // The release before has no persistent ones.
+    // Open MPI 4.1 has no persistent collective calls.
     right(Host::OpenMpi, 4, "collectives", &["100", "4", "2000"], 100_000);
     right(Host::OpenMpi, 4, "neighbours", &["100", "4", "2000"], 100_000);
     right(Host::OpenMpi, 2, "segments", &[], 100_000);
     right(Host::OpenMpi, 1, "lifecycle", &[], 0);
 }
 
-/// What is pending has no bytes of ours: 100 messages of a megabyte each way would need 100 MB.
+/// Checks that pending messages need no memory of the preload library: 100 staged messages of a
+/// megabyte in each direction would need 100 MB.
 #[test]
 fn pending_messages_need_no_memory() {
     for host in HOSTS {
         let (program, folder) = (compiled(host, "pending"), scratch(&format!("hook-pending-{host:?}")));
         let arguments = ["100", "1024"];
-        // The kilobytes of both ranks together, in whichever order they say them.
+        // The sum of the kilobytes that both ranks print, in either order.
         let more = |(text, errors): (String, String)| -> u64 {
             assert_eq!(text.matches("wrong 0").count(), 2, "{host:?}\n{text}\n{errors}");
             text.lines().map(|line| after(line, ":")).sum()

@@ -1,4 +1,5 @@
-//! The corpus by plain MPI calls on every host, with and without the preload library, against the interpreter.
+//! The corpus under every MPI library, by plain MPI calls with and without the preload library. The
+//! results are compared with those of the reference interpreter.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -16,10 +17,10 @@ use ddtc_hosts::policy::{Class, Library};
 use crate::faults::{Left, Symptom, entry_of, known, survives};
 use crate::setup::{Host, report, scratch};
 
-/// Script, its cases, and the entries that cannot be run.
+/// The script for the driver, its cases, and the names of the entries that cannot be run.
 type Cases = (String, Vec<Case>, Vec<String>);
 
-/// A test of the script: a type, a count, and what the interpreter says.
+/// One case of the script: a datatype, a count, and the results of the reference interpreter.
 #[derive(Clone)]
 struct Case {
     name: String,
@@ -27,11 +28,11 @@ struct Case {
     pack: u64,
     unpack: u64,
     size: i64,
-    /// The arguments need the large-count constructors.
+    /// True if the arguments of a constructor need the large-count functions.
     large: bool,
 }
 
-/// Hashes bytes as `driver.c` does.
+/// Returns the hash of `bytes` that `driver.c` computes too.
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let mut h = 0xcbf2_9ce4_8422_2325_u64;
@@ -52,8 +53,9 @@ struct Script {
 }
 
 impl Script {
-    /// Adds the nodes of a type, children first; gives its number and whether any node is large. `None`: the driver cannot
-    /// build it.
+    /// Adds the nodes of a type to the script, children first. Returns the number of the type and
+    /// whether any node needs a large-count function, or `None` if the driver cannot build the
+    /// type.
     fn add(&mut self, t: &Datatype) -> Option<(usize, bool)> {
         let mut open = vec![(t.clone(), false)];
         while let Some((node, ready)) = open.pop() {
@@ -78,12 +80,14 @@ impl Script {
     }
 }
 
-/// A constructor as a line of the script, and whether its arguments leave `int`.
+/// Returns a constructor as a line of the script, and whether an argument does not fit `int`.
 fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
     use Combiner as C;
     let list = |values: &[i64]| values.iter().map(|v| format!("{v} ")).collect::<String>();
     let wide = |lists: &[&[i64]]| lists.iter().any(|l| l.iter().any(|&n| i32::try_from(n).is_err()));
     let old = children.first().copied().unwrap_or(0);
+    // Each constructor becomes its name and its arguments, with the numbers of its children at the
+    // end. The second value says whether an argument does not fit `int`.
     Some(match t.combiner() {
         C::Named(n) => (format!("named {}", n.mpi_name()), false),
         C::Dup { .. } => (format!("dup {old}"), false),
@@ -154,11 +158,11 @@ fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
     })
 }
 
-/// Buffers beyond this are not allocated by a test.
+/// Maximum number of bytes of a user buffer or a stream in a test.
 const MOST: i64 = 300 << 20;
 
-/// Hashes of the packed buffer and of the unpacked one as the driver makes them, by the interpreter; `None` where they are too
-/// large.
+/// Returns the hashes of the packed buffer and of the unpacked buffer, computed by the reference
+/// interpreter from the same input as in the driver. Returns `None` if a buffer would be too large.
 fn expected(t: &Datatype, count: u64) -> Option<[u64; 2]> {
     let size = i64::try_from(u64::try_from(t.size()).ok()?.checked_mul(count)?).ok()?;
     let last = t.extent().checked_mul(i64::try_from(count).ok()? - 1)?;
@@ -198,9 +202,10 @@ fn case(script: &mut Script, entry: &CorpusEntry, count: u64) -> Option<Case> {
     Some(Case { name, datatype: t.clone(), pack, unpack, size, large })
 }
 
-/// Script and cases of the whole corpus. Few entries cannot be run: astronomic spans, and types that only this library has.
+/// Returns the script and the cases of the whole corpus. A few entries cannot be run: their spans
+/// are astronomic, or only ddtc has their types.
 ///
-/// `small`: without the large application layouts.
+/// With `small`, the large application layouts are left out.
 fn cases(small: bool) -> &'static Cases {
     static CASES: [OnceLock<Cases>; 2] = [const { OnceLock::new() }; 2];
     CASES[usize::from(small)].get_or_init(|| make_cases(small))
@@ -224,7 +229,7 @@ fn make_cases(small: bool) -> Cases {
     (script.text, cases, left)
 }
 
-/// Answer of a host for a case, or that it does not have the type.
+/// The answer of an MPI library for a case, or `None` if the library does not have the type.
 type Answer = Option<String>;
 
 fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
@@ -240,7 +245,8 @@ fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
 fn on(host: Host, ranks: u32) {
     let (script, all, left) = cases(ranks > 1);
     eprintln!("{host:?}: {} cases; not runnable: {left:?}", all.len());
-    // Displacements and sizes beyond any memory, and bounds that only a decoded type has.
+    // These entries have displacements and sizes beyond any memory, or bounds that only a decoded
+    // type can have.
     assert!(left.len() <= 9, "{left:?}");
     let folder = scratch(&format!("corpus-{host:?}-{ranks}"));
     let path = folder.join("script");
@@ -257,7 +263,9 @@ fn on(host: Host, ranks: u32) {
     let out = folder.join("with");
     survives(ranks, &out, left.without(run(&out), &out, &[]).preload());
     let out = folder.join("checked");
-    // Here the host packs too, next to the library: what it is known to crash on, or was found today to get wrong, says nothing.
+    // In this run the MPI library packs and unpacks too. Entries on which it is known to crash or
+    // was found above to give wrong bytes are left out, since a difference there would say nothing
+    // about ddtc.
     let names: BTreeSet<&str> = all.iter().map(|c| entry_of(&c.name)).collect();
     let crash = names.iter().filter(|e| known(host, e, Symptom::Crash)).map(|&e| e.to_owned());
     let new = wrong.iter().filter(|e| !known(host, e, Symptom::Bytes)).cloned();
@@ -284,7 +292,8 @@ fn on(host: Host, ranks: u32) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Whether the host is known to move other places than those of a type, which is left to it for that reason.
+/// Returns true if the MPI library is known to move other places than those of the type `t`. Such
+/// types are bypassed.
 fn is_misplaced(host: Host, t: &Datatype) -> bool {
     let name = match host {
         Host::Mpich | Host::MpichStandard => "MPICH Version:",
@@ -294,12 +303,13 @@ fn is_misplaced(host: Host, t: &Datatype) -> bool {
     misplaces(Library::of(&format!("{name} {}", host.release().1)), t).is_some()
 }
 
-/// How many entries the cases are of.
+/// Returns the number of entries to which the cases belong.
 fn entries(cases: &[Case]) -> usize {
     cases.iter().map(|c| entry_of(&c.name)).collect::<BTreeSet<_>>().len()
 }
 
-/// Entries of which the bare host moves other bytes than the interpreter, though it has the same bounds. Named.
+/// Returns the entries for which the unmodified MPI library moves other bytes than the reference
+/// interpreter although it has the same bounds, and prints them.
 fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> BTreeSet<String> {
     let wrong = |case: &&Case| {
         let Some(Some(answer)) = bare.get(&case.name) else { return false };
@@ -314,7 +324,7 @@ fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> B
     wrong
 }
 
-/// Runs the corpus by plain messages between pairs of ranks: with the library on all, and on some only.
+/// Runs the corpus by plain messages between pairs of ranks, with the preload library on all ranks.
 fn by_messages(host: Host, ranks: u32) {
     let (script, cases, _) = cases(true);
     let folder = scratch(&format!("messages-{host:?}-{ranks}"));
@@ -339,7 +349,8 @@ fn by_messages(host: Host, ranks: u32) {
             (0, 0, 0),
             "{said:?}"
         );
-        // Two of each are sent; dense ones and those without bytes are the host's.
+        // Each case sends two messages. Messages of dense types and messages without bytes are left
+        // to the MPI library.
         let least = cases.len() as u64;
         assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");
         let (bare, with) =
@@ -383,13 +394,15 @@ fn judge(
         };
         let words = |answer: &str| answer.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (b, w) = (words(bare), words(with));
-        // Size, bounds, codes and positions are the host's.
+        // Size, bounds, error codes and positions must be those of the MPI library.
         assert_eq!((&b[..5], &b[6..8]), (&w[..5], &w[6..8]), "{host:?} {}", case.name);
         assert_eq!(w[0].parse(), Ok(case.datatype.size()), "{host:?} {}", case.name);
         let t = &case.datatype;
         if (w[1].parse(), w[2].parse()) != (Ok(t.lb()), Ok(t.extent())) {
-            // The host decides: other bounds move the instances. Below the root they do too, and then the host is right, or
-            // has a fault that DDTC_CHECK knew.
+            // The bounds of the MPI library decide where the instances lie. The result must be that
+            // of the interpreter with these bounds, or that of the unmodified library, since the
+            // bounds of types below the root may differ too. The run with DDTC_CHECK has judged
+            // that case.
             bounds.push(case.name.clone());
             let theirs = Datatype::bounds(w[1].parse().unwrap(), w[2].parse().unwrap(), t).unwrap();
             let count: u64 = case.name.rsplit(':').next().unwrap().parse().unwrap();
@@ -411,12 +424,13 @@ fn judge(
             case.size.to_string(),
             format!("{:016x}", case.unpack),
         ];
-        // Both runs move what the host takes for the type's places, some of which are no memory of the driver's buffers.
+        // Both runs move the places that the MPI library takes for those of the type. Some of them
+        // are outside the driver's buffers.
         if w[3..9] != expected && is_misplaced(host, t) {
             misplaced.insert(entry_of(&case.name).to_owned());
             continue;
         }
-        // Messages of one run of bytes are left to the host, and with them its faults.
+        // Messages that are one run of bytes are left to the MPI library, with its faults.
         if by_messages && b == w && w[3..9] != expected {
             let class = Class::of(ddtc::commit(t).unwrap().nest());
             assert_eq!(class, Class::Dense, "{t}");
@@ -436,7 +450,8 @@ fn judge(
     Left::name_wrong(host, &left);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
     for (name, large) in unavailable {
-        // No host has a type for the unnamed pair, and Open MPI's wheel is built without COMPLEX*32.
+        // No MPI library has a type for the unnamed pair, and Open MPI's wheel is built without
+        // COMPLEX*32.
         let excused = large && !host.has_large_counts()
             || name.starts_with("pair.value_index")
             || host == Host::OpenMpi && name.starts_with("wide.complex32");

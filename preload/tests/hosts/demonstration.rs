@@ -1,4 +1,5 @@
-//! The program of docs/examples/shallow/: bare, converted and at the edge of its grid.
+//! The example program in docs/examples/shallow/: its results without and with conversion, and the
+//! packs at the edges of its grid.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,14 @@ fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("docs/examples/shallow")
 }
 
-/// Returns the output of a run without its times: ranks, cells, steps, sum.
+/// Returns the output of a run without its times: ranks, cells, steps and sum.
 fn result(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words.len(), 17, "{text}");
     [&words[..6], &words[15..]].concat().join(" ")
 }
 
-/// Packs of each sent edge of the grid, in a report.
+/// Returns the number of packs for each edge of the grid that was sent, from a report.
 fn packs_of_edges(report: &str) -> Vec<u64> {
     let edges = report.lines().filter(|line| line.contains("[double,float]"));
     edges.map(|line| of_type(line, "packs")).filter(|&n| n > 0).collect()
@@ -43,7 +44,8 @@ fn its_results_are_those_of_the_bare_host() {
             for policy in ["all", "table"] {
                 let report = folder.join("report.json");
                 let run = run("with.pgm").preload().env("DDTC_POLICY", policy).env("DDTC_REPORT", &report);
-                // From the first use on, however long the machine takes.
+                // With this threshold types are converted from the first use on, so the counts
+                // below do not depend on the speed of the machine.
                 let run = if policy == "all" { run.env("DDTC_LAZY_THRESHOLD", "0") } else { run };
                 assert_eq!(result(&run.text().0), bare, "{host:?} {ranks} {policy}");
                 let pictures = ["bare.pgm", "with.pgm"].map(|name| fs::read(folder.join(name)).unwrap());
@@ -52,7 +54,8 @@ fn its_results_are_those_of_the_bare_host() {
                     "{host:?} {ranks} {policy}"
                 );
                 if policy == "all" && ranks > 1 {
-                    // Of four edges those with a neighbour are packed, once a step but the first, in which the communicator is new.
+                    // Of the four edges, those with a neighbour are packed once in each of the 9
+                    // steps except the first, in which the communicator is new.
                     let neighbours = ranks as usize / 2;
                     for rank in 0..ranks {
                         let said = fs::read_to_string(folder.join(format!("report.{rank}.json"))).unwrap();

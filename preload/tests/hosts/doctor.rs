@@ -1,4 +1,5 @@
-//! `ddtc doctor` where all is well, and in environments in which something is not: each is said with what to do.
+//! `ddtc doctor` in a sound environment and in environments with a problem: each problem must be
+//! named together with what to do.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +8,8 @@ use std::process::Command;
 
 use crate::setup::{Host, command_line, lossy, scratch, sessions};
 
-/// A doctor in an environment of its own: PATH is what the caller says, nothing of ddtc is set.
+/// Returns a command for `ddtc doctor` in an environment of its own: PATH is `path`, and no
+/// variable of ddtc is set.
 pub(crate) fn doctor(path: &str) -> Command {
     let mut command = Command::new(command_line());
     for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
@@ -22,7 +24,7 @@ pub(crate) fn doctor(path: &str) -> Command {
     command
 }
 
-/// Returns what it prints, and whether it finds nothing wrong.
+/// Runs the command, and returns whether it found no problem, and its output.
 pub(crate) fn said(command: &mut Command) -> (bool, String) {
     let out = command.output().unwrap();
     let text = lossy(&out.stdout) + &lossy(&out.stderr);
@@ -31,7 +33,8 @@ pub(crate) fn said(command: &mut Command) -> (bool, String) {
     (out.status.success(), text)
 }
 
-/// That something is wrong, and that both texts are there: what, and what to do.
+/// Asserts that the command finds a problem, and that its output has both `what`, which describes
+/// the problem, and `remedy`, which says what to do. Returns the output.
 pub(crate) fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
     let (well, text) = said(command);
     assert!(!well, "{what}\n{text}");
@@ -44,7 +47,7 @@ pub(crate) fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
 }
 
 pub(crate) fn bin(host: Host) -> String {
-    // `env`, `kill`, `getconf` are the system's.
+    // The programs `env`, `kill` and `getconf` come from the system's folders.
     format!("{}:/usr/bin:/bin", host.root().join("bin").display())
 }
 
@@ -53,10 +56,11 @@ fn where_all_is_well_messages_are_converted() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
         let mut command = doctor(&bin(host));
         if host == Host::Intel {
-            // Intel's wheel finds its parts by the linker path alone.
+            // Intel's wheel finds its own parts only by the linker path.
             command.env("LD_LIBRARY_PATH", host.root().join("lib"));
         }
-        // By default times decide: what they said is there, and all is well either way.
+        // By default, measured times decide what is converted. They are printed, and the doctor
+        // must find no problem whatever they are.
         command.args(["--", "mpiexec", "-n", "2"]);
         let (well, text) = said(&mut command);
         assert!(well, "{host:?}\n{text}");
@@ -79,7 +83,8 @@ fn where_all_is_well_messages_are_converted() {
         assert!(text.contains("the preload library loads beside it"), "{text}");
         let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
         assert!(messages.contains("(blocks-short)"), "{messages}");
-        // Each rank packs and unpacks every round trip, but for those that pay for compiling.
+        // Each rank packs and unpacks in every round trip, except in the uses that come before the
+        // type is compiled.
         let numbers: Vec<u64> = messages.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
         let [.., packed, unpacked] = numbers[..] else { panic!("{messages}") };
         assert!((800..=900).contains(&packed) && (800..=900).contains(&unpacked), "{host:?} {messages}");
@@ -140,7 +145,9 @@ fn cc(arguments: &[&str], source: &str, out: &Path) {
     assert!(out.status.success(), "{}", lossy(&out.stderr));
 }
 
-/// A prefix with a launcher that says `launcher`, and libraries that call themselves what their pair says.
+/// Makes a prefix with a launcher that prints `launcher`, and with libraries that return the given
+/// version texts. `libraries` has pairs of file name and version. Returns the prefix and a PATH for
+/// it.
 fn prefix(name: &str, launcher: &str, libraries: &[(&str, &str)]) -> (PathBuf, String) {
     let root = scratch(name);
     for folder in ["bin", "lib"] {
@@ -186,17 +193,19 @@ fn mixed_mpis_are_said() {
         &[("libmpi.so.12", mpich), ("libmpi.so.40", open)],
     );
     let text = finds(&mut doctor(&path), "two MPIs are mixed here", "one environment");
-    // That of the launcher is taken.
+    // The library that matches the launcher must be taken.
     assert!(text.contains("policy           shipped") && text.contains("openmpi-5.0.11"), "{text}");
     fs::remove_dir_all(root).unwrap();
     let (root, path) = prefix("doctor-foreign", "HYDRA build details:", &[("libmpi.so.40", open)]);
     let (well, text) = said(&mut doctor(&path));
-    // A machine on which the loader has an MPICH of its own has the launcher's library, beside the foreign one.
+    // If the loader of this machine finds an MPICH of its own, that library matches the launcher,
+    // and the foreign one is found in addition.
     let foreign = text.contains("the launcher is of MPICH") && text.contains("the launcher of the same MPI");
     let mixed = text.contains("where the loader looks: MPICH") && text.contains("two MPIs are mixed here");
     assert!(!well && (foreign || mixed), "{text}");
     fs::remove_dir_all(root).unwrap();
-    // Ranks that do not find each other: the launcher starts processes, the library makes worlds of one.
+    // Ranks that do not find each other: the launcher starts two processes, and the library makes a
+    // world of one rank in each.
     let (root, path) = prefix("doctor-alone", "somebody's", &[]);
     script(&root.join("bin/mpiexec"), "shift 2; \"$@\" & \"$@\"; wait");
     let mpi = Host::Mpich.root().join("lib/libmpi.so.12");
@@ -237,13 +246,13 @@ fn programs_that_it_cannot_go_under_are_said() {
     script(&folder.join("script"), "true");
     let (well, text) = said(&mut under("script"));
     assert!(well && text.contains("not an ELF file"), "{text}");
-    // A class and a machine that are not ours, in the head of a file that is otherwise sound.
+    // The file is otherwise sound, but the class or machine in its ELF header is not supported.
     let plain = fs::read(folder.join("plain")).unwrap();
     let mut foreign = plain.clone();
     foreign[18] = 243; // EM_RISCV
     fs::write(folder.join("foreign"), &foreign).unwrap();
     finds(&mut under("foreign"), "is for Riscv64", "another machine");
-    // Half a file: whatever it says, there is no panic.
+    // For half a file any verdict is allowed, but no panic.
     fs::write(folder.join("half"), &plain[..plain.len() / 2]).unwrap();
     said(&mut under("half"));
     fs::write(folder.join("32"), small()).unwrap();
@@ -251,7 +260,7 @@ fn programs_that_it_cannot_go_under_are_said() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The smallest file that is a 32-bit program: a head and nothing else.
+/// Returns the smallest file that counts as a 32-bit program: an ELF header alone.
 fn small() -> Vec<u8> {
     let mut head = vec![0u8; 52];
     head[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
@@ -264,7 +273,8 @@ fn small() -> Vec<u8> {
 
 #[test]
 fn root_is_told_what_open_mpi_asks_of_it() {
-    // A launcher that says what Open MPI 5's does, whoever runs this test.
+    // The launcher prints what that of Open MPI 5 prints to root, so the test does not depend on
+    // the user who runs it.
     let folder = scratch("doctor-root");
     let words = "prterun has detected an attempt to run as root.\\n\\nRunning as root is *strongly* discouraged as any mistake \
                  (e.g., in\\ndefining TMPDIR) or bug can result in catastrophic damage to the OS\\nfile system, leaving your \

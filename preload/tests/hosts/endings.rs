@@ -1,5 +1,5 @@
-//! Calls that end with errors while the MPI library goes on with their operations: no staging
-//! buffer is freed before.
+//! Calls that return errors while the MPI library still executes their operations: no staging
+//! buffer may be freed before the operation has ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use crate::clients::{compile, tool};
 use crate::setup::{Host, library, lossy, report, scratch, sources};
 
-/// The program `endings` and the small MPI library under it, compiled to a folder.
+/// Compiles the program `endings` and the small MPI library for it into a folder, and returns the
+/// program.
 fn compiled(folder: &Path) -> PathBuf {
     let (shared, program) = (folder.join("libendings.so"), folder.join("endings"));
     let mut library = Command::new("cc");
@@ -20,22 +21,23 @@ fn compiled(folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs a program by `command` with the library, which converts everything.
+/// Runs `command` with the preload library, which converts everything.
 fn preloaded(folder: &Path, command: &mut Command, variables: &[(&str, &str)]) -> Output {
     command.env("LD_PRELOAD", library()).env("DDTC_MODE", "commit").env("DDTC_POLICY", "all");
     command.env("DDTC_REPORT", folder.join("report%r.json")).envs(variables.iter().copied()).output().unwrap()
 }
 
-/// The report of a run in which every byte was right.
+/// Asserts that every byte of a run was right, and returns its report.
 fn right(folder: &Path, out: &Output) -> std::collections::HashMap<String, u64> {
     let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
     assert!(out.status.success() && text == "wrong 0\n", "{}: {text}\n{errors}", out.status);
-    // The library says that the process is rank 1.
+    // The small MPI library says that the process is rank 1.
     report(&fs::read_to_string(folder.join("report1.json")).unwrap())
 }
 
-/// Every class of errors from every call, the operation ended or alive, between guard pages: what
-/// is freed too early faults at once.
+/// Checks every class of errors from every call, where the operation has ended or goes on after the
+/// error. Staging buffers lie between inaccessible pages, so that an access to a buffer that was
+/// freed too early faults at once.
 #[test]
 fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let folder = scratch("endings");
@@ -45,7 +47,7 @@ fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let said = right(&folder, &preloaded(&folder, Command::new(&program).arg("1"), &[("DDTC_FENCES", "1")]));
     assert!(said["messages_packed"] > 70_000 && said["messages_unpacked"] > 70_000, "{said:?}");
     assert!(said["panics"] == 0 && !said.contains_key("bypassed_after_errors"), "{said:?}");
-    // Buffers that are used again at once.
+    // The same without such pages, so that freed buffers are used again at once.
     right(&folder, &preloaded(&folder, Command::new(&program).arg("3"), &[]));
     fs::remove_dir_all(folder).unwrap();
 }
@@ -60,7 +62,9 @@ fn calls_that_would_keep_too_much_memory_are_left_to_the_library() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Staging buffers have room for what the library moves to other places, and the check names it.
+/// Checks a library that moves other places than those of the type map: its accesses must stay
+/// inside the staging buffers, which have room for them, and `DDTC_CHECK` must report the
+/// difference.
 #[test]
 fn a_library_with_another_type_map_stays_inside_its_buffers() {
     let folder = scratch("endings-elsewhere");
@@ -91,7 +95,8 @@ fn valgrind_finds_nothing_after_errors() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Open MPI itself: a receive from any source that a failed process interrupts goes on.
+/// Checks Open MPI itself: a receive from any source that is interrupted by the failure of a
+/// process goes on.
 #[test]
 fn receives_survive_the_failure_of_a_process() {
     let program = Host::OpenMpi.compile("survivor", &[]);

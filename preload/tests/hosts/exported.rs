@@ -1,4 +1,5 @@
-//! The names that the library exports: what it puts before the host's functions, and nothing else.
+//! The names that the preload library exports: the functions with which it interposes those of the
+//! MPI library, and nothing else.
 
 use std::process::Command;
 
@@ -33,7 +34,8 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ]
     .map(str::to_owned)
     .into();
-    // What Open MPI's own parts call (docs/records/preload.md, "Inside Open MPI").
+    // Functions that parts of Open MPI call themselves (docs/records/preload.md, "Inside Open
+    // MPI").
     let inside = ["prepare_for_recv", "prepare_for_send", "raw", "set_position_nocheck"];
     expected.extend(inside.map(|name| format!("opal_convertor_{name}")));
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));

@@ -1,7 +1,10 @@
-//! external32 by MPI libraries themselves: a third opinion on the bytes of every named type and of some structures.
+//! external32 computed by MPI libraries: a third opinion on the bytes of every named type and of
+//! some structures.
 //!
-//! What the interpreter computes from the standard's text is compared with what a bare host packs and unpacks. Where they differ one of
-//! them is wrong: faults of the host are in `known_faults`, whose entries here are `external32.TYPE`; any other difference fails.
+//! The bytes that the reference interpreter computes by the text of the standard are compared with
+//! those that an unmodified MPI library packs and unpacks. If they differ, one of the two is wrong.
+//! Faults of the library are in `known_faults`, whose entries for this test are `external32.TYPE`;
+//! any other difference fails the test.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +19,8 @@ use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;
 use crate::setup::{Host, hosts};
 
-/// Structures, strides, values that change their size, and values of every swapped size.
+/// Structures, strides, types whose values have another size in external32, and values of every
+/// size that is byte-swapped.
 const LAYOUTS: [(&str, &str); 9] = [
     ("doubles", "contiguous(9, double)"),
     ("floats_by_16", "vector(9, 1, 4, float)"),
@@ -30,7 +34,7 @@ const LAYOUTS: [(&str, &str); 9] = [
 ];
 const COUNT: u64 = 3;
 
-/// Whether `known_faults` may have this entry.
+/// Returns true if `known_faults` may have this entry.
 pub(crate) fn has(entry: &str) -> bool {
     let Some(name) = entry.strip_prefix("external32.") else { return false };
     LAYOUTS.iter().any(|layout| layout.0 == name) || Named::ALL.iter().any(|named| named.mpi_name() == name)
@@ -38,7 +42,7 @@ pub(crate) fn has(entry: &str) -> bool {
 
 struct Entry {
     datatype: Datatype,
-    /// Question to the program, and the name in `known_faults`.
+    /// The question for the program; `name` is the name in `known_faults`.
     asked: String,
     name: String,
     user: Vec<u8>,
@@ -46,7 +50,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Values that come from a pattern, so that all of them fit.
+    /// Makes an entry whose values are unpacked from a pattern of external32 bytes, so that each
+    /// value can be represented.
     fn new(asked: String, name: &str, t: &Datatype) -> Entry {
         let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()) as usize;
         let pattern: Vec<u8> = (0..4 * span + 64).map(|i| (i * 37 + i / 11 + 9) as u8).collect();
@@ -57,7 +62,8 @@ impl Entry {
         Entry { datatype: t.clone(), asked, name: format!("external32.{name}"), user, stream }
     }
 
-    /// Whether this is the memory that the stream unpacks to, but for the padding of x87's long doubles, which is nobody's.
+    /// Returns true if `user` is the memory that the stream unpacks to, given in hexadecimal
+    /// digits. The padding of x87 long doubles may have any value.
     fn unpacked(&self, user: &str) -> bool {
         let byte =
             |i: usize| user.get(2 * i..2 * i + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -77,7 +83,8 @@ fn digits(bytes: &[u8]) -> String {
     })
 }
 
-/// A header with the layouts, whose name changes with them.
+/// Writes a C header that makes the layouts and returns its path. The file name depends on the
+/// contents, so that the program is compiled again if they change.
 fn header(types: &[Datatype]) -> String {
     let (mut out, mut rows) = (String::from("#include <mpi.h>\n"), String::new());
     for (i, t) in types.iter().enumerate() {
@@ -95,6 +102,8 @@ fn header(types: &[Datatype]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_external32() {
+    // One entry for each named type that is no marker, and one for each layout. The program gets
+    // the layouts by a generated header.
     let types: Vec<Datatype> = LAYOUTS.iter().map(|(_, text)| text.parse().unwrap()).collect();
     let named = Named::ALL.iter().filter(|named| !named.is_marker());
     let mut entries: Vec<Entry> = named
@@ -104,7 +113,7 @@ fn hosts_agree_with_the_definition_of_external32() {
         LAYOUTS.iter().zip(&types).enumerate().map(|(i, ((name, _), t))| Entry::new(i.to_string(), name, t)),
     );
     let header = header(&types);
-    // MPICH 5.0.2 stops the process at types that its conversion does not know.
+    // MPICH 5.0.2 ends the process at types that its conversion does not know, so it is not asked.
     for host in [Host::OpenMpi] {
         let program = host.compile("external32", &["-include", &header]);
         let lines: String = entries.iter().fold(String::new(), |mut out, e| {
@@ -112,6 +121,8 @@ fn hosts_agree_with_the_definition_of_external32() {
             out
         });
         let text = answers(host, program, lines);
+        // Compare the answers, one line for each entry in the same order. Types that the library
+        // does not have are skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

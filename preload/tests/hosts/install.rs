@@ -1,4 +1,5 @@
-//! install.sh: what it installs, that the folder can be moved, that nothing is left of it, and what it refuses.
+//! install.sh: what it installs, whether the installation can be moved, whether it is removed
+//! completely, and what the script refuses.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,8 @@ fn script() -> PathBuf {
     root().join("packaging/install.sh")
 }
 
-/// The script, told where the programs and libraries are that cargo has built for these tests.
+/// Returns a command for the script, with the folder of the programs and libraries that cargo has
+/// built for these tests.
 fn install() -> Command {
     let mut command = Command::new("sh");
     command.arg(script()).arg("--built").arg(built()).env_remove("DESTDIR");
@@ -29,7 +31,7 @@ fn done(command: &mut Command) -> String {
     lossy(&out.stdout)
 }
 
-/// Files and links below a folder, by their path from it.
+/// Returns the files and links below a folder, as paths relative to it.
 fn files(root: &Path) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![root.to_path_buf()]);
     while let Some(folder) = open.pop() {
@@ -83,7 +85,7 @@ fn what_is_installed_works_wherever_it_is_moved() {
     for file in ["lib/libyaksa.so.0", "lib/libyaksa.so", "libyaksa.so.0", "include/yaksa.h"] {
         assert!(installed.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} of yaksa's drop-in");
     }
-    // Stripped, with a link to the debug data.
+    // The files are stripped and have a link to their debug data.
     for file in ["bin/ddtc", "lib/libddtc_preload.so", shared[0].as_str()] {
         let sections = done(Command::new("readelf").args(["-S", "-W"]).arg(prefix.join(file)));
         assert!(sections.contains(".gnu_debuglink"), "{file}");
@@ -91,12 +93,14 @@ fn what_is_installed_works_wherever_it_is_moved() {
     }
     let page = fs::read_to_string(prefix.join("share/man/man1/ddtc-doctor.1")).unwrap();
     assert!(page.contains("mpiexec") && page.contains(".TH"), "{page}");
-    // Bash reads its completions. Those of zsh and fish are not read here: neither shell is needed otherwise.
+    // Bash must be able to read its completions. Those of zsh and fish are not read here, since
+    // neither shell is needed otherwise.
     let complete =
         "source \"$0\"; COMP_WORDS=(ddtc do); COMP_CWORD=1; _ddtc ddtc do ddtc; echo \"${COMPREPLY[@]}\"";
     let completions = prefix.join("share/bash-completion/completions/ddtc");
     assert_eq!(done(Command::new("bash").args(["-c", complete]).arg(completions)), "doctor\n");
-    // No file that is read as text names where it was installed, but for none at all.
+    // No installed text file contains the path of the installation, so that the folder can be
+    // moved.
     for file in ["lib/pkgconfig/ddtc.pc", "share/ddtc/manifest", "share/ddtc/uninstall"] {
         let text = fs::read_to_string(prefix.join(file)).unwrap();
         assert!(!text.contains(folder.to_str().unwrap()), "{file}: {text}");
@@ -107,7 +111,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     let ddtc = moved.join("bin/ddtc");
     let shown = done(Command::new(&ddtc).args(["preload", "--dry-run", "--", "true"]));
     assert!(shown.contains("second/lib/libddtc_preload.so"), "{shown}");
-    // The loader takes no blank in LD_PRELOAD: an error, not a program without the library.
+    // The loader does not accept a blank in LD_PRELOAD. That must be an error, and not a run
+    // without the library.
     let blank = folder.join("third place");
     fs::rename(&moved, &blank).unwrap();
     let out = Command::new(blank.join("bin/ddtc")).args(["preload", "--", "true"]).output().unwrap();
@@ -117,10 +122,11 @@ fn what_is_installed_works_wherever_it_is_moved() {
         lossy(&out.stderr)
     );
     fs::rename(&blank, &moved).unwrap();
-    // A job, as the guide has it.
+    // A job as in the guide.
     let file = folder.join("report.json");
     let mut job = Command::new(&ddtc);
-    // What is looked at is not when a type is compiled, nor what is found to gain: by default both depend on time.
+    // The options make the result independent of time. By default the time when a type is compiled
+    // and the decision what gains both depend on measurements.
     job.env("DDTC_POLICY", "all");
     job.args(["preload", "--mode", "commit"])
         .arg("--report")
@@ -134,7 +140,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     done(&mut job);
     let counts = report(&fs::read_to_string(&file).unwrap());
     assert!(counts["messages_packed"] > 0 && counts["fallbacks"] == 0, "{counts:?}");
-    // A C program by the pkg-config file, whose paths follow it.
+    // A C program is compiled against the installation. The paths in the pkg-config file are
+    // relative to that file.
     let source = folder.join("program.c");
     let code = "#include <ddtc.h>\nint main(void) { int v, s; return ddtc_version(&v, &s, &s); }\n";
     fs::write(&source, code).unwrap();
@@ -155,7 +162,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     );
     done(&mut Command::new(&program));
 
-    // Once more over itself, and away: the user's own file stays, and the folder with it.
+    // Install again over the first installation, and then uninstall. A file of the user stays, and
+    // so does the folder that has it.
     done(install().arg("--prefix").arg(&moved).args(["--no-debug", "--static"]));
     let again = files(&moved);
     assert!(again.contains("lib/libddtc.a") && !again.contains("bin/.debug/ddtc.debug"), "{again:#?}");
@@ -171,20 +179,22 @@ fn folders_that_it_made_go_with_it() {
     let folder = scratch("made");
     let remove = |prefix: &Path| done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
     let left = || fs::read_dir(&folder).unwrap().count();
-    // The prefix and one above it; installing once more makes nothing.
+    // The script makes the prefix and one folder above it, and the second installation makes none.
+    // The uninstaller removes both.
     let prefix = folder.join("above/prefix");
     for _ in 0..2 {
         done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
     }
     remove(&prefix);
     assert_eq!(left(), 0);
-    // A prefix that was there stays.
+    // A prefix that existed before stays.
     fs::create_dir_all(&prefix).unwrap();
     done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
     remove(&prefix);
     assert_eq!(fs::read_dir(&prefix).unwrap().count(), 0);
     fs::remove_dir(&prefix).unwrap();
-    // What is above a prefix that was moved is somebody else's, empty or not; where it came from nobody looks.
+    // Folders above a prefix that was moved belong to somebody else, whether they are empty or not.
+    // The uninstaller does not look at the place where the prefix was before.
     let (first, second) = (folder.join("first/prefix"), folder.join("second"));
     fs::create_dir_all(&second).unwrap();
     done(install().arg("--prefix").arg(&first).arg("--no-debug"));
@@ -192,7 +202,7 @@ fn folders_that_it_made_go_with_it() {
     remove(&second.join("moved"));
     assert_eq!(fs::read_dir(&second).unwrap().count(), 0);
     assert!(first.parent().unwrap().is_dir());
-    // With somebody's file in it the folder stays.
+    // A folder with a file of somebody else stays.
     done(install().arg("--prefix").arg(&first).arg("--no-debug"));
     fs::write(first.join("mine"), "mine").unwrap();
     remove(&first);
@@ -238,31 +248,32 @@ fn refusals_say_what_to_do() {
         Command::new("sh").arg(script()).args(["uninstall", "--prefix"]).arg(&folder),
         "is --prefix right?",
     );
-    // Nobody may write there, root included.
+    // Nobody can write to this folder, not even root.
     refused(install().args(["--prefix", "/proc/ddtc"]), "/proc");
     let file = folder.join("file");
     fs::write(&file, "").unwrap();
     refused(install().arg("--prefix").arg(file.join("prefix")), "is a file, not a folder");
-    // Files would land where neither the manifest nor the uninstaller finds them.
+    // Below a linked folder, files would be installed where neither the manifest nor the
+    // uninstaller finds them.
     let linked = folder.join("linked");
     fs::create_dir_all(linked.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", linked.join("lib")).unwrap();
     refused(install().arg("--prefix").arg(&linked), "lib is a link or a file, and must be a folder");
     assert_eq!(files(&linked), BTreeSet::from(["lib".to_owned()]));
-    // Somebody else's file is not replaced, and nothing is written beside it.
+    // A file of somebody else is not replaced, and no other file is written.
     let theirs = folder.join("theirs");
     fs::create_dir_all(theirs.join("bin")).unwrap();
     fs::write(theirs.join("bin/ddtc"), "theirs").unwrap();
     refused(install().arg("--prefix").arg(&theirs), "bin/ddtc is there already and not of this script");
     assert_eq!(files(&theirs), BTreeSet::from(["bin/ddtc".to_owned()]));
-    // A manifest that names what lies outside.
+    // A manifest that names a file outside of the prefix.
     let bad = folder.join("bad/share/ddtc");
     fs::create_dir_all(&bad).unwrap();
     fs::copy(script().parent().unwrap().join("uninstall"), bad.join("uninstall")).unwrap();
     fs::write(bad.join("manifest"), "../../file\n").unwrap();
     refused(Command::new("sh").arg(bad.join("uninstall")), "outside the prefix");
     assert!(file.exists());
-    // Toolchains that cannot make the libraries; no toolchain at all.
+    // Toolchains that cannot build the libraries, and a missing toolchain.
     let build = || {
         let mut command = Command::new("sh");
         command.arg(script()).arg("--prefix").arg(folder.join("new")).env_remove("DESTDIR");
@@ -423,7 +434,9 @@ fn a_debian_package_has_the_same_files() {
     fs::remove_dir_all(above).unwrap();
 }
 
-/// The recipe is run with packaging/spack/run.py in the place of Spack, which no registry of packages has: what it says, and what its `install` does.
+/// Checks the Spack recipe. No package registry has Spack, so packaging/spack/run.py runs the
+/// recipe in its place and prints what it declares; the test checks that text and what the recipe's
+/// `install` does.
 #[test]
 fn the_spack_recipe_says_what_is_so() {
     let folder = script().parent().unwrap().join("spack");
@@ -446,7 +459,7 @@ fn the_spack_recipe_says_what_is_so() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let rust = manifest.lines().find_map(|l| l.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
     assert!(text.contains(&format!("depends_on(\"rust@{rust}:\"")), "Rust {rust}");
-    // Its options are those of install.sh.
+    // The options that the recipe passes must be options of install.sh.
     let options = text.split('"').filter(|word| word.starts_with("--"));
     let known = fs::read_to_string(script()).unwrap();
     assert!(

@@ -1,5 +1,5 @@
-//! PMPI layers: libraries that define functions of MPI see the same calls with the preload library
-//! as without it, and what they take is not converted.
+//! PMPI layers, which are libraries that define functions of MPI. A layer must see the same calls
+//! with the preload library as without it, and calls that a layer takes are not converted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +12,11 @@ use crate::setup::{Host, Run, library, report, reports, scratch, sorted, sources
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Calls of each function by its name.
+/// Number of calls of each function, by its name.
 type Calls = BTreeMap<String, u64>;
 
-/// Returns the functions of a host's header with their parameters, as `(MPI_Send, [(const void
-/// *buf, buf), ..])`.
+/// Returns the functions in the header of an MPI library with their parameters, each as its whole
+/// declaration and its name, such as `(MPI_Send, [(const void *buf, buf), ..])`.
 fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     let folder = scratch(&format!("prototypes-{host:?}"));
     let source = folder.join("all.c");
@@ -27,7 +27,7 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     let text = String::from_utf8(out.stdout).unwrap();
     let mut found = BTreeMap::new();
     for (at, _) in text.match_indices("int PMPI_") {
-        // Another type may end with these letters.
+        // This is the end of the name of another type, such as `MPI_Fint`.
         if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
             continue;
         }
@@ -44,7 +44,7 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
             let declared = parameter.split('[').next().unwrap().trim();
             match declared.rfind(|c: char| !c.is_alphanumeric() && c != '_') {
                 Some(before) => (parameter.to_owned(), declared[before + 1..].to_owned()),
-                // A type without a name, in Open MPI 4.1.
+                // In Open MPI 4.1 some parameters have a type but no name.
                 None => (format!("{parameter} unnamed{i}"), format!("unnamed{i}")),
             }
         });
@@ -54,13 +54,13 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     found.into_iter().collect()
 }
 
-/// Writes a layer that counts the calls of all functions that `has` names, and of `MPI_Finalize`,
-/// after which each rank writes the numbers to the file `$LAYER_COUNTS.RANK`.
+/// Writes the source of a layer that counts the calls of all functions for which `has` returns
+/// true. In `MPI_Finalize`, each rank writes the counts to the file `$LAYER_COUNTS.RANK`.
 fn counting_layer(host: Host, file: &Path, has: impl Fn(&str) -> bool) {
     let mut text = "#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n".to_owned();
     text +=
         "struct count { const char *name; long calls; struct count *next; };\nstatic struct count *all;\n";
-    // Threads of the MPI library may count too.
+    // The counter is atomic, since threads of the MPI library may call functions too.
     text += "static void one_more(struct count *c) { __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED); }\n";
     for (name, parameters) in prototypes(host) {
         if !has(&name) || name == "MPI_Finalize" {
@@ -84,31 +84,31 @@ fn counting_layer(host: Host, file: &Path, has: impl Fn(&str) -> bool) {
     fs::write(file, text).unwrap();
 }
 
-/// How a program gets its layer.
+/// The way in which a program gets its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Preloaded, after the preload library.
+    /// The layer is preloaded after the preload library.
     After,
-    /// Preloaded, before the preload library.
+    /// The layer is preloaded before the preload library.
     Before,
-    /// Linked as a shared library.
+    /// The program is linked with the layer as a shared library.
     Shared,
-    /// Linked as an archive.
+    /// The program is linked with the layer as an archive.
     Archive,
-    /// With a plugin that is loaded with RTLD_LOCAL, and MPI with it.
+    /// The layer comes with a plugin that is loaded with RTLD_LOCAL, together with the MPI library.
     Local,
 }
 
 impl Way {
     const ALL: [Way; 5] = [Way::After, Way::Before, Way::Shared, Way::Archive, Way::Local];
 
-    /// Whether the preload library sees calls, and hands them to the layer.
+    /// Returns true if the preload library sees calls before the layer and passes them on to it.
     fn hands_on(self) -> bool {
         !matches!(self, Way::Before | Way::Archive)
     }
 }
 
-/// A program of the tests' folder and a layer whose source is `layer`.
+/// A program from the tests' folder together with a layer.
 struct Layered {
     host: Host,
     way: Way,
@@ -153,7 +153,7 @@ impl Layered {
         Layered { host, way, folder, layer: shared, program }
     }
 
-    /// A run on so many ranks, under the preload library or not.
+    /// Returns a run on `ranks` ranks, with the preload library if `preloaded` is true.
     fn run(&self, ranks: u32, preloaded: bool) -> Run {
         let ours = preloaded.then(library);
         let loaded = match self.way {
@@ -162,7 +162,7 @@ impl Layered {
             _ => Vec::from_iter(ours),
         };
         let loaded: Vec<String> = loaded.iter().map(|library| library.display().to_string()).collect();
-        // The launcher's own processes need no layer.
+        // The launcher's own processes need no layer, so `env` sets LD_PRELOAD for the ranks.
         let run = self.host.ranks(ranks, "env").arg(format!("LD_PRELOAD={}", loaded.join(":")));
         let run = run.arg(&self.program).env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
         let run = run.env("DDTC_REPORT", self.folder.join("report%r.json"));
@@ -170,12 +170,13 @@ impl Layered {
         if self.way == Way::Local { run.arg(self.folder.join("libplugin.so")) } else { run }
     }
 
-    /// The report of rank 0.
+    /// Returns the report of rank 0.
     fn report(&self) -> String {
         fs::read_to_string(self.folder.join("report0.json")).unwrap()
     }
 
-    /// The calls of layered.c that a counting layer has seen on two ranks.
+    /// Returns the calls of the program `layered` that a counting layer has seen on each of two
+    /// ranks.
     fn counted(&self, groups: &str, preloaded: bool) -> [Calls; 2] {
         let run = self.run(2, preloaded).arg(groups).arg(self.folder.join("file"));
         let (text, errors) = run.text();
@@ -195,7 +196,7 @@ impl Layered {
     }
 }
 
-/// A layer whose source the tests' folder has.
+/// Returns the path of a layer's source in the tests' folder.
 fn source(name: &str) -> PathBuf {
     sources().join(format!("{name}.c"))
 }
@@ -249,8 +250,8 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
                     assert!(text.contains(&note), "{host:?} {way:?}\n{text}");
                 }
             } else {
-                // Nothing that a layer before this library takes comes here, so there may be no
-                // report.
+                // A layer before the preload library takes all calls, so the preload library sees
+                // none and there may be no report.
                 let text = fs::read_to_string(program.folder.join("report0.json")).unwrap_or_default();
                 assert!(!text.contains("are not converted"), "{host:?} {way:?}\n{text}");
             }
@@ -260,7 +261,7 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
     }
 }
 
-/// A layer of some groups leaves the others converted.
+/// Checks that a layer that takes some groups of functions leaves the other groups converted.
 #[test]
 fn what_no_layer_has_is_converted() {
     let is_file = |name: &str| name.starts_with("MPI_File_");
@@ -268,7 +269,8 @@ fn what_no_layer_has_is_converted() {
     let is_pack = |name: &str| ["MPI_Pack", "MPI_Unpack", "MPI_Pack_size"].contains(&name);
     let is_send = |name: &str| ["MPI_Send", "MPI_Comm_rank"].contains(&name);
     type Has<'a> = &'a dyn Fn(&str) -> bool;
-    // As Darshan: initialization and files.
+    // Each row has the functions of a layer and the group of the program's calls that it takes. The
+    // first takes initialization only, and the second initialization and files, as Darshan does.
     let layers: [(&str, Has<'_>, &str); 5] = [
         ("starts", &|name| ["MPI_Init", "MPI_Init_thread"].contains(&name), ""),
         ("io", &|name| is_file(name) || name == "MPI_Init", "f"),
@@ -311,14 +313,15 @@ fn calls_that_a_layer_makes_by_mpi_names_are_handed_on() {
             }
             let said = report(&program.report());
             assert_eq!(said["messages_packed"] > 0, !way.hands_on(), "{host:?} {way:?} {said:?}");
-            // The layer has nothing of this group.
+            // The layer has no function for packing, so those calls are converted.
             assert!(said["packs"] > 10 && said["panics"] == 0, "{host:?} {way:?} {said:?}");
             program.end();
         }
     }
 }
 
-/// Compiled code inside Open MPI lies below every layer, and finds the types by their descriptions.
+/// Checks the convertor hook with a layer: compiled code inside Open MPI is below every layer, and
+/// finds the types by their descriptions.
 #[test]
 fn bytes_move_inside_open_mpi_below_a_layer() {
     for host in [Host::OpenMpi, Host::OpenMpi4] {
@@ -339,8 +342,8 @@ fn bytes_move_inside_open_mpi_below_a_layer() {
     }
 }
 
-/// A Fortran program with layers of both languages: it prints the same, and the layers see the same
-/// calls.
+/// Checks a Fortran program with layers for both languages: the program must print the same, and
+/// the layers must see the same calls.
 #[test]
 fn layers_of_fortran_programs_see_all_calls() {
     tool("gfortran", "gfortran");
@@ -359,7 +362,8 @@ fn layers_of_fortran_programs_see_all_calls() {
         let c_layer = shared("libclayer.so", &counts, &[]);
         let own = (host == Host::Intel).then(|| host.root().join("lib/libmpifort.so.12"));
         for name in ["packer", "ways"] {
-            // The second starts requests, which the bindings of Open MPI's kind do not have here.
+            // The program `ways` starts requests. The bindings in the style of Open MPI have no
+            // such functions here.
             if name == "ways" && host == Host::OpenMpi {
                 continue;
             }
@@ -378,14 +382,16 @@ fn layers_of_fortran_programs_see_all_calls() {
                     assert!(text.contains("wrong 0"), "{host:?} {name}\n{text}");
                     let counts = fs::read_to_string(folder.join("counts.0")).unwrap_or_default();
                     let _ = fs::remove_file(folder.join("counts.0"));
-                    // Completion by polling takes any number of calls.
+                    // A loop that tests for completion makes any number of calls, so these calls
+                    // are not compared.
                     let is_fixed = |line: &&str| !line.contains("Test") && !line.contains("status");
                     (text, counts.lines().filter(is_fixed).collect::<Vec<_>>().join("\n"))
                 };
                 let bare = run(None);
                 assert_eq!(run(Some(library())), bare, "{host:?} {name} {layers:?}");
                 let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
-                // The layer of Fortran has nothing of the messages.
+                // The layer for Fortran has no functions for messages, so these are converted
+                // without the layer for C.
                 let converted = name == "ways" && !layers.contains(&&c_layer);
                 let moved = said["packs"] + said["messages_packed"];
                 assert_eq!(moved > 0, converted, "{host:?} {name} {layers:?} {said:?}");
@@ -395,7 +401,8 @@ fn layers_of_fortran_programs_see_all_calls() {
     }
 }
 
-/// `ddtc doctor` names layers on either side, as the loader would order them.
+/// Checks that `ddtc doctor` names layers before and after the preload library, in the order in
+/// which the loader would find them.
 #[test]
 fn layers_are_named_by_the_doctor() {
     let host = Host::Mpich;

@@ -1,4 +1,5 @@
-//! The preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned wheels, C, Fortran and Python.
+//! Tests of the preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned
+//! wheels, called by programs in C, Fortran and Python.
 
 mod alike;
 mod applications;

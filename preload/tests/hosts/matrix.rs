@@ -1,11 +1,17 @@
-//! The matrix of MPI libraries: programs on each release and each transport, with the preload library on all ranks, on the even and on the odd ones,
-//! compared with the same programs without it. What is right is converted: `hosts/src/tried.txt` has the verdicts, docs/LIBRARIES.md how to add a library.
+//! The matrix of MPI libraries: programs on each release and each transport, with the preload
+//! library on all ranks, on the even ranks and on the odd ranks, compared with the same programs
+//! without it. Only kinds of calls that are right are converted. `hosts/src/tried.txt` has the
+//! verdicts, and docs/LIBRARIES.md says how to add a library.
 //!
-//! | Variable | Meaning |
-//! |---|---|
-//! | `DDTC_MATRIX` | libraries: folders of wheels.txt, or `FAMILY=ROOT` for one that is installed in ROOT, or `all`; without it one by `DDTC_ROTATION` |
-//! | `DDTC_TRANSPORTS` | transports, by default `shared`; others are `tcp`, `ucx`, and `nodes`, two hosts made out of one machine, which needs root and `two-nodes up` |
-//! | `DDTC_BLESS` | the verdicts are written into `hosts/src/tried.txt`; without it each kind that is converted must be right |
+//! These environment variables select what runs:
+//!
+//! * `DDTC_MATRIX`: the libraries, which are folders of wheels.txt, or `FAMILY=ROOT` for a library
+//!   that is installed in ROOT, or `all`. Without the variable, one library is tried, which
+//!   `DDTC_ROTATION` selects.
+//! * `DDTC_TRANSPORTS`: the transports, by default `shared`. Others are `tcp`, `ucx`, and `nodes`,
+//!   which makes two nodes out of one machine and needs root and `two-nodes up`.
+//! * `DDTC_BLESS`: the verdicts are written into `hosts/src/tried.txt`. Without the variable, each
+//!   kind of calls that is converted must be right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,16 +25,17 @@ use ddtc_hosts::tried::{Kind, Standing, Verdict};
 use crate::setup::{Host, Run, compiled_by, lossy, package, release, report, reports, scratch, sources};
 use crate::truncation;
 
-/// Time limit of one program without the preload library, in seconds. The slowest takes a few on a quiet machine, and ten times as long if other tests run
-/// at the same time.
+/// Time limit of one program without the preload library, in seconds. The slowest program takes a
+/// few seconds on a quiet machine, and ten times as long if other tests run at the same time.
 const SECONDS: u32 = 120;
-/// Time limit of a program that has ended within the first limit without the preload library. It is longer, so that a busy machine is not taken for a
-/// hang.
+/// Time limit of a program that has ended within the first limit without the preload library, in
+/// seconds. It is longer, so that a busy machine is not taken for a hang.
 const CONVERTED_SECONDS: u32 = 240;
 
-/// The wheels that are tried: folder, and the folder whose compiler wrapper and headers programs are compiled with. Intel's wheels have none. MPICH 3.4 is
-/// of MPI 3.1, as Intel MPI is up to 2021.11; from 2021.12 on it has large counts and persistent collective calls, from 2021.15 on exchanges under one
-/// request.
+/// The wheels that are tried: the folder, the folder whose compiler wrapper and headers compile the
+/// programs, and the family. Intel's wheels have neither wrapper nor headers. MPICH 3.4 implements
+/// MPI 3.1, as Intel MPI does up to 2021.11. From 2021.12 on Intel MPI has large counts and
+/// persistent collective calls, and from 2021.15 on exchanges under one request.
 const WHEELS: [(&str, &str, Host); 21] = [
     ("mpich343", "mpich343", Host::Mpich),
     ("mpich403", "mpich403", Host::Mpich),
@@ -79,11 +86,11 @@ impl Subject {
     }
 
     fn compiled(&self, name: &str, flags: &[&str]) -> PathBuf {
-        // Warnings of the libraries' headers are not ours.
+        // Warnings about the library's own headers are no faults of the programs.
         compiled_by(&self.compiler, name, &[&["-w"], flags].concat())
     }
 
-    /// Flags that leave out what the library's own algorithms do wrong.
+    /// Returns flags that leave out of a program what the library's own algorithms do wrong.
     fn own_faults(&self, library: &Library) -> &'static [&'static str] {
         match self.host {
             Host::OpenMpi | Host::OpenMpi4 => &["-DCONFUSES_PAIRS"],
@@ -93,13 +100,14 @@ impl Subject {
         }
     }
 
-    /// What the library says of itself.
+    /// Returns the version text of the library.
     fn version(&self) -> String {
         let program = self.compiled("library_version", &[]);
         self.host.limited_ranks_of(&self.root, 1, SECONDS, program).text().0
     }
 
-    /// Whether the headers have persistent collective calls and exchanges under one request.
+    /// Returns true if the headers have persistent collective calls and exchanges under one
+    /// request.
     fn has_mpi_4(&self) -> bool {
         let folder = scratch("matrix-headers");
         let file = folder.join("asked.c");
@@ -114,7 +122,7 @@ impl Subject {
         lossy(&out.stdout).trim_end().ends_with("\n1")
     }
 
-    /// The transports that the library has, of those that are asked for.
+    /// Returns the transports that the library has, among those that the environment asks for.
     fn transports(&self, device: &str) -> Vec<Transport> {
         const fn transport(
             name: &'static str,
@@ -123,13 +131,15 @@ impl Subject {
             Transport { name, variables, flags: &[] }
         }
         let all = match self.host {
-            // Without a module for networks in its device, it is ch3, whose only network is TCP.
+            // A library without a network module in the text of its device is ch3, whose only
+            // network is TCP.
             Host::Mpich | Host::MpichStandard if !device.contains("ch4") => {
                 vec![transport("tcp", &[("MPIR_CVAR_NOLOCAL", "1")]), transport("nodes", &[])]
             }
             Host::Mpich | Host::MpichStandard => vec![
                 transport("tcp", &[NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")]),
-                // The library alone waits forever for a message that is too long for its receive.
+                // The unmodified library waits forever for a message that is too long for its
+                // receive.
                 Transport { flags: &["-DNO_ERRORS"], ..transport("ucx", &OVER_UCX) },
                 transport("nodes", &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "sockets")]),
             ],
@@ -165,48 +175,52 @@ impl Subject {
     }
 }
 
-/// Way between two ranks, by the variables that choose it.
+/// A transport between two ranks, with the environment variables that select it.
 struct Transport {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
-    /// Flags of programs, for what the library alone does not do with it.
+    /// Flags for programs that leave out what the unmodified library does not do over this
+    /// transport.
     flags: &'static [&'static str],
 }
 
-/// Ranks of one machine use the network too.
+/// With this variable, ranks of one machine use the network too.
 const NO_LOCAL: (&str, &str) = ("MPIR_CVAR_NOLOCAL", "1");
-/// UCX over sockets.
+/// Variables that select UCX over sockets.
 const OVER_UCX: [(&str, &str); 3] = [NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")];
 
-/// How the outcome of a program is judged.
+/// The way in which the output of a program is judged.
 #[derive(Clone, Copy)]
 enum Judge {
-    /// The text is that of the program without the preload library.
+    /// The text must be that of the program without the preload library.
     Text,
     /// The program judges itself, and prints `wrong 0` first.
     Itself,
-    /// As [`Judge::Text`], in which the program says `WRONG` where it judges itself.
+    /// As [`Judge::Text`], and the program, which also judges itself, must not print `WRONG`.
     Both,
-    /// The program prints a line for each message that is not right. None may be wrong that is right without the preload library.
+    /// The program prints a line for each wrong message. No message may be wrong that is right
+    /// without the preload library.
     Lines,
-    /// By what a program may see of a message that is longer than the receive.
+    /// The text is judged by what a program may see of a message that is longer than the receive.
     Truncated,
 }
 
 impl Judge {
-    /// Whether the library alone is right, by its text.
+    /// Returns true if the text of the unmodified library is right, so that others can be compared
+    /// with it.
     fn accepts(self, text: &str) -> bool {
         match self {
             Judge::Text | Judge::Truncated => !text.is_empty(),
-            // Of some 250 messages.
+            // The program sends about 250 messages.
             Judge::Lines => text.contains("wrong ") && text.lines().count() < 100,
             Judge::Itself => text.lines().next() == Some("wrong 0"),
             Judge::Both => !text.is_empty() && !text.contains("WRONG"),
         }
     }
 
-    /// Returns what is wrong with the text of a run with the preload library, given the text `bare` of a run without it. `judges_counts`: of receives that fail,
-    /// the status must say as many bytes.
+    /// Returns what is wrong with the text of a run with the preload library, or `None`. `bare` is
+    /// the text of a run without it. If `judges_counts` is true, the statuses of receives that fail
+    /// must have the same number of bytes.
     fn difference(self, host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
         match self {
             Judge::Itself if self.accepts(text) => None,
@@ -230,13 +244,14 @@ impl Judge {
     }
 }
 
-/// Returns what stands before and after the counts in a line of `ragged` about a receive that failed; other lines whole.
+/// Returns the parts before and after the counts in a line of `ragged` about a receive that failed,
+/// and other lines whole.
 fn without_counts(line: &str) -> (&str, &str) {
     let counts = line.find(" count ").zip(line.find(" null ")).filter(|_| !line.contains(": code 0 "));
     counts.map_or((line, ""), |(from, to)| (&line[..from], &line[to..]))
 }
 
-/// A program that tries a kind of calls.
+/// A program that tries one kind of calls.
 struct Trial {
     kind: Kind,
     program: &'static str,
@@ -246,7 +261,7 @@ struct Trial {
     judge: Judge,
 }
 
-/// The programs of the matrix. `FILE` is a file of a folder of its own.
+/// The programs of the matrix. The argument `FILE` stands for a file in a folder of the run.
 const TRIALS: [Trial; 15] = {
     const fn trial(
         kind: Kind,
@@ -293,7 +308,8 @@ const TRIALS: [Trial; 15] = {
     ]
 };
 
-/// Ranks that have the preload library, and what it converts.
+/// The ways to run a program: name, parity of the ranks that have the preload library (`None` for
+/// all ranks), and policy.
 const WAYS: [(&str, Option<u32>, &str); 4] = [
     ("all ranks", None, "all"),
     ("even ranks", Some(0), "all"),
@@ -302,13 +318,15 @@ const WAYS: [(&str, Option<u32>, &str); 4] = [
 ];
 
 impl Trial {
-    /// Whether no correct program does what the program does: a message is longer than the receive, or ends inside an element. If the library alone does
-    /// not survive that, nothing can be compared, and the kind of calls is judged by other programs.
+    /// Returns true if no correct program does what this program does: a message is longer than the
+    /// receive, or ends inside an element. If the unmodified library does not survive that, nothing
+    /// can be compared, and the kind of calls is judged by other programs.
     fn is_erroneous(&self) -> bool {
         matches!(self.program, "truncated" | "ragged")
     }
 
-    /// Runs the program; without `way` the library alone. The text, or how it ended.
+    /// Runs the program, without the preload library if `way` is `None`. Returns the text, or as an
+    /// error how the program ended.
     fn text(
         &self,
         subject: &Subject,
@@ -333,7 +351,8 @@ impl Trial {
         let run = run.env("DDTC_REPORT", folder.join("report%r.json"));
         let run = self.arguments.iter().fold(run, |run: Run, argument| match *argument {
             "FILE" => run.arg(folder.join("file")),
-            // Ranks that share no memory have no window of shared memory.
+            // Ranks on different nodes or over a network share no memory and cannot have a window
+            // of shared memory. The argument applies to them only.
             "apart" if transport.name == "shared" => run,
             argument => run.arg(argument),
         });
@@ -341,7 +360,9 @@ impl Trial {
         if !out.status.success() {
             end_all(program);
         }
-        // What the shipped policy converts is not for this test to say, and in some programs only odd ranks have derived types.
+        // Only the runs where all ranks convert everything must have converted messages. The
+        // shipped policy may convert none, and in some programs only the odd ranks have derived
+        // types.
         let counts = matches!(way, Some((None, "all"))) && out.status.success();
         let converted = counts.then(|| converted(&folder));
         fs::remove_dir_all(folder).unwrap();
@@ -355,7 +376,7 @@ impl Trial {
         }
     }
 
-    /// Returns the verdict, and writes what is wrong.
+    /// Returns the verdict, and appends to `wrong` what is wrong.
     fn verdict(
         &self,
         subject: &Subject,
@@ -373,14 +394,15 @@ impl Trial {
                 let _ = writeln!(wrong, "{what}, without the preload library: {line}");
                 return Verdict::OwnFault;
             }
-            // The headers have a call that the library does not have.
+            // The headers declare a function that the library does not have.
             Err(how) if how.contains("undefined symbol") => return Verdict::Absent,
             Err(how) => {
                 let _ = writeln!(wrong, "{what}, without the preload library: {how}");
                 return Verdict::OwnFault;
             }
         };
-        // MPICH before 5.0 says how far it came, which depends on the form of the message.
+        // For a receive that failed, MPICH before 5.0 returns the number of bytes that arrived
+        // before the error, which depends on the form of the message.
         let judges_counts = subject.host != Host::Mpich || library.version >= [5, 0, 0];
         for (name, parity, policy) in WAYS {
             let is_same =
@@ -401,7 +423,8 @@ impl Trial {
     }
 }
 
-/// Returns the number of messages that were packed or unpacked by all ranks with a report in a folder.
+/// Returns the number of messages that were packed or unpacked by all ranks with a report in the
+/// folder.
 fn converted(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).unwrap().filter_map(Result::ok).map(|file| file.path());
     let reports = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
@@ -411,18 +434,21 @@ fn converted(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Ends what is left of a program: after one rank has crashed, others may wait for it forever, whoever has launched them.
+/// Kills what is left of a program. After one rank has crashed, others may wait for it forever,
+/// whoever launched them.
 fn end_all(program: &Path) {
     for process in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
         let is_left = fs::read_link(process.path().join("exe")).is_ok_and(|file| file == program);
         if is_left && let Some(number) = process.file_name().to_str().and_then(|name| name.parse().ok()) {
-            // SAFETY: a signal to a process that runs the program, which nothing else uses.
+            // SAFETY: `kill` takes two integers and accesses no memory of this process. The process
+            // number was read from an entry of /proc whose executable is `program`, which was
+            // compiled for these tests and which nothing else runs.
             unsafe { libc::kill(number, libc::SIGKILL) };
         }
     }
 }
 
-/// Verdicts of a library with a transport, and what is wrong.
+/// Returns the verdicts for a library over a transport, and a text with what is wrong.
 fn verdicts(
     subject: &Subject,
     library: &Library,
@@ -435,7 +461,8 @@ fn verdicts(
             return Verdict::Absent;
         }
         let trials = TRIALS.iter().filter(|trial| trial.kind == kind);
-        // A fault of the library's own in one program does not hide what is wrong in another.
+        // A fault of the library in an erroneous program must not hide what is wrong in another
+        // program.
         let verdict = |trial: &Trial| match trial.verdict(subject, library, transport, &mut wrong) {
             Verdict::OwnFault if trial.is_erroneous() => Verdict::Right,
             verdict => verdict,
@@ -449,7 +476,7 @@ fn verdicts(
     (verdicts, wrong)
 }
 
-/// A row of `tried.txt`.
+/// Returns a row of `tried.txt`.
 fn row(library: &Library, device: &str, transport: &str, date: &str, verdicts: &[Verdict]) -> String {
     let [major, minor, patch] = library.version;
     let words: Vec<&str> = verdicts.iter().map(|verdict| verdict.name()).collect();
@@ -457,7 +484,7 @@ fn row(library: &Library, device: &str, transport: &str, date: &str, verdicts: &
     format!("{family} {major}.{minor}.{patch} {device} {transport} {date} {}", words.join(" "))
 }
 
-/// Writes rows into the file, each in place of the one of its library, device and transport.
+/// Writes rows into `tried.txt`. Each replaces the row with the same library, device and transport.
 fn bless(new: &[String]) {
     let path = package().join("../hosts/src/tried.txt");
     let text = fs::read_to_string(&path).unwrap();
@@ -517,7 +544,7 @@ fn what_is_converted_is_right_under_every_library() {
                 }
             }
             new.push(row);
-            // Each transport may take minutes: what is known is kept.
+            // A transport may take minutes, so the rows are written after each one.
             if blessed {
                 bless(&new);
             }
@@ -544,7 +571,7 @@ fn a_release_that_was_not_tried_is_left_alone_unless_the_user_asks() {
     let (host, folder) = (Host::Mpich, scratch("untried"));
     renamed(&folder);
     let program = host.compile("messages", &[]);
-    // What the library itself needs is found next to the original.
+    // Libraries that the copy needs are found in the folder of the original.
     let lib = host.root().join("lib");
     let paths = format!("{}:{}:{}", folder.display(), lib.display(), lib.join("mpich").display());
     let run = |policy: &str| {

@@ -1,4 +1,5 @@
-//! Layouts are timed on the program's own buffers: that changes no byte, is said in the report, and is kept for the next run.
+//! Times of layouts, which are measured on the program's own buffers. The measurement must change
+//! no byte, and its results are in the report and in the profile cache for the next run.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,8 @@ use crate::setup::{Host, lossy, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// 400 messages of one type, with the report; standard error.
+/// Runs a program with 400 messages of one type, and returns the report and the text on standard
+/// error. `more` has additional environment variables.
 fn messages(host: Host, folder: &Path, more: &[(&str, &str)]) -> (String, String) {
     let file = folder.join("report.json");
     let run = host.run(host.compile("bypassed", &[])).arg("gaps").arg("400").preload();
@@ -18,7 +20,7 @@ fn messages(host: Host, folder: &Path, more: &[(&str, &str)]) -> (String, String
     (fs::read_to_string(file).unwrap(), lossy(&out.stderr))
 }
 
-/// What was timed, by a report in JSON.
+/// Returns the lines about timed messages in a report in JSON.
 fn timed(report: &str) -> Vec<&str> {
     report.split('"').filter(|text| text.starts_with("messages from ")).collect()
 }
@@ -28,7 +30,7 @@ fn what_is_timed_is_said_and_kept() {
     for host in HOSTS {
         let folder = scratch(&format!("measured-{host:?}"));
         let (first, _) = messages(host, &folder, &[]);
-        // 64 blocks of 4 bytes.
+        // The messages have 64 blocks of 4 bytes.
         let [line] = timed(&first)[..] else { panic!("{host:?} {first}") };
         assert!(
             line.starts_with("messages from 256 B: ") && line.contains("; 256 B take the MPI library "),
@@ -37,7 +39,7 @@ fn what_is_timed_is_said_and_kept() {
         let kept = fs::read_dir(folder.join("ddtc")).unwrap().next().unwrap().unwrap().path();
         let text = fs::read_to_string(&kept).unwrap();
         assert!(text.starts_with("ddtc measured 6, ") && text.lines().count() == 2, "{text}");
-        // The next run believes it: what it says is what is there.
+        // The next run uses the kept times: it must report the values that the test writes here.
         let other = |line: &str| match line.split_once(" 08 ") {
             Some((key, _)) => format!("{key} 08 0000000256 0000123456 0000000789 0000000012\n"),
             None => format!("{line}\n"),
@@ -47,13 +49,14 @@ fn what_is_timed_is_said_and_kept() {
         let said =
             "messages from 256 B: converted; 256 B take the MPI library 123456 ns, ddtc 789 ns, a copy 12 ns";
         assert_eq!(timed(&second), [said], "{host:?} {second}\n{errors}");
-        // Nor is it written again, or by a run that remembers nothing, or times nothing.
+        // A run that keeps nothing, or that measures nothing, must neither use the kept file nor
+        // write it again.
         let (third, _) = messages(host, &folder, &[("DDTC_PROFILE_CACHE", "0")]);
         assert!(timed(&third).len() == 1 && timed(&third) != [said], "{host:?} {third}");
         let (fourth, _) = messages(host, &folder, &[("DDTC_POLICY", "table")]);
         assert!(timed(&fourth).is_empty(), "{host:?} {fourth}");
         assert!(fs::read_to_string(&kept).unwrap().contains("123456"));
-        // A file that is something else is named, and left behind by a new one.
+        // A file of another form is named in an error message and replaced by a new one.
         fs::write(&kept, "what is this\n").unwrap();
         let (fifth, errors) = messages(host, &folder, &[]);
         assert!(errors.contains("line 1 is not of this file's form"), "{host:?} {errors}");
@@ -63,7 +66,8 @@ fn what_is_timed_is_said_and_kept() {
     }
 }
 
-/// Whatever is measured: bytes and statuses are those of the bare host.
+/// Checks that measurements change nothing: bytes and statuses are those of the unmodified MPI
+/// library.
 #[test]
 fn what_is_timed_changes_nothing_else() {
     for host in HOSTS {

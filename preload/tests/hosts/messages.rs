@@ -1,4 +1,4 @@
-//! Messages: the same program with the library on all ranks, on some and on none.
+//! Messages: the same program with the preload library on all ranks, on some ranks and on none.
 
 use std::fs;
 
@@ -7,14 +7,17 @@ pub(crate) use crate::setup::{on_some, reports, same};
 
 fn alike(host: Host, ranks: u32) {
     told(host, ranks, "messages", 800, (1000, 1000, 500));
-    // What is received by exchanges is converted on hosts that tell how much it is.
+    // Receives in exchanges are converted only under MPI libraries that tell how many bytes
+    // arrived.
     let received = if host == Host::OpenMpi { 150 } else { 20 };
     told(host, ranks, "exchanges", 250, (300, received, 100));
 }
 
-/// The text of a program with at least so many lines a rank and so many messages packed, unpacked and checks.
+/// Checks that a program prints the same with the preload library. Its output has more than `lines`
+/// lines a rank, and each rank packs, unpacks and checks more than the given numbers of messages.
 fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, checks): (u64, u64, u64)) {
-    // Intel's library of the standard ABI aborts on truncation, whatever the error handler.
+    // Intel's library for the standard ABI aborts at a truncated message, whatever the error
+    // handler is.
     let flags: &[&str] = if host == Host::IntelStandard { &["-DNO_ERRORS"] } else { &[] };
     let program = host.compile(name, flags);
     let folder = scratch(&format!("alike-{name}-{host:?}-{ranks}"));
@@ -48,13 +51,15 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
             assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
             assert!(said["checks"] > checks, "{said:?}");
         }
-        // No room for large messages: the host's, as are all in a mode or policy that converts none.
+        // With one MiB for staging buffers, large messages are left to the MPI library, as all
+        // messages are in the modes and policies that convert none.
         let (text, _) = with("DDTC_STAGING_MIB", "1");
         same(&format!("{host:?} capped"), &text, &bare);
-        // So many at once are only there.
+        // Only this program has so many bytes in messages at the same time.
         let past = if name == "messages" { 10 } else { 0 };
         assert!(reports(&folder, ranks).iter().all(|said| said["messages_over_staging_limit"] >= past));
-        // Buffers are used again where they stand between no fences; types are compiled between one message and the next.
+        // Without inaccessible pages around them, buffers are used again. With a threshold, types
+        // are compiled between two messages.
         for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0"), ("DDTC_LAZY_THRESHOLD", "3000")] {
             let (text, _) = with(name, value);
             same(&format!("{host:?} {name}={value}"), &text, &bare);
@@ -96,7 +101,8 @@ fn messages_are_alike_on_open_mpi() {
     alike(Host::OpenMpi, 4);
 }
 
-/// MPICH 5.0.2 and Intel MPI 2021.18 send wrong bytes of a derived type, or crash.
+/// Checks exchanges with `MPI_Sendrecv_replace`. MPICH 5.0.2 and Intel MPI 2021.18 send wrong bytes
+/// of a derived type or crash; with the preload library the result is right.
 #[test]
 fn exchanges_in_place_are_healed() {
     for host in Host::ALL {
@@ -108,7 +114,8 @@ fn exchanges_in_place_are_healed() {
     }
 }
 
-/// Intel's library of the standard ABI aborts on these errors, whatever the error handler.
+/// MPI libraries that refuse these messages. Intel's library for the standard ABI is missing, since
+/// it aborts at these errors, whatever the error handler is.
 const REFUSING: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 #[test]
@@ -131,7 +138,8 @@ fn messages_that_end_inside_an_element_are_refused_as_the_host_refuses_them() {
     }
 }
 
-/// Without the library these hosts do not survive a refused matched message, and take the end of long ones.
+/// Without the preload library, these libraries do not survive a matched message that is refused,
+/// and do not refuse long messages that end inside an element.
 const MPICH_ALONE: [Host; 2] = [Host::Mpich, Host::MpichStandard];
 
 #[test]
@@ -140,7 +148,7 @@ fn refusals_that_mpich_does_not_survive_or_leaves_to_its_transport_are_refusals(
         let program = host.compile("ragged", &[]);
         let run = |how: &str| host.ranks(2, &program).arg(how).preload().env("DDTC_POLICY", "all").text().0;
         let (short, long, matched) = (run("return"), run("long"), run("matched"));
-        // The same answers for the same ends.
+        // The answers must be the same for the same ends.
         let code =
             |line: &str| line.split(": ").nth(1).map(|rest| rest.split(" error").next().unwrap().to_owned());
         let codes = |text: &str| text.lines().map(|line| code(line).unwrap()).collect::<Vec<_>>();
@@ -160,7 +168,7 @@ fn refusals_that_mpich_does_not_survive_or_leaves_to_its_transport_are_refusals(
     }
 }
 
-/// Which types of `messages` are converted by default: rows of the report that were packed.
+/// Checks which policy is used, by the number of packed messages in the program `messages`.
 #[test]
 fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
     let folder = scratch("policy");
@@ -185,7 +193,7 @@ fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
     let (packed, errors) = run(Host::Mpich, "table");
     assert_eq!(packed, shipped);
     let lines: Vec<_> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
-    // One per rank.
+    // Each rank prints one line.
     assert_eq!(lines.len(), 2, "{errors}");
     assert!(lines[0].contains("ddtc/policy: policy: line 2 = strided-long fast: must be"), "{errors}");
     assert!(lines[0].ends_with("; the shipped policy is used"), "{errors}");
@@ -203,7 +211,8 @@ fn the_table_is_measured_by_the_command_line() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
-        // What is measured as converted is, from the first call on, whatever the user's mode.
+        // A message that is measured as converted is converted from the first call on, whatever
+        // mode the user has set.
         let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
@@ -234,9 +243,11 @@ fn the_break_even_is_measured_by_the_command_line() {
         let file = folder.join("even.csv");
         let run =
             host.run(command_line()).arg("bench").arg("--break-even").arg("--quick").arg("--csv").arg(&file);
-        // A layout alone, and one with a table; the other sizes come along.
+        // One of the layouts has no table and the other has one. Their other sizes are measured
+        // too.
         let run = run.arg("--mpicc").arg(host.compiler()).arg("vec_8B.S").arg("LAMMPS_atomic.S");
-        // Intel's wheel has no compiler: the host of the program is not the compiler's.
+        // Intel's wheel has no compiler, so the MPI library of the program is not that of the
+        // compiler wrapper.
         let path = format!("LD_LIBRARY_PATH={}", host.root().join("lib").display());
         let (text, errors) = run.env("LD_LIBRARY_PATH", "").arg("--").arg("env").arg(path).text();
         assert!(text.contains("median of  2 layouts"), "{text} {errors}");
@@ -248,7 +259,7 @@ fn the_break_even_is_measured_by_the_command_line() {
                 line.starts_with(start) && line.split(',').count() == lines[3].split(',').count(),
                 "{csv}"
             );
-            // Commits and calls were measured: what they cost is nobody's promise.
+            // The commits and calls were measured; the values themselves are not judged.
             assert!(
                 line.split(',').skip(2).take(8).all(|n| n.parse::<f64>().is_ok_and(|n| n > 0.0)),
                 "{csv}"

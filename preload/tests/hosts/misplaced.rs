@@ -1,5 +1,7 @@
-//! Datatypes of which a library moves other places than the definition: they are the library's, so that a program which uses one type at
-//! both ends of a transfer is as right as without ddtc. `repro.txt` runs the same program under every setting.
+//! Misplaced types: datatypes whose bytes an MPI library moves from or to other places than the
+//! standard defines. They are left to the library, so that a program that uses one such type at
+//! both ends of a transfer is as right as without ddtc. `repro.txt` runs the same program under
+//! every setting.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +10,7 @@ use crate::setup::{Host, report, reports, scratch};
 
 const HOSTS: [Host; 4] = [Host::Mpich, Host::Intel, Host::OpenMpi, Host::OpenMpi4];
 
-/// Reports of two ranks of a program that must find nothing wrong.
+/// Returns the reports of two ranks of a program that must find nothing wrong.
 fn right(host: Host, flags: &[&str], args: [&str; 2], way: &[(&str, &str)]) -> Vec<HashMap<String, u64>> {
     let what = format!("{host:?} {args:?} {way:?}");
     let program = host.compile("misplaced", &[flags, &["-ldl"]].concat());
@@ -40,7 +42,8 @@ fn types_of_known_faults_are_not_converted() {
     }
 }
 
-/// A type that no table knows is converted until it is timed. Then its packed bytes tell that the library moves other places.
+/// Checks a type that is misplaced and that no table has. It is converted until it is timed; then
+/// its packed bytes show that the library moves other places.
 #[test]
 fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     for host in HOSTS {
@@ -53,8 +56,9 @@ fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     }
 }
 
-/// A library that unpacks beyond the instances of a type writes into memory of the check, which says
-/// so. Open MPI 4.1 has no messages converted, so there is nothing that would be checked.
+/// Checks that `DDTC_CHECK` survives a library that unpacks beyond the instances of a type: the
+/// bytes are written into memory of the check, which reports them. Open MPI 4.1 is left out, since
+/// no messages are converted there and nothing would be checked.
 #[test]
 fn a_check_survives_a_library_that_unpacks_elsewhere() {
     for host in HOSTS.into_iter().filter(|&host| host != Host::OpenMpi4) {
@@ -67,7 +71,8 @@ fn a_check_survives_a_library_that_unpacks_elsewhere() {
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
         fs::remove_dir_all(folder).unwrap();
-        // Each round packs and unpacks two messages, one of which is received by a later call and not compared.
+        // Each round packs and unpacks two messages. One of them is received by a later call and is
+        // not compared.
         let found = (said["faults_of_ddtc"], said["other_differences_of_mpi"]);
         assert!(found.0 == 0 && found.1 >= 3, "{host:?} {said:?}\n{errors}");
         let packed = "4004 bytes; packed byte 0 is that of displacement 4 instead of displacement 0";

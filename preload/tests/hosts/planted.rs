@@ -1,8 +1,10 @@
-//! Faults planted before every host, beside the host's own: the hunter names each, by a program that fails on the faulty library and passes on the
-//! host itself.
+//! Faults that are planted in addition to the faults of each MPI library. `ddtc check` must find
+//! each planted fault, by a program that fails on the faulty library and passes on the MPI library
+//! itself.
 //!
-//! `DDTC_PLANTED=whole` goes through all faults, hosts and three seeds and prints how long each took; words behind it choose among hosts and faults.
-//! docs/records/testing.md has a record.
+//! `DDTC_PLANTED=whole` runs all faults on all libraries with three seeds, and prints how long each
+//! took. Words after it, separated by commas, select libraries and faults. docs/records/testing.md
+//! has a record.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 use crate::hunt::{Finding, Hunt, include};
 use crate::setup::{Host, lossy, scratch, succeed};
 
-/// Each a kind of its own: bytes flipped, lost, moved and written beyond, in packing, unpacking and messages; numbers.
+/// Faults of different kinds: bytes that are flipped, lost, moved or written beyond the type, in
+/// packing, unpacking and messages, and wrong numbers from queries.
 const FAULTS: [&str; 10] = [
     "last-of-indexed",
     "lost-of-hindexed",
@@ -27,10 +30,12 @@ const FAULTS: [&str; 10] = [
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::OpenMpi, Host::Intel];
 
-/// Seconds after which a hunt ends by itself: far more than any takes, so that what is not found is not there.
+/// Seconds after which a search ends by itself. They are far more than any search takes, so a fault
+/// that is not found by then counts as missed.
 const HUNTED: &str = "1800";
 
-/// Whether a finding's program fails with the fault, which the hunter says, and passes on the host alone.
+/// Returns true if the program of a finding fails with the fault, which `ddtc check` has confirmed,
+/// and passes on the MPI library alone.
 fn is_planted(host: Host, folder: &Path, f: &Finding) -> bool {
     if f.class != "bug" || f.confirmed != "true" {
         return false;
@@ -42,7 +47,7 @@ fn is_planted(host: Host, folder: &Path, f: &Finding) -> bool {
     host.run(&program).output().status.success()
 }
 
-/// Hunts until a fault is found: what it was found as, and the seconds that it took.
+/// Searches until a fault is found. Returns the finding and the seconds that the search took.
 fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     let library = host.compile("faulty", &["-shared", "-fPIC"]);
     let (name, seed) = (format!("planted-{host:?}-{fault}-{seed}"), seed.to_string());
@@ -51,6 +56,8 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     let programs = scratch(&format!("{name}-programs"));
     let mut child = hunt.command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (began, mut seen) = (Instant::now(), 0);
+    // Read new findings while the search runs. The program of each is copied into a folder of its
+    // own, where it is compiled and run.
     let found = loop {
         let ended = child.try_wait().unwrap();
         let text = std::fs::read_to_string(hunt.folder.join("findings.jsonl")).unwrap_or_default();
@@ -76,7 +83,7 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
         panic!("{fault} on {host:?} from seed {seed} after {:?}: {}", began.elapsed(), lossy(&output.stderr))
     });
     for folder in [&hunt.folder, &programs] {
-        // A worker or a compiler of the hunter that was ended may write a last file.
+        // A worker or a compiler of the search that was ended may still write a last file.
         for _ in 0..50 {
             if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
                 break;
@@ -88,7 +95,7 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     (found, seconds)
 }
 
-/// A part of the matrix on every host, or the whole of it.
+/// Checks some planted faults on every MPI library, or all of them.
 #[test]
 fn planted_faults_are_found_beside_the_host_s_own() {
     let words = std::env::var("DDTC_PLANTED").unwrap_or_default();
@@ -97,7 +104,7 @@ fn planted_faults_are_found_beside_the_host_s_own() {
     let hosts = HOSTS.map(|host| (host, format!("{host:?}").to_lowercase()));
     let is_named = |word: &&&str| FAULTS.contains(*word) || hosts.iter().any(|(_, name)| name == *word);
     assert_eq!(words.iter().skip(1).find(|word| !is_named(word)), None, "neither a host nor a fault");
-    // Of hosts or of faults, those that are named, or all.
+    // Selects the libraries, or faults, that the words name, and all if they name none.
     let chosen = |name: &str, among: &dyn Fn(&str) -> bool| {
         let mut named = words.iter().skip(1).filter(|word| among(word)).peekable();
         named.peek().is_none() || named.any(|word| *word == name)

@@ -1,5 +1,5 @@
-//! Processes and their surroundings: spawned processes, a home that cannot be written, programs that are
-//! built with AddressSanitizer.
+//! Processes and their environment: spawned processes, a home folder that cannot be written, and
+//! programs that are built with AddressSanitizer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,15 +8,15 @@ use std::process::Command;
 
 use crate::setup::{Host, Run, command_line, compiled_by, library, lossy, release, report, scratch};
 
-/// A job of two ranks that spawns two more processes.
+/// Returns a job of two ranks that spawns two more processes.
 fn spawning(host: Host, folder: &Path, report: &str) -> Run {
     spawned_by(host.ranks(2, host.compile("spawner", &[])), host, folder, report)
 }
 
-/// As [`spawning`], with a run of the program.
+/// Does what [`spawning`] does with a given run of the program.
 fn spawned_by(run: Run, host: Host, folder: &Path, report: &str) -> Run {
     let run = run.preload().env("DDTC_POLICY", "all");
-    // Processes that were started apart do not share memory.
+    // Processes that were started separately do not share memory.
     let run = match host {
         Host::OpenMpi => run.env("OMPI_MCA_btl", "self,sm,tcp"),
         Host::OpenMpi4 => run.env("OMPI_MCA_btl", "self,vader,tcp"),
@@ -43,7 +43,7 @@ fn reports_of_spawned_processes_stand_beside_their_parents() {
             .flat_map(|name| [(name.to_owned(), false), (name.to_owned(), true)]);
         assert_eq!(names, expected.collect(), "{host:?}");
         fs::remove_dir_all(&folder).unwrap();
-        // A name with the process's number is one of its own already.
+        // A file name with the process number is unique already, so nothing is appended to it.
         fs::create_dir(&folder).unwrap();
         spawning(host, &folder, "report-%r-%p").text();
         let reports = fs::read_dir(&folder).unwrap().flatten();
@@ -54,8 +54,10 @@ fn reports_of_spawned_processes_stand_beside_their_parents() {
     }
 }
 
-/// Ranks of MPICH on one machine share memory, but they and the processes that they spawn do not. Over UCX, messages of MPICH 5.0.2 are not right. Over
-/// libfabric, only puts and gets of MPICH 4.3.2 are not.
+/// Checks what is converted after processes are connected, when another transport is used between
+/// them. Ranks of MPICH on one machine share memory, but they and the processes that they spawn do
+/// not. Over UCX, messages of MPICH 5.0.2 are not right. Over libfabric, only puts and gets of
+/// MPICH 4.3.2 are not right.
 #[test]
 fn only_what_is_right_with_the_other_transport_is_converted_after_a_connection() {
     let packed = |root: &Path, module: &str, way: &[&str]| {
@@ -93,7 +95,8 @@ fn only_what_is_right_with_the_other_transport_is_converted_after_a_connection()
     }
 }
 
-/// Compute nodes often have such a home. It is named only where somebody reads what the library says.
+/// Checks that a home folder that cannot be written is named only in runs with a report, where
+/// somebody reads what the library prints. Compute nodes often have such a home folder.
 #[test]
 fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     let folder = scratch("home");
@@ -113,7 +116,8 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The runtime of AddressSanitizer ends a program in which another library was loaded before it.
+/// Checks a program with AddressSanitizer, whose runtime ends a program in which another library
+/// was loaded before it.
 #[test]
 fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
     let program = Host::Mpich.compile("manytypes", &["-fsanitize=address"]);

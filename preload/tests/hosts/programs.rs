@@ -1,4 +1,5 @@
-//! C programs that try what breaks interposition: wrong calls, threads, churn, reuse of handles, sessions, GPU memory.
+//! C programs for cases in which interposition may fail: wrong calls, threads, many commits and
+//! frees, reuse of handles, sessions, GPU memory.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use crate::setup::{Host, Run, hosts, lossy, numbers, report, reports, scratch, sources, succeed};
 
-/// Output of a program with the library, and its report.
+/// Runs a program with the preload library. Returns its output, the text on standard error, and its
+/// report.
 fn with(
     host: Host,
     name: &str,
@@ -29,7 +31,8 @@ fn with(
 #[test]
 fn wrong_calls_get_the_hosts_own_errors() {
     for host in Host::ALL {
-        // Open MPI does not check freed handles: using one there is not an error but a crash.
+        // Open MPI does not check freed handles: the use of one crashes instead of returning an
+        // error.
         let flags: &[&str] = if host == Host::OpenMpi { &[] } else { &["-DFREED_HANDLES"] };
         let program = host.compile("errors", flags);
         let (bare, _) = host.run(&program).text();
@@ -43,7 +46,8 @@ fn wrong_calls_get_the_hosts_own_errors() {
     }
 }
 
-/// From whichever of its allocations on the library gets no memory, the program's bytes are right and it comes to its end.
+/// Checks that the program's bytes are right and that it comes to its end if the preload library
+/// gets no memory any more, from whichever of its allocations on.
 #[test]
 fn allocations_that_fail_leave_calls_to_the_host() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -79,7 +83,7 @@ fn a_million_commits_and_frees_do_not_grow() {
         let (text, _) = host.run(&program).arg("1000000").preload().text();
         let said = numbers(&text);
         let grown = said["all"].saturating_sub(said["tenth"]);
-        // 4,500 new layouts and 900,000 known ones in between.
+        // In between there are 4,500 new layouts and 900,000 known ones.
         assert!(grown < 20 << 10, "{host:?} grew by {grown} KB: {text}");
     }
 }
@@ -89,16 +93,16 @@ fn types_and_communicators_live_and_die() {
     for host in Host::ALL {
         let (text, errors, said) = with(host, "lifecycle", &[], &[]);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
-        // A first use may be the host's own; all others are converted.
+        // The MPI library may execute the first use of a type; all later uses are converted.
         assert!(said["packs"] > 4000, "{host:?} {said:?}");
         let program = host.compile("lifecycle", &[]);
         let (checked, _) = host.run(&program).preload().env("DDTC_CHECK", "1").text();
         assert!(checked.ends_with("wrong 0\n"), "{host:?} {checked}");
-        // The program's own attributes are copied and deleted as without the library.
+        // The program's own attributes are copied and deleted as without the preload library.
         let counts = |text: &str| text.lines().filter(|l| !l.starts_with("reused")).collect::<String>();
         assert_eq!(counts(&text), counts(&host.run(&program).text().0), "{host:?}");
     }
-    // The hosts do give handle values out again: otherwise this shows nothing.
+    // The MPI library must give handle values out again, or the test would show nothing.
     let (text, _, _) = with(Host::Mpich, "lifecycle", &[], &[]);
     assert!(!text.contains("reused 0 "), "{text}");
 }
@@ -114,13 +118,13 @@ fn sessions_begin_and_end() {
     }
 }
 
-/// An epoch that ended with the first session would forget the type while the world still uses it:
-/// none of the messages that follow would be converted, and a call of this library's own with a
-/// keyval that is gone would end the program.
+/// Checks that types are remembered until the last user of MPI has finished. If the preload library
+/// forgot a type at the end of the first session while the world still used it, no later message
+/// would be converted, and a call with a keyval that no longer exists would end the program.
 #[test]
 fn types_live_until_the_last_user_of_mpi_goes() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
-        // Without the world's communicators nothing is converted.
+        // Nothing is converted before the world's communicators exist.
         for (mode, received) in [("threads", 2000), ("init", 2000), ("world", 1000)] {
             let runs = if mode == "threads" { 10 } else { 1 };
             for _ in 0..runs {
@@ -139,12 +143,13 @@ fn types_live_until_the_last_user_of_mpi_goes() {
     }
 }
 
-/// A module with its own MPI library, which is loaded by `c/loads`.
+/// Compiles a module with an MPI library of its own, which the program `loads` loads.
 fn module(host: Host) -> PathBuf {
     host.compile("module", &["-shared", "-fPIC"])
 }
 
-/// A program that is not linked with MPI and loads these modules, with its report.
+/// Returns a run of a program that is not linked with MPI and that loads these modules, with the
+/// preload library.
 fn loads(host: Host, folder: &Path, mode: &str, n: u32, modules: &[PathBuf]) -> Run {
     let out = folder.join("loads");
     let mut cc = Command::new("cc");
@@ -154,7 +159,8 @@ fn loads(host: Host, folder: &Path, mode: &str, n: u32, modules: &[PathBuf]) -> 
     modules.iter().fold(run, |run, module| run.arg(module)).preload()
 }
 
-/// A library that this library kept in memory could not be initialized again.
+/// Checks that the preload library does not keep a plugin's MPI library in memory. A library that
+/// was kept could not be initialized again.
 #[test]
 fn a_plugin_takes_its_mpi_library_with_it() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi, Host::OpenMpi4] {
@@ -164,7 +170,7 @@ fn a_plugin_takes_its_mpi_library_with_it() {
             let run = loads(host, &folder, "again", 3, &[module(host)]).env("DDTC_POLICY", policy);
             let (text, errors) = run.env("DDTC_HOOK", inside).env("DDTC_REPORT", &file).text();
             assert_eq!(text, "wrong 0\n", "{host:?} {policy} {errors}");
-            // What is loaded again is another library, whose calls are handed on.
+            // The library that is loaded again counts as another one, whose calls are passed on.
             let said = report(&fs::read_to_string(&file).unwrap());
             assert!((5..100).contains(&said["packs"]) && said["panics"] == 0, "{host:?} {said:?}");
             fs::remove_dir_all(folder).unwrap();
@@ -172,12 +178,12 @@ fn a_plugin_takes_its_mpi_library_with_it() {
     }
 }
 
-/// Each call reaches the library that its caller is linked with, and those of the first are
-/// converted.
+/// Checks a process with two MPI libraries: each call reaches the library that its caller is linked
+/// with, and the calls of the first library are converted.
 #[test]
 fn two_mpi_libraries_serve_their_own_callers() {
-    // Others exclude each other: Intel MPI brings a libfabric that Open MPI does not take, and both
-    // of Open MPI have one name.
+    // Other pairs exclude each other: Intel MPI brings a libfabric that Open MPI does not accept,
+    // and both releases of Open MPI have the same file name.
     for [first, second] in [[Host::Mpich, Host::OpenMpi], [Host::OpenMpi, Host::Mpich]] {
         let folder = scratch(&format!("both-{first:?}-{second:?}"));
         let file = folder.join("report.json");
@@ -195,8 +201,9 @@ fn two_mpi_libraries_serve_their_own_callers() {
     }
 }
 
-/// A wrapper around an MPI library has an ABI that nobody knows, and calls of the wrapper reach ddtc first. They are handed on. The calls that the wrapper
-/// makes are converted, even if it binds them to its MPI library (`RTLD_DEEPBIND`).
+/// Checks a wrapper around an MPI library. Its ABI is unknown, and calls of the wrapper reach ddtc
+/// first, which passes them on. The calls that the wrapper makes are converted, even if it binds
+/// them directly to its MPI library (`RTLD_DEEPBIND`).
 #[test]
 fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
     let (folder, mpich) = (scratch("trampoline"), Host::Mpich);
@@ -232,7 +239,8 @@ fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Answers for calls that Open MPI 5.0 lacks: an inactive request counts as a complete one, because it does not tell the two apart.
+/// Answers for calls that Open MPI 5.0 lacks and that the preload library emulates. An inactive
+/// request counts as complete, because Open MPI does not distinguish the two.
 const EMULATED: &str = "\
 null any: code 0 index -1 flag 1 error 0
 null all: code 0 flag 1 errors 0 0 0
@@ -281,13 +289,14 @@ fn device_memory_is_left_to_the_host() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
         assert_eq!(text.trim(), "wrong 0 asked 1", "{host:?}");
-        // The first of all calls, and the fifteen that name device memory.
+        // The first call of all is bypassed, and so are the fifteen calls that name device memory.
         assert_eq!(said["calls_bypassed"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
         assert_eq!(said["packs"], 9 + 4, "{host:?} {said:?}");
     }
 }
 
-/// Level Zero does not tell where memory is. It has none of its own on a machine without a device.
+/// Checks Level Zero, which does not say where memory is. On a machine without a device there is no
+/// device memory, and calls are converted.
 #[test]
 fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
     let library = hosts().join("bin/libze_loader.so.1");
@@ -303,7 +312,8 @@ fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
         assert_eq!(text.trim(), "wrong 0 asked 0", "{host:?}");
-        // All but the first of all calls, or of those before the library is loaded.
+        // All calls are converted but the first one; with a device, only those before the library
+        // is loaded.
         let expected = if has_device { 9 } else { 9 + 7 + 5 + 3 + 4 };
         assert_eq!(said["packs"] + said["unpacks"], expected, "{host:?} {said:?}");
     }
@@ -316,12 +326,14 @@ fn tools_see_the_hosts_variables_and_ours() {
         let flags: &[&str] = if host == Host::MpichStandard { &["-DONE_BY_ONE"] } else { &[] };
         let (text, errors, said) = with(host, "tool", &[], flags);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
-        // MPICH 5.0.2 has no performance variables, and of all hosts Open MPI alone has enumerations.
+        // MPICH 5.0.2 has no performance variables, and of these libraries only Open MPI has
+        // enumerations.
         let seen = numbers(&text);
         assert_eq!(seen["read"] > 0, seen["host"] > 0, "{host:?} {text}");
         assert_eq!(seen["host"] > 0, !matches!(host, Host::Mpich | Host::MpichStandard), "{host:?} {text}");
         assert_eq!(seen["enumerations"] > 0, host == Host::OpenMpi, "{host:?} {text}");
-        // In mode off types are not looked at: four of six were compiled. The first pack of all is the host's.
+        // In mode off types are not examined, so four of the six types were compiled. The first
+        // pack of all is left to the MPI library.
         assert_eq!((said["commits"], said["packs"]), (4, 3 * 2 + 11 - 1), "{host:?} {said:?}");
     }
     for host in Host::ALL {
@@ -330,7 +342,7 @@ fn tools_see_the_hosts_variables_and_ours() {
             assert_eq!(text, "wrong 0\n", "{host:?} {mode} {errors}");
         }
     }
-    // MPICH's own tool.
+    // MPICH's own tool lists the variables.
     let (text, _) = Host::Mpich.run(Host::Mpich.root().join("bin/mpivars")).preload().text();
     assert!(
         text.contains("ddtc_mode")
@@ -340,7 +352,7 @@ fn tools_see_the_hosts_variables_and_ours() {
     );
 }
 
-/// Returns the answers of `program`, which is asked `lines`, under the bare host.
+/// Returns the answers of `program` to the questions in `lines`, under the unmodified MPI library.
 pub(crate) fn answers(host: Host, program: PathBuf, lines: String) -> String {
     let mut command = host.run(program).command;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,6 +1,7 @@
-//! The programs of docs/findings on the other hosts: each is right on one, which its document names, or the document says what each host makes of it.
+//! The programs of docs/findings on other MPI libraries. Each program passes on one library, which
+//! its document names, or the document says how it fails on every library.
 //!
-//! `DDTC_BLESS=1` asks all hosts and writes those lines anew.
+//! `DDTC_BLESS=1` runs the programs on all libraries and writes those lines anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,20 @@ use crate::setup::{Host, lossy, scratch};
 const HOSTS: [(Host, &str); 3] =
     [(Host::Mpich, "MPICH 5.0.2"), (Host::OpenMpi, "Open MPI 5.0.11"), (Host::Intel, "Intel MPI 2021.18.1")];
 
-/// Begins the line of a section that names the host.
+/// Beginning of the line of a section that names the library.
 const RIGHT: &str = "* Right on ";
 const NONE: &str = "none: ";
 
-/// Seconds that a host has while lines are written: what takes longer is not right there.
+/// Time limit of a library in seconds while lines are written. A program that takes longer does not
+/// pass there.
 const ASKED: &str = "120";
 
 /// A program of a document.
 struct Program {
     document: PathBuf,
-    /// As its section links it, in the document's folder.
+    /// Link to the program in its section, relative to the document's folder.
     link: String,
-    /// Text of the section behind [`RIGHT`].
+    /// The text after [`RIGHT`] in the section.
     said: Option<String>,
 }
 
@@ -48,7 +50,8 @@ fn programs() -> Vec<Program> {
     list
 }
 
-/// Whether a program is right on a host, and the first that it says.
+/// Returns whether a program passes on an MPI library, and the most informative line of its output.
+/// Lines that name what was expected come first.
 fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool, String) {
     let program = folder.join(format!("{host:?}"));
     let mut compiler = Command::new(host.compiler());
@@ -67,14 +70,14 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     let said = telling.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
     let said = match output.status.code() {
         Some(124) => "the call does not return".to_owned(),
-        // A signal, as timeout passes it on.
+        // Without text, the process ended by a signal, which timeout passes on.
         _ if said.is_empty() => "the process ends by a signal".to_owned(),
         _ => said.chars().take(160).collect(),
     };
     (output.status.success(), said)
 }
 
-/// Returns the line that a program must have.
+/// Returns the line that the section of a program must have.
 fn line(source: &Path, folder: &Path) -> String {
     let mut none = NONE.to_owned();
     for (host, name) in HOSTS {
@@ -88,7 +91,8 @@ fn line(source: &Path, folder: &Path) -> String {
     format!("{}.", none.trim_end_matches(", "))
 }
 
-/// Returns the fault of a program's line, or the line that it must be.
+/// Returns what is wrong with the line of a program as an error. With `bless`, returns the line
+/// that the section must have.
 fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<String>, String> {
     let source = documents().join(&program.link);
     if bless {

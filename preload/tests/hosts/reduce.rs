@@ -1,7 +1,10 @@
-//! Reductions by MPI libraries themselves: a third opinion on every predefined operation on every named type that it is defined for.
+//! Reductions by MPI libraries: a third opinion on every predefined operation for every named type
+//! that it is defined for.
 //!
-//! What the interpreter computes from the standard's text is compared with what `MPI_Reduce_local` of a bare host makes of the same values. Where they
-//! differ one of them is wrong: faults of the host are in `known_faults`, whose entries here are `reduce.OP.TYPE`; any other difference fails.
+//! The values that the reference interpreter computes by the text of the standard are compared with
+//! those that `MPI_Reduce_local` of an unmodified MPI library computes from the same operands. If
+//! they differ, one of the two is wrong. Faults of the library are in `known_faults`, whose entries
+//! for this test are `reduce.OP.TYPE`; any other difference fails the test.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,10 +18,10 @@ use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;
 use crate::setup::Host;
 
-/// Elements of each call.
+/// Number of elements of each call.
 const COUNT: u64 = 6;
 
-/// Whether `known_faults` may have this entry.
+/// Returns true if `known_faults` may have this entry.
 pub(crate) fn has(entry: &str) -> bool {
     let mut words = entry.splitn(3, '.');
     let (Some("reduce"), Some(op), Some(name)) = (words.next(), words.next(), words.next()) else {
@@ -33,11 +36,12 @@ struct Entry {
     input: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// Bytes that nobody promises: what is no number, and padding.
+    /// True for bytes with no defined value: NaNs and padding.
     loose: Vec<bool>,
 }
 
-/// Numbers as a type has them: small ones, of either sign, some equal; a truth value is 0 or 1.
+/// Returns small numbers of either sign as values of the type, some of them equal. A truth value is
+/// 0 or 1.
 fn numbers(named: Named, seed: u64) -> Vec<u8> {
     let extent = named.extent() as usize;
     let mut bytes = vec![0; extent * COUNT as usize];
@@ -63,7 +67,8 @@ fn put(named: Named, value: i64, bytes: &mut [u8]) {
             put(half, 2 - value, im);
         }
         Class::Logical => bytes[0] = u8::from(value > 0),
-        // Powers of two, whose exponent is all that counts: binary16, binary128 and x87's format from their bits.
+        // These formats are binary16, binary128 and that of x87. Their values are powers of two, so
+        // that only sign and exponent matter, and are made from their bits.
         Class::Float => {
             let x87 = cfg!(target_arch = "x86_64") && named == Named::LongDouble;
             let (bias, fraction) =
@@ -99,7 +104,7 @@ impl Entry {
         interp::pack(&t, COUNT, &input, 0, &mut stream).unwrap();
         let mut after = before.clone();
         let mut loose = interp::reduce::unpack(op, &t, COUNT, &stream, &mut after, 0);
-        // Padding inside of numbers and behind them.
+        // Padding inside of numbers and after them has no defined value either.
         for (i, loose) in loose.iter_mut().enumerate() {
             let at = i as i64 % t.extent();
             let of_part = |&(part, start): &(Named, i64)| {
@@ -137,6 +142,8 @@ fn digits(bytes: &[u8]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_reductions() {
+    // One entry for each operation and each named type that the operation takes. Replace and no-op
+    // are left out.
     let ops = || Op::ALL.into_iter().filter(|op| !matches!(op, Op::Replace | Op::NoOp));
     let entries: Vec<Entry> = ops()
         .flat_map(|op| Named::ALL.iter().filter(move |n| op.takes(**n)).map(move |&n| Entry::new(op, n)))
@@ -149,6 +156,8 @@ fn hosts_agree_with_the_definition_of_reductions() {
             out
         });
         let text = answers(host, program, lines);
+        // Compare the answers, one line for each entry in the same order. Types that the library
+        // does not have are skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

@@ -1,24 +1,26 @@
-//! Programs that the preload library once broke. Each must behave as without it: the same output and
-//! the same exit status. The table of programs and MPI libraries is `repro.txt`.
+//! Programs that once failed because of the preload library. Each must behave as without it, with
+//! the same output and the same exit status. The table of programs and MPI libraries is
+//! `repro.txt`.
 //!
 //! | Variable | Meaning |
 //! |---|---|
 //! | `DDTC_REPRO` | names of programs: only their rows run |
-//! | `DDTC_ROTATION` | a number: rows run from the row of that number on, for [`ROTATION`] seconds by the table |
+//! | `DDTC_ROTATION` | number of the first row; rows from it on run for [`ROTATION`] seconds |
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::setup::{Host, Run, library, lossy, scratch, sorted};
 
-/// Seconds of the rows that run under `DDTC_ROTATION`.
+/// Total time of the rows that run under `DDTC_ROTATION`, in seconds, by the column `seconds` of
+/// the table.
 const ROTATION: u32 = 240;
 
 /// Columns of the table that stand for MPI libraries.
 const LIBRARIES: [(&str, Host); 4] =
     [("mpich", Host::Mpich), ("impi", Host::Intel), ("openmpi4", Host::OpenMpi4), ("openmpi", Host::OpenMpi)];
 
-/// Settings of the preload library by name, with the environment that makes them.
+/// Settings of the preload library: a name and the environment variables.
 const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
     ("as shipped", &[]),
     ("converting all", &EAGER),
@@ -26,14 +28,14 @@ const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
     ("nothing inside", &[("DDTC_HOOK", "off")]),
 ];
 
-/// Converts everything from the first call on, through buffers between inaccessible pages.
+/// Converts everything from the first call on, through staging buffers between inaccessible pages.
 const EAGER: [(&str, &str); 3] = [("DDTC_POLICY", "all"), ("DDTC_LAZY_THRESHOLD", "0"), ("DDTC_FENCES", "1")];
 
-/// Whether a program behaves under an MPI library as without the preload library.
+/// Whether a program behaves under an MPI library as it does without the preload library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Alike,
-    /// It does not yet; the limit of the row says so.
+    /// The program does not behave alike yet, as the limit of the row says.
     Open,
     /// The program does not apply to the library.
     Other,
@@ -43,13 +45,13 @@ enum Verdict {
 struct Row {
     program: &'static str,
     arguments: Vec<&'static str>,
-    /// Number of ranks, or none for a process without a launcher.
+    /// Number of ranks, or `None` for a process without a launcher.
     ranks: Option<u32>,
-    /// Whether the ranks go on when one dies. The launcher's exit status says that one died.
+    /// True if the ranks go on when one dies. The launcher's exit status then says that one died.
     tolerant: bool,
     runs: u32,
     seconds: u32,
-    /// One for each of [`LIBRARIES`].
+    /// One verdict for each of [`LIBRARIES`].
     verdicts: Vec<Verdict>,
 }
 
@@ -83,10 +85,12 @@ impl Row {
         row
     }
 
-    /// A run of the program on a library, in an environment without any setting of ddtc.
+    /// Returns a run of the program under an MPI library, in an environment without other settings
+    /// of ddtc.
     fn run(&self, host: Host, preloaded: bool, settings: &[(&str, &str)]) -> Run {
         let folder = scratch("repro");
-        // What a program defines stands before the C library's, for the preload library too.
+        // With `-rdynamic`, functions that the program defines take the place of those of the C
+        // library, also for the preload library.
         let program = host.compile(self.program, &["-rdynamic", "-Wl,--as-needed", "-ldl"]);
         let mut run = match self.ranks {
             Some(ranks) if self.tolerant => host.tolerant_ranks(ranks, "env"),
@@ -96,7 +100,7 @@ impl Row {
         for name in ["DDTC_FENCES", "DDTC_LAZY_THRESHOLD", "DDTC_POLICY", "DDTC_PROFILE_CACHE"] {
             run.command.env_remove(name);
         }
-        // Neither the user's policy nor what an earlier program has shown.
+        // Neither the user's policy nor measurements of an earlier program may have an effect.
         run = run.env("XDG_CONFIG_HOME", folder.join("config")).env("XDG_CACHE_HOME", folder.join("cache"));
         let mut paths = vec![host.root().join("lib")];
         let arguments: Vec<PathBuf> =
@@ -113,8 +117,8 @@ impl Row {
     }
 }
 
-/// The argument that a word of the table stands for. Folders of further MPI libraries are added to
-/// `paths`.
+/// Returns the argument that a word of the table stands for. Folders of further MPI libraries are
+/// added to `paths`.
 fn argument(word: &str, host: Host, folder: &std::path::Path, paths: &mut Vec<PathBuf>) -> PathBuf {
     let Some(inner) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) else {
         return PathBuf::from(word);
@@ -132,14 +136,16 @@ fn argument(word: &str, host: Host, folder: &std::path::Path, paths: &mut Vec<Pa
     of.compile(name, &["-shared", "-fPIC"])
 }
 
-/// Output and exit status of a program. Ranks may print in any order.
+/// Runs a program, and returns its exit status with its output, and the text on standard error. The
+/// lines are sorted, because ranks may print in any order.
 fn behaviour(run: Run) -> (String, String) {
     let out = run.output();
     let behaviour = format!("{}\n{}", out.status, sorted(&lossy(&out.stdout)));
     (behaviour, lossy(&out.stderr))
 }
 
-/// Runs a row under one library and returns what was not as the table says.
+/// Runs a row under one library, and returns the settings in which the program did not behave as
+/// the table says.
 fn differences(row: &Row, library: &str, host: Host, verdict: Verdict) -> Vec<String> {
     let what = format!("{} {} under {library}", row.program, row.arguments.join(" "));
     let (expected, errors) = behaviour(row.run(host, false, &[]));
@@ -174,7 +180,8 @@ fn differences(row: &Row, library: &str, host: Host, verdict: Verdict) -> Vec<St
     }
 }
 
-/// Rows that the environment asks for: all of them unless it names programs or a rotation.
+/// Returns the rows that the environment selects: all of them unless it names programs or a
+/// rotation.
 fn chosen(rows: Vec<Row>) -> Vec<Row> {
     if let Ok(names) = std::env::var("DDTC_REPRO") {
         return rows.into_iter().filter(|row| names.split(' ').any(|name| name == row.program)).collect();

@@ -1,5 +1,5 @@
-//! Inside Open MPI: convertors that serve one request after another. What an earlier request left in
-//! one is not believed.
+//! The convertor hook of Open MPI with convertors that serve one request after another. The hook
+//! must not rely on state that an earlier request left in a convertor.
 
 use crate::setup::{Host, Run, library};
 use crate::strangers::disguised;
@@ -8,7 +8,7 @@ const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
 const FLAGS: [&str; 2] = ["-Wno-unused-function", "-ldl"];
 
-/// Asserts that a run of `reused` made its trials and found nothing that differs.
+/// Asserts that a run of the program `reused` made its trials and found no difference.
 fn holds(run: Run, trials: u32, served: u32, what: &str) {
     let (text, errors) = run.env("DDTC_POLICY", "none").text();
     let expected = format!("trials {trials}, served again {served}, wrong 0");
@@ -26,7 +26,8 @@ fn convertors_that_are_used_again_do_what_the_host_does() {
     }
 }
 
-/// Nothing builds a 6.0 here: its convertors over those of the host.
+/// Checks convertors of Open MPI 6.0, which is not built here: `since6.c` implements them on top of
+/// those of the installed release.
 #[test]
 fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
     for host in HOSTS {
@@ -39,7 +40,8 @@ fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
     }
 }
 
-/// Their requests are of contiguous and other types in turn, and of types that are gone soon.
+/// Checks redistributions of arrays. Their requests alternate between contiguous and other types,
+/// and the types are freed soon.
 #[test]
 fn arrays_are_redistributed_by_types_that_are_made_anew() {
     for host in HOSTS {

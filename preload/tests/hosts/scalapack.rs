@@ -1,6 +1,8 @@
-//! The testers of BLACS, PBLAS and ScaLAPACK, which nobody here wrote: what they say of four ranks with the library is what they say without it.
+//! The testers of BLACS, PBLAS and ScaLAPACK, which were not written for this project. Their
+//! verdicts on four ranks must be the same with the preload library as without it.
 //!
-//! `tests/scalapack.sh` lays out Debian's programs, which run under the pinned hosts by their ABI.
+//! `tests/scalapack.sh` installs Debian's programs, which run under the pinned MPI libraries with
+//! the same ABI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,8 @@ use crate::setup::{Host, Run, hosts, lossy, package, reports, same, scratch, suc
 const HOSTS: [(Host, &str, &str); 3] =
     [(Host::Mpich, "mpich", "mpich"), (Host::Intel, "impi", "mpich"), (Host::OpenMpi, "openmpi", "openmpi")];
 
-/// The testers, and which of BLACS' parts run: point to point, broadcasts and combinations, or the auxiliary ones, which end the job by an abort.
+/// The testers, and the parts of the BLACS testers that run: point-to-point messages, broadcasts,
+/// combinations, and auxiliary functions. The last part ends the job by an abort, so it runs alone.
 const TESTERS: [(&str, &str); 6] = [
     ("xCbtest", "TTTF"),
     ("xFbtest", "TTTF"),
@@ -22,7 +25,8 @@ const TESTERS: [(&str, &str); 6] = [
     ("zpb3tst", ""),
 ];
 
-/// Input of BLACS' testers: every kind of matrix and scope, in fewer sizes and topologies than Debian's.
+/// Input of the BLACS testers: every kind of matrix and scope, in fewer sizes and topologies than
+/// in Debian's input.
 const SENDS: &str = "\
 5 Number of shapes
 'G' 'U' 'U' 'L' 'L' UPLO
@@ -84,7 +88,8 @@ const COMBINATIONS: &str = "\
 2 4 NPCOL
 ";
 
-/// Few messages wait for each other in these: ranks that share a core take turns by the scheduler's slices.
+/// Input with few messages that wait for each other. Ranks that share a core alternate in time
+/// slices of the scheduler, so each such wait is long.
 const LU: &str = "\
 'LU factorization'
 'four ranks'
@@ -124,7 +129,7 @@ const QR: &str = "\
 5.0 threshold
 ";
 
-/// The folder of `tests/scalapack.sh`.
+/// Prepares the testers with `tests/scalapack.sh`, and returns their folder.
 fn testers() -> PathBuf {
     for (host, ..) in HOSTS {
         host.root();
@@ -134,10 +139,11 @@ fn testers() -> PathBuf {
     hosts().join("scalapack")
 }
 
-/// A folder to run a tester in: where it reads its input.
+/// Returns a folder in which a tester runs and from which it reads its input.
 fn prepared(testers: &Path, name: &str, parts: &str) -> PathBuf {
     let folder = scratch(name);
-    // The first of four grids, two by two, and the first two of four problems.
+    // Of the four grids only the first runs, which is two by two, and of the four problems the
+    // first two.
     let problems = fs::read_to_string(testers.join("data/PZBLAS3TST.dat")).unwrap();
     let (grids, tests) = ("4\t\tnumber of process grids", "4\t\tnumber of tests");
     assert!(problems.contains(grids) && problems.contains(tests), "{problems}");
@@ -159,7 +165,7 @@ fn verdicts(text: &str) -> String {
     let is_number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     let mut found = String::new();
     for line in text.lines().filter(|line| telling.iter().any(|word| line.contains(word))) {
-        // Skipped where sums in two orders happened to agree.
+        // This check is skipped if sums in two orders happen to be equal.
         let line = line.replace("SKIPPED REPEATABLE SUM", "PASSED REPEATABLE SUM");
         let words: Vec<&str> = line.split_whitespace().filter(|word| !is_number(word)).collect();
         found += &words.join(" ");
@@ -168,7 +174,7 @@ fn verdicts(text: &str) -> String {
     found
 }
 
-/// Verdicts of a tester, whether it succeeded, and what else it said.
+/// Runs a tester. Returns its verdicts, whether it succeeded, and its whole output.
 fn outcome(run: Run) -> (String, bool, String) {
     let output = run.output();
     let text = lossy(&output.stdout);
@@ -184,7 +190,8 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
             let run = || {
                 let mut run = host.ranks(4, testers.join(abi).join(tester));
                 run.command.current_dir(&folder);
-                // MPICH's wheel looks for parts of itself from where it is, which is not where its link is.
+                // MPICH's wheel searches for its parts relative to its own file, and it is reached
+                // through a link from elsewhere, so the folders are named here.
                 let library = host.root().join("lib");
                 let more = testers.join(format!("with-{name}"));
                 let path = [more, testers.join("lib"), library.clone(), library.join("mpich")];
@@ -198,7 +205,7 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
                 let (with, ended, said) = outcome(run);
                 same(&format!("{what}\n{said}"), &with, &bare);
                 assert_eq!(ended, succeeded, "{what}\n{said}");
-                // An abort leaves no reports.
+                // A job that aborts leaves no reports here.
                 if !succeeded {
                     continue;
                 }

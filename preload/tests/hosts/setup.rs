@@ -1,6 +1,8 @@
-//! The MPI libraries that tests run under: pinned wheels in virtual environments below the target folder, made once.
+//! The MPI libraries that tests run under: pinned wheels in virtual environments below the target
+//! folder. Each environment is made once.
 //!
-//! What cannot be prepared is an error that says what to do, never a test that is left out.
+//! If something cannot be prepared, the test fails with an error that says what to do. No test is
+//! skipped.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -12,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::build::build;
 
-/// An MPI library with the ABI that programs are compiled for.
+/// An MPI library together with the ABI that programs are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     Mpich,
@@ -20,18 +22,19 @@ pub(crate) enum Host {
     Intel,
     IntelStandard,
     OpenMpi,
-    /// The release before, for what its insides are asked about.
+    /// The release series 4.1, for tests that depend on the library's internal structures.
     OpenMpi4,
 }
 
-/// Seconds after which a program hangs. Not a measure of time: a loaded machine may take many times what a quiet one does, so
-/// that whoever waits for it waits for nothing.
+/// Seconds after which a program counts as hanging. The value is not a measure of speed: a loaded
+/// machine may take many times as long as a quiet one, so a program that takes this long will not
+/// end any more.
 pub(crate) const HANGS: u32 = 3600;
 
-/// The pinned wheels.
+/// The table of pinned wheels.
 const WHEELS: &str = include_str!("wheels.txt");
 
-/// A wheel: folder, package, version, and the SHA-256 of its files.
+/// A wheel: the folder of its environment, package, version, and the SHA-256 hashes of its files.
 pub(crate) struct Wheel {
     folder: &'static str,
     package: &'static str,
@@ -55,7 +58,7 @@ impl Host {
     pub(crate) const ALL: [Host; 5] =
         [Host::Mpich, Host::MpichStandard, Host::Intel, Host::IntelStandard, Host::OpenMpi];
 
-    /// Whether the host has the large-count functions.
+    /// Returns true if the MPI library has the large-count functions.
     pub(crate) fn has_large_counts(self) -> bool {
         !matches!(self, Host::OpenMpi | Host::OpenMpi4)
     }
@@ -70,18 +73,19 @@ impl Host {
         Wheel::of(folder)
     }
 
-    /// Its virtual environment, prepared when it is first asked for.
+    /// Returns the virtual environment of the library, which is prepared at the first call.
     pub(crate) fn root(self) -> PathBuf {
         prepared(self.wheel())
     }
 
-    /// Package and version of its wheel.
+    /// Returns package and version of the library's wheel.
     pub(crate) fn release(self) -> (&'static str, &'static str) {
         let wheel = self.wheel();
         (wheel.package, wheel.version)
     }
 
-    /// The compiler wrapper. Intel's wheel has none: programs of MPICH's ABI are compiled by MPICH's.
+    /// Returns the compiler wrapper. Intel's wheel has none, so its programs are compiled by the
+    /// wrapper of MPICH, which has the same ABI.
     pub(crate) fn compiler(self) -> PathBuf {
         match self {
             Host::Mpich | Host::Intel => Host::Mpich.root().join("bin/mpicc"),
@@ -90,36 +94,40 @@ impl Host {
         }
     }
 
-    /// Compiles `tests/c/NAME.c` for the host, or `tests/c/NAME.cpp` if there is one, once per source.
+    /// Compiles `tests/c/NAME.c` for the library, or `tests/c/NAME.cpp` if that file exists, once
+    /// per source.
     pub(crate) fn compile(self, name: &str, flags: &[&str]) -> PathBuf {
         compiled_by(&self.compiler(), name, flags)
     }
 
-    /// The environment that programs of this host need.
+    /// Sets the environment that programs of this library need.
     fn surroundings(self, command: &mut Command) {
         command.env("LD_LIBRARY_PATH", self.root().join("lib"));
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
         command.env("TMPDIR", sessions());
-        // Singletons and ranks of one machine: no network to look for.
+        // The programs are singletons or ranks of one machine, so no network has to be searched
+        // for.
         let shared = if self == Host::OpenMpi4 { "self,vader" } else { "self,sm" };
         command.env("OMPI_MCA_btl", shared).env("I_MPI_FABRICS", "shm");
         if self == Host::OpenMpi4 {
-            // It looks for its launcher where it was built.
+            // This release looks for its launcher in the folder where it was built.
             command.env("OPAL_PREFIX", self.root());
-            // Its mpiexec looks for ssh at once, which a machine may lack; no rank is on another one.
+            // Its mpiexec looks for ssh at once, which a machine may lack. No rank runs on another
+            // machine.
             command.env("OMPI_MCA_plm", "isolated");
         }
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
             command.env_remove(name);
         }
-        // Staging buffers of the library stand between inaccessible pages, and types are taken over when they are first used.
+        // Staging buffers lie between inaccessible pages, and types are decoded and compiled when
+        // they are first used.
         command.env("DDTC_FENCES", "1").env("DDTC_LAZY_THRESHOLD", "0");
-        // What is converted is not for this machine to say.
+        // The table decides what is converted, and not measurements on this machine.
         command.env("DDTC_POLICY", "table").env("DDTC_PROFILE_CACHE", "0");
     }
 
-    /// A command to run a program of the host as one process.
+    /// Returns a command that runs a program as one process.
     pub(crate) fn run(self, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(HANGS.to_string()).arg(program.as_ref());
@@ -127,17 +135,18 @@ impl Host {
         Run { command }
     }
 
-    /// A command to run a program of the host as `n` ranks of one machine.
+    /// Returns a command that runs a program on `n` ranks of one machine.
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         self.ranks_of(&self.root(), n, program)
     }
 
-    /// Runs the program on `n` ranks under a release of the host that lies elsewhere.
+    /// Does what [`Host::ranks`] does, for a release of the library that is installed in `root`.
     pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
         self.launched(root, n, &[], HANGS, program)
     }
 
-    /// As [`Host::ranks_of`] for a program that may hang without the preload library: it ends after so many seconds.
+    /// Does what [`Host::ranks_of`] does, with a limit of `seconds` for a program that may hang
+    /// without the preload library.
     pub(crate) fn limited_ranks_of(
         self,
         root: &Path,
@@ -148,7 +157,8 @@ impl Host {
         self.launched(root, n, &[], seconds, program)
     }
 
-    /// As [`Host::limited_ranks_of`] on the two hosts that `two-nodes up` makes, one rank here and the next there.
+    /// Does what [`Host::limited_ranks_of`] does, on the two nodes that `two-nodes up` makes. Ranks
+    /// are placed on the nodes in turn.
     pub(crate) fn ranks_of_two_nodes(
         self,
         root: &Path,
@@ -178,12 +188,13 @@ impl Host {
         self.prepared(command, root, program)
     }
 
-    /// As [`Host::ranks`] under Open MPI, whose ranks go on when one of them dies.
+    /// Does what [`Host::ranks`] does under Open MPI, with ranks that go on when one of them dies.
     pub(crate) fn tolerant_ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         self.launched(&self.root(), n, &["--with-ft", "ulfm"], HANGS, program)
     }
 
-    /// Runs the program on `n` ranks by a launcher with these options, for at most so many seconds.
+    /// Returns a command that runs the program on `n` ranks by a launcher with these options, and
+    /// that ends after `seconds`.
     fn launched(self, root: &Path, n: u32, options: &[&str], seconds: u32, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(seconds.to_string()).arg(root.join("bin/mpiexec")).args(["-n", &n.to_string()]);
@@ -194,17 +205,19 @@ impl Host {
         self.prepared(command, root, program)
     }
 
-    /// What every launcher gets.
+    /// Adds what every launcher gets: the environment and the program.
     fn prepared(self, mut command: Command, root: &Path, program: impl AsRef<Path>) -> Run {
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
-        // The launcher's own processes need no preload library: `env` sets it for the ranks.
+        // `env` starts the program on each rank, with a variable that nothing reads. The
+        // preload library, if the caller adds it, is in the launcher's own processes too.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
         Run { command }
     }
 }
 
-/// Compiles `tests/c/NAME.c` by a compiler wrapper of an MPI library, or `tests/c/NAME.cpp` if there is one, once per source.
+/// Compiles `tests/c/NAME.c` with the compiler wrapper of an MPI library, or `tests/c/NAME.cpp` if
+/// that file exists, once per source.
 pub(crate) fn compiled_by(compiler: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let plus = sources().join(format!("{name}.cpp"));
     let is_plus = plus.exists();
@@ -230,12 +243,13 @@ pub(crate) fn compiled_by(compiler: &Path, name: &str, flags: &[&str]) -> PathBu
     out
 }
 
-/// Another release of a host, by its folder in the list of wheels, prepared when it is first asked for.
+/// Returns the environment of another release, which is prepared at the first call. `folder` is its
+/// folder in the list of wheels.
 pub(crate) fn release(folder: &'static str) -> PathBuf {
     prepared(Wheel::of(folder))
 }
 
-/// The virtual environment of a wheel.
+/// Returns the virtual environment of a wheel.
 fn prepared(wheel: Wheel) -> PathBuf {
     static READY: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     let root = hosts().join(wheel.folder);
@@ -248,7 +262,7 @@ fn prepared(wheel: Wheel) -> PathBuf {
     root
 }
 
-/// A program to be run.
+/// A program to be run, with its environment.
 pub(crate) struct Run {
     pub(crate) command: Command,
 }
@@ -264,7 +278,8 @@ impl Run {
         self
     }
 
-    /// Of a launcher of `sh`: runs the program with the preload library on the ranks of one parity only.
+    /// Makes a launcher of `sh` run the program with the preload library on the ranks of one parity
+    /// only.
     pub(crate) fn with_some(self, parity: u32, program: &Path) -> Run {
         let script = format!(
             "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
@@ -273,7 +288,7 @@ impl Run {
         self.arg("-c").arg(script).arg("sh").arg(program)
     }
 
-    /// With the preload library.
+    /// Adds the preload library.
     pub(crate) fn preload(self) -> Run {
         let library = library();
         self.env("LD_PRELOAD", library)
@@ -283,7 +298,7 @@ impl Run {
         self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command))
     }
 
-    /// Standard output of a program that must succeed, with what it said on standard error.
+    /// Runs a program that must succeed, and returns its standard output and standard error.
     pub(crate) fn text(mut self) -> (String, String) {
         let out = self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
@@ -296,7 +311,8 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The package of the library, whichever compiles these tests: itself, or the one of the other tiers.
+/// Returns the folder of the package `preload`, whether this package or the member `e2e` compiles
+/// these tests.
 pub(crate) fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("preload")
 }
@@ -305,25 +321,25 @@ pub(crate) fn sources() -> PathBuf {
     package().join("tests/c")
 }
 
-/// Where cargo put this test: `target/PROFILE/deps`.
+/// Returns the folder where cargo has put this test: `target/PROFILE/deps`.
 fn deps() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// The library under test, in the profile of the test.
+/// Returns the preload library under test, built in the profile of this test.
 pub(crate) fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| build("ddtc-preload").join("libddtc_preload.so")).clone()
 }
 
-/// The command line, next to the library.
+/// Returns the command line program, which is built into the same folder as the preload library.
 pub(crate) fn command_line() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     library();
     PROGRAM.get_or_init(|| build("ddtc-cli").join("ddtc")).clone()
 }
 
-/// The folder with everything that is installed.
+/// Returns the folder with everything that is installed.
 pub(crate) fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     command_line();
@@ -336,15 +352,17 @@ pub(crate) fn built() -> PathBuf {
     BUILT.get_or_init(build_all).clone()
 }
 
-/// A folder for files of one test.
+/// Returns a folder for the files of one test in this process, and makes it if it is missing.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = hosts().join("scratch").join(format!("{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// A folder for launchers' sessions. Open MPI names a session by the launcher's process number alone, and a launcher that finds what an aborted one of its number left
-/// behind does not start ("The PMIx server's listener thread failed to start"): in the machine's folder of temporary files that is anybody's.
+/// Returns a folder for the sessions of launchers. Open MPI names a session by the process number
+/// of the launcher alone. A launcher does not start if it finds a session of its number that an
+/// aborted launcher left ("The PMIx server's listener thread failed to start"). In the machine's
+/// folder of temporary files, anybody may have left one.
 pub(crate) fn sessions() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -364,7 +382,8 @@ impl Lock {
         let folder = deps().join("../../ddtc-hosts");
         fs::create_dir_all(&folder).unwrap();
         let file = fs::File::create(folder.join(format!("{name}.lock"))).unwrap();
-        // SAFETY: a file descriptor that is open.
+        // SAFETY: `flock` takes two integers and accesses no memory of this process. The descriptor
+        // is open, because `file` is alive until after the call.
         assert_eq!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }, 0);
         Lock(file)
     }
@@ -372,7 +391,8 @@ impl Lock {
 
 static NAMED: OnceLock<String> = OnceLock::new();
 
-/// The folder of all that is prepared, with the header of the named types.
+/// Returns the folder with everything that is prepared, in which the header of the named types is
+/// written first.
 pub(crate) fn hosts() -> PathBuf {
     static READY: OnceLock<PathBuf> = OnceLock::new();
     READY
@@ -405,13 +425,13 @@ fn prepare(root: &Path, wheel: &Wheel) {
     let pip = || {
         let mut pip = Command::new(root.join("bin/pip"));
         pip.args(["install", "--quiet", "--no-deps"]);
-        // What ./test.sh has fetched is there.
+        // Wheels that ./test.sh has fetched are used without a download.
         if let Some(fetched) = root.parent().map(|folder| folder.join("wheels")).filter(|f| f.is_dir()) {
             pip.arg("--find-links").arg(fetched);
         }
         pip
     };
-    // Hashes are read from a file alone.
+    // pip reads hashes from a requirements file only.
     let file = root.join("requirements.txt");
     fs::write(&file, requirement).unwrap();
     succeed(pip().arg("--require-hashes").arg("-r").arg(file), help);
@@ -424,7 +444,8 @@ pub(crate) fn succeed(command: &mut Command, help: &str) {
     assert!(out.status.success(), "{command:?}\n{}{}\n{help}", lossy(&out.stdout), lossy(&out.stderr));
 }
 
-/// `named(name, &type)`: the named types that a host's header has.
+/// Returns the text of a C function `named(name, &type)`, which finds those named types that the
+/// headers of the MPI library have.
 fn named_header() -> String {
     let mut text = "static int named(const char *name, MPI_Datatype *t) {\n".to_owned();
     for name in ddtc::internal::datatype::Named::ALL.iter().map(|n| n.mpi_name()) {
@@ -437,8 +458,8 @@ fn named_header() -> String {
     text + "  return 0;\n}\n"
 }
 
-/// Returns the totals of a report in JSON, and how many of its ranks have not finalized MPI. Each
-/// number stands on a line of its own.
+/// Returns the totals of a report in JSON, and the number of its ranks that have not finalized MPI.
+/// Each number stands on a line of its own.
 pub(crate) fn report(text: &str) -> HashMap<String, u64> {
     text.lines()
         .filter_map(|line| {
@@ -448,13 +469,13 @@ pub(crate) fn report(text: &str) -> HashMap<String, u64> {
         .collect()
 }
 
-/// Returns the numbers of the lines `name number` that a program prints.
+/// Returns the numbers in the lines `NAME NUMBER` that a program prints.
 pub(crate) fn numbers(text: &str) -> HashMap<String, u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
 }
 
-/// Returns a number of a type, by the line of the type in a report in JSON.
+/// Returns a number of a type from the line of the type in a report in JSON.
 pub(crate) fn of_type(line: &str, name: &str) -> u64 {
     let (_, rest) = line.split_once(&format!("\"{name}\": ")).expect("a number of the type");
     rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
@@ -466,19 +487,21 @@ pub(crate) fn summary(text: &str) -> &str {
     line.trim_end_matches(',').trim_end_matches('"')
 }
 
-/// A launcher for each rank: the library for ranks of one parity only.
+/// Returns a command that runs a program on `ranks` ranks, with the preload library on the ranks of
+/// one parity only.
 pub(crate) fn on_some(host: Host, ranks: u32, program: &Path, parity: u32) -> Run {
     host.ranks(ranks, "sh").with_some(parity, program)
 }
 
-/// The lines of all ranks, whichever prints first.
+/// Returns the lines of the text in sorted order, so that the order in which ranks print does not
+/// matter.
 pub(crate) fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines.join("\n")
 }
 
-/// Names the first line that differs.
+/// Asserts that two texts are equal, and names the first line that differs.
 pub(crate) fn same(what: &str, text: &str, bare: &str) {
     for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
         assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");

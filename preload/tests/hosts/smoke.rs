@@ -1,5 +1,7 @@
-//! A smoke of real hosts for every `cargo test`: MPICH and Open MPI, two and four ranks, each kind of call once with the library on all ranks
-//! and once on every other one. All hosts, more ranks, long runs, variables and tables are the parts of e2e (docs/TESTING.md, "Parts").
+//! A few short tests under real MPI libraries for every `cargo test`: MPICH and Open MPI, two and
+//! four ranks, each kind of call once with the preload library on all ranks and once on every other
+//! rank. All libraries, more ranks, long runs, variables and tables are in the parts of e2e
+//! (docs/TESTING.md, "Parts").
 
 mod build;
 mod exported;
@@ -12,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use setup::{Host, Run, on_some, report, reports, same, scratch, sessions};
 
-/// Compiles a program without what these hosts do wrong on their own.
+/// Compiles a program without what the MPI library does wrong itself.
 fn compiled(host: Host, name: &str) -> PathBuf {
     let own: &[&str] = match host {
         Host::OpenMpi => &["-DCONFUSES_PAIRS"],
@@ -26,7 +28,8 @@ fn converting(run: Run, folder: &Path) -> Run {
     run.preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
-/// Messages packed and unpacked by all ranks; nothing went wrong in any.
+/// Returns the numbers of messages packed and unpacked by all ranks, and asserts that nothing
+/// failed on any rank.
 fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(folder, ranks) {
@@ -41,8 +44,10 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     (packed, unpacked)
 }
 
-/// A program that prints what its ranks saw: of the bare host, of ranks that all convert, and of a job in which every other rank does.
-/// `least`: messages packed and unpacked by a rank. Returns what the ranks reported that all converted.
+/// Checks a program that prints what its ranks saw: the output must be the same without the preload
+/// library, with it on all ranks, and with it on every other rank. `least` is the minimum number of
+/// messages that a rank packs and unpacks on average. Returns the reports of the run with the
+/// preload library on all ranks.
 fn alike(
     host: Host,
     name: &str,
@@ -71,7 +76,7 @@ fn alike(
     said
 }
 
-/// A program that judges itself.
+/// Checks a program that judges itself.
 fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
@@ -86,7 +91,7 @@ fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// One process, under the library; its report.
+/// Runs one process with the preload library, and returns its output and its report.
 fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String, u64>) {
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
     let file = folder.join("report.json");
@@ -99,7 +104,8 @@ fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String,
     (text, said)
 }
 
-/// As [`alone`], where no report makes the library count: calls that are small then take the shortest way.
+/// Does what [`alone`] does without a report. The preload library then does not count calls, and
+/// short calls take the shortest path.
 fn uncounted(host: Host, name: &str, arguments: &[&str]) -> String {
     arguments.iter().fold(host.run(compiled(host, name)), |run, word| run.arg(word)).preload().text().0
 }
@@ -124,14 +130,16 @@ hosts! {
     }
 
     messages(host) {
-        // Sends to nobody and receives from nobody, of each of its six types, move nothing.
+        // For each of its six types, the program sends to MPI_PROC_NULL and receives from it, which
+        // moves nothing.
         for said in alike(host, "messages", 2, &[], (1000, 1000)) {
             assert!(said["bypassed_nothing_to_move"] >= 12, "{host:?}: {said:?}");
         }
     }
 
     exchanges(host) {
-        // What is received by exchanges is converted on hosts that tell how much it is.
+        // Receives in exchanges are converted only under MPI libraries that tell how many bytes
+        // arrived.
         alike(host, "exchanges", 4, &[], (300, if host == Host::OpenMpi { 150 } else { 20 }));
     }
 
@@ -160,7 +168,8 @@ hosts! {
         right(host, "fetchers", 2, &["3", "100"], 300);
     }
 
-    // Counts of their statuses are undefined: here before a host that says all there was room for.
+    // The count in the status of a cancelled receive is undefined. The library `counts` makes it as
+    // large as the receive, as an MPI library may.
     cancelled_receives_change_nothing(host) {
         let program = compiled(host, "cancelled");
         let counts = host.compile("cancelled", &["-shared", "-fPIC", "-DCOUNTS", "-ldl"]);
@@ -173,7 +182,8 @@ hosts! {
         fs::remove_dir_all(file.parent().unwrap()).unwrap();
     }
 
-    // Requests: wrong ends, in arrays, with handlers.
+    // Requests that are refused: messages that end inside an element, in arrays of requests, and
+    // with error handlers.
     messages_that_end_inside_an_element(host) {
         let program = compiled(host, "ragged");
         let run = |run: Run| run.arg("return").text().0;
@@ -213,7 +223,8 @@ hosts! {
     }
 }
 
-/// Inside Open MPI, nothing staged; its movers and ours leave the same.
+/// Checks the convertor hook with staging off: Open MPI's own code and compiled code must leave the
+/// same bytes.
 #[test]
 fn messages_move_inside_open_mpi() {
     let (host, folder) = (Host::OpenMpi, scratch("smoke-hook"));
@@ -230,7 +241,8 @@ fn messages_move_inside_open_mpi() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Messages that are longer than the receive: nothing outside it is written, staging buffers included.
+/// Checks messages that are longer than the receive: nothing outside the receive's type is written,
+/// and nothing outside a staging buffer.
 fn truncated(host: Host) {
     let program = compiled(host, "truncated");
     let folder = scratch(&format!("smoke-truncated-{host:?}"));
@@ -259,8 +271,8 @@ fn truncated_messages_stay_in_the_receive_on_open_mpi() {
     truncated(Host::OpenMpi);
 }
 
-/// A call that is converted looks up each of its derived datatypes once, and a call of named types
-/// looks up none. Compiled code inside Open MPI looks up a type once more, so the hook is off here.
+/// Checks that a converted call looks up each of its derived datatypes once, and that a call of
+/// named types looks up none. The convertor hook, which looks up a type once more, is off here.
 #[cfg(debug_assertions)]
 #[test]
 fn each_type_of_a_call_is_looked_up_once() {

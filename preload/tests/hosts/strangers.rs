@@ -1,4 +1,5 @@
-//! Inside Open MPI: where the host is not what is known, or is not alone, all stays as it is, and the report says why in a line.
+//! The convertor hook of Open MPI where the MPI library is not the known one, or where other tools
+//! change it: nothing is moved, and a line of the report says why.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,13 +10,14 @@ use crate::setup::{Host, Wheel, library, release, reports, scratch};
 
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
-/// Messages of a program that judges itself, beside libraries: what it says on standard error, the report of rank 0 and what both ranks count.
+/// Runs a program that judges itself, with these libraries preloaded. Returns the text on standard
+/// error, the report of rank 0, and the counters of both ranks.
 fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<HashMap<String, u64>>) {
     let program = host.compile("convertors", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
     let folder = scratch(&format!("strangers-{name}-{host:?}"));
     let loaded: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
     let run = host.ranks(2, program).arg("messages").arg("120").env("DDTC_POLICY", "none");
-    // A copy of the host's library lies elsewhere than what it needs.
+    // A copy of the MPI library is in another folder than the libraries that it needs.
     let lib = host.root().join("lib").display().to_string();
     let run = run.env("LD_LIBRARY_PATH", format!("{lib}:{lib}/openmpi"));
     let run = run.env("LD_PRELOAD", loaded.join(":")).env("DDTC_REPORT", folder.join("report%r.json"));
@@ -71,7 +73,7 @@ fn another_version_is_left_alone() {
     for (host, version) in [(Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1"), (Host::OpenMpi, "7.0.0")] {
         is_shut(host, version, &[&library(), &disguised(host, version)], "its structures are not known");
     }
-    // What 6.0 has is known, but this is none.
+    // The functions of 6.0 are known, but a release that only calls itself 6.0.0 lacks them.
     for host in HOSTS {
         is_shut(
             host,
@@ -82,7 +84,8 @@ fn another_version_is_left_alone() {
     }
 }
 
-/// Nothing builds a 6.0 here: its convertors over those of the host.
+/// Checks convertors of Open MPI 6.0, which is not built here: `since6.c` implements them on top of
+/// those of the installed release.
 #[test]
 fn convertors_of_6_0_are_moved() {
     for host in HOSTS {
@@ -113,11 +116,12 @@ fn convertors_of_6_0_are_moved() {
 fn a_tool_that_replaces_movers_keeps_its_own() {
     for host in HOSTS {
         let tool = shared(host, "-DTOOL");
-        // Behind this library what the host stores is not what is known.
+        // After the preload library in the order of the loader, the tool changes what Open MPI
+        // stores, so that the mover is not the known one.
         is_shut(host, "tool", &[&library(), &tool], "the mover is");
-        // Before it the tool's movers call ours.
+        // Before the preload library, the tool's movers call those of the preload library.
         let (errors, _, said) = beside(host, "before", &[&tool, &library()]);
-        // The launcher's own processes say 0.
+        // The launcher's own processes report 0 bytes.
         let moved =
             errors.lines().filter(|line| line.starts_with("the tool moved ") && !line.contains(" 0 bytes"));
         assert_eq!(moved.count(), 2, "{errors}");
@@ -125,7 +129,8 @@ fn a_tool_that_replaces_movers_keeps_its_own() {
     }
 }
 
-/// A copy of the host's library in which a symbol is hidden, loaded in its place.
+/// Writes a copy of the MPI library in which a symbol is hidden, to be loaded in place of the
+/// original, and returns its path.
 fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
     let name = if host == Host::OpenMpi { "libopen-pal.so.80" } else { "libopen-pal.so.40" };
     let mut bytes = fs::read(host.root().join("lib").join(name)).unwrap();
@@ -134,7 +139,8 @@ fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
     };
     let (sections, each, count) = (number(&bytes, 40, 8), number(&bytes, 58, 2), number(&bytes, 60, 2));
     let section = |i: usize| sections + i * each;
-    // Type, offset, length and the section of names of the dynamic symbols.
+    // Find the section of the dynamic symbols (type 11), its offset and length, and the section
+    // with the names.
     let symbols = (0..count).map(section).find(|&s| number(&bytes, s + 4, 4) == 11).unwrap();
     let (offset, length) = (number(&bytes, symbols + 24, 8), number(&bytes, symbols + 32, 8));
     let names = number(&bytes, section(number(&bytes, symbols + 40, 4)) + 24, 8);
@@ -143,7 +149,7 @@ fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
         name.starts_with(symbol.as_bytes()) && name[symbol.len()] == 0
     };
     let at = (offset..offset + length).step_by(24).find(is_it).unwrap();
-    // Visibility: hidden.
+    // Set the visibility of the symbol to hidden.
     bytes[at + 5] = 2;
     fs::create_dir_all(folder).unwrap();
     let file = folder.join(name);
@@ -157,7 +163,7 @@ fn hidden_symbols_are_missed_or_not_needed() {
         let folder = scratch(&format!("strangers-hidden-{host:?}"));
         let sizes = with_hidden(host, "opal_datatype_local_sizes", &folder.join("sizes"));
         is_shut(host, "sizes", &[&library(), &sizes], "a fact about datatypes is hidden");
-        // Movers are known by where they stand.
+        // Movers are known by their addresses in convertors, so their symbols are not needed.
         let movers = with_hidden(host, "opal_generic_simple_pack", &folder.join("movers"));
         let (_, report, said) = beside(host, "movers", &[&library(), &movers]);
         assert!(!report.contains("\"nothing is moved"), "{report}");

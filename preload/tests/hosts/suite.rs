@@ -1,10 +1,14 @@
-//! mpi4py's own tests: every one that passes on a bare host passes with the library.
+//! The tests of mpi4py: every test that passes under the unmodified MPI library must pass with the
+//! preload library.
 //!
-//! The bare host runs what did not pass with the library, which is what could differ, and says that it would have run as many tests; whole it runs
-//! where something differs.
+//! To save time, the unmodified library runs only the tests that did not pass with the preload
+//! library, since only these can differ, and it must report that it would have run as many tests.
+//! It runs all tests if something differs.
 //!
-//! By default what moves data with datatypes, on two ranks, converting all that it can. `DDTC_MPI4PY` asks for the whole: `whole` on one, two and four
-//! ranks of each host, by the table too; words after it, parted by commas, narrow it: `whole,mpich,2,all`.
+//! By default, the tests that move data with datatypes run on two ranks and convert everything that
+//! can be converted. `DDTC_MPI4PY=whole` runs all tests on one, two and four ranks of each library,
+//! by the policy table, with everything converted, and inside the MPI library. Words after it,
+//! separated by commas, restrict this: `whole,mpich,2,all`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,17 +20,18 @@ use std::time::Instant;
 use crate::clients::manifest;
 use crate::setup::{Host, Run, hosts, lossy, report, scratch, succeed};
 
-/// The source of the version that the hosts have.
+/// The source of the mpi4py version that the environments have.
 const SOURCE: &str = "mpi4py-4.1.2";
 const SHA256: &str = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02";
 
 /// Modules of tests that move data with datatypes.
 const MOVING: &str = "cco_((nb|pr|pr_ngh|ngh)_)?(buf|vec)|p2p_buf|datatype|msgspec|pack|request";
 
-/// Tests at which a bare host crashes or hangs, so that none after them would run: host, number of ranks (0: any), pattern of names for mpi4py's `-x`.
+/// Tests at which an unmodified MPI library crashes or hangs, so that no later test would run. A
+/// row has the library, the number of ranks (0 for any), and a pattern of names for mpi4py's `-x`.
 const LEFT_OUT: [(Host, u32, &str); 0] = [];
 
-/// The tests of mpi4py, fetched once.
+/// Returns the main program of the tests of mpi4py, which are fetched once.
 fn tests() -> PathBuf {
     let folder = hosts().join(SOURCE);
     let main = folder.join("test/main.py");
@@ -46,30 +51,30 @@ fn tests() -> PathBuf {
     main
 }
 
-/// How a job is run.
+/// The way in which a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Bare,
     Table,
     All,
-    /// Nothing is staged: what moves by kernels does so inside the host.
+    /// Nothing is staged, and compiled code moves bytes only through the convertor hook.
     Inside,
 }
 
 /// A test on a rank.
 type Test = (u32, String);
 
-/// Outcome of one run of the tests.
+/// The outcome of one run of the tests.
 #[derive(Default)]
 struct Outcome {
     verdicts: BTreeMap<Test, String>,
-    /// Tests that each rank says it has run, if it came to its end.
+    /// The number of tests that each rank has run, for the ranks that came to their end.
     ran: Vec<u64>,
-    /// Tests that each rank says it has found, those that it did not run among them.
+    /// The number of tests that each rank has found, including those that it did not run.
     loaded: Vec<u64>,
-    /// Jobs that did not come to their end, and where.
+    /// Descriptions of the ranks or jobs that did not come to their end, and where that was.
     died: Vec<String>,
-    /// Ranks that had the library.
+    /// Number of ranks that had the preload library.
     with: u32,
 }
 
@@ -94,7 +99,7 @@ impl Outcome {
                     self.ran.push(rest.parse().unwrap());
                 }
                 _ => {
-                    // What fails in a part stays failed.
+                    // A test stays failed if one of its parts has failed.
                     let now = self.verdicts.entry((rank, rest.to_owned())).or_default();
                     if now != "fail" {
                         verdict.clone_into(now);
@@ -112,7 +117,7 @@ impl Outcome {
         self.verdicts.get(test).is_some_and(|v| v == "pass")
     }
 
-    /// Tests that pass on every rank that has them.
+    /// Returns the number of tests that pass on every rank that has them.
     fn passing(&self) -> usize {
         let names = |passes: bool| -> BTreeSet<&String> {
             let tests = self.verdicts.keys().filter(|test| self.passes(test) == passes);
@@ -121,11 +126,12 @@ impl Outcome {
         names(true).difference(&names(false)).count()
     }
 
-    /// Tests and classes that do not pass on every rank, by the names that suite.py takes.
+    /// Returns the tests and classes that do not pass on every rank, by the names that suite.py
+    /// takes.
     fn left(&self) -> BTreeSet<&str> {
         let left = self.verdicts.keys().filter(|test| !self.passes(test));
         left.map(|(_, name)| match name.split_once(' ') {
-            // What a class prepares for its tests.
+            // A function that prepares or cleans up for all tests of a class or module failed.
             Some(("setUpClass" | "tearDownClass" | "setUpModule" | "tearDownModule", of)) => {
                 of.trim_matches(['(', ')'])
             }
@@ -137,14 +143,15 @@ impl Outcome {
     }
 }
 
-/// Lists in words what passes on the bare host and not with the library: tests on their ranks, and the end of the job.
+/// Returns a list, in words, of what passes under the unmodified library and not with the preload
+/// library: tests on their ranks, and the end of the job.
 fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
     let tests = bare.verdicts.keys().filter(|test| bare.passes(test) && !with.passes(test));
     let tests = tests.map(|(rank, test)| format!("rank {rank}: {test}"));
     tests.chain(with.died.iter().map(|_| "the job does not come to its end".to_owned())).collect()
 }
 
-/// One job of the tests.
+/// One job that runs the tests.
 struct Job<'a> {
     host: Host,
     ranks: u32,
@@ -154,8 +161,9 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// `only`: the names of tests and classes to run, or all.
+    /// Runs the job. `only` has the names of the tests and classes to run; `None` stands for all.
     fn run(&self, way: Way, only: Option<&BTreeSet<&str>>) -> Outcome {
+        // Remove the files of the run before, and write the names of the tests to run.
         let log = self.folder.join(format!("{way:?}"));
         for file in fs::read_dir(self.folder).unwrap() {
             fs::remove_file(file.unwrap().path()).unwrap();
@@ -165,7 +173,7 @@ impl Job<'_> {
             fs::write(&names, only.iter().map(|name| format!("{name}\n")).collect::<String>()).unwrap();
         }
         let run = self.host.ranks(self.ranks, self.host.root().join("bin/python"));
-        // Processes that are started later are reached by the network alone.
+        // Processes that are started later can be reached over the network only.
         let run = run.env("I_MPI_FABRICS", "shm:ofi").env("FI_PROVIDER", "tcp");
         let run = run.env("OMPI_MCA_btl", "self,sm,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
         let run = run.arg(manifest("tests/python/suite.py")).arg(&log);
@@ -200,7 +208,8 @@ impl Job<'_> {
         outcome
     }
 
-    /// A run of the bare host, whose end must be seen: what is not run can't differ.
+    /// Runs the unmodified library and returns the outcome. The run must come to its end, since a
+    /// test that did not run could not be compared. It is tried three times.
     fn bare(&self, only: Option<&BTreeSet<&str>>) -> Outcome {
         let mut died = Vec::new();
         for _ in 0..3 {
@@ -217,19 +226,20 @@ impl Job<'_> {
         );
     }
 
-    /// Returns what differs this way, three times, and what there was.
+    /// Returns the differences that occur in three runs of this way, and a summary.
     fn worse(&self, way: Way) -> (BTreeSet<String>, String) {
         let with = self.run(way, None);
         match way {
             Way::All => self.converted(["messages_packed", "messages_unpacked"]),
-            // On one rank each of its types is made for one call, and kernels serve the second.
+            // On one rank, each type is made for one call, and compiled code serves only from the
+            // second call on.
             Way::Inside if self.host == Host::OpenMpi && self.ranks > 1 => {
                 self.converted(["hook_bytes_packed", "hook_bytes_unpacked"]);
             }
             _ => {}
         }
         let left = with.left();
-        // A job that did not come to its end says nothing of the tests that it did not reach.
+        // A job that did not come to its end says nothing about the tests that it did not reach.
         let only = with.died.is_empty().then_some(&left);
         let bare = self.bare(only);
         if only.is_some() {
@@ -249,7 +259,9 @@ impl Job<'_> {
         (worse, format!("{way:?} {} of {ran}, bare {} of the others", with.passing(), bare.passing()))
     }
 
-    /// The tests have messages and collective calls that are converted if all are; those of one rank alone receive none.
+    /// Asserts that messages and collective calls of the tests were converted, by the sums of two
+    /// counters. On one rank alone,
+    /// receives need not be converted.
     fn converted(&self, counts: [&str; 2]) {
         let files = fs::read_dir(self.folder).unwrap().map(|file| file.unwrap().path());
         let reports = files.filter(|file| file.to_string_lossy().contains("report-"));
@@ -270,12 +282,12 @@ impl std::fmt::Display for Job<'_> {
     }
 }
 
-/// To be seen where the test succeeds too.
+/// Prints a line directly to standard error, so that it can be seen even if the test succeeds.
 fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Jobs that are asked for.
+/// The jobs that the environment asks for.
 struct Asked {
     hosts: Vec<Host>,
     ranks: Vec<u32>,
@@ -284,7 +296,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// `whole`: the value of `DDTC_MPI4PY`.
+    /// Returns the jobs for `whole`, the value of `DDTC_MPI4PY`.
     fn read(whole: Option<&str>) -> Asked {
         const HOSTS: [(&str, Host); 3] =
             [("mpich", Host::Mpich), ("intel", Host::Intel), ("openmpi", Host::OpenMpi)];
@@ -356,11 +368,13 @@ fn runs_that_end_early_are_no_agreement() {
     assert_eq!(died.died, ["rank 0 ended or hung where b"]);
     let differ: Vec<String> = differences(&whole, &died).into_iter().collect();
     assert_eq!(differ, ["rank 0: b", "the job does not come to its end"]);
-    // Nor are parts that fail though the test says otherwise afterwards, or tests that are left out.
+    // Tests also count as different if a part has failed although the test itself is reported as
+    // passed afterwards, or if they are skipped.
     for text in ["begin a\npass a\nfail b\npass b\nend 2\n", "begin a\npass a\nskip b\nend 2\n"] {
         assert!(differences(&whole, &ends(text)).contains("rank 0: b"), "{text}");
     }
-    // Those are what the bare host runs, a class whole where it is the class that does not come up.
+    // The remaining tests are those that the unmodified library runs. If the set-up of a class
+    // fails, they include the whole class.
     let some = ends("pass a.A.a\nskip a.A.b\nskip setUpClass (a.B)\nfail a.C.c (i=1)\nloaded 5\nend 5\n");
     assert_eq!((some.left(), &some.loaded[..]), (["a.A.b", "a.B", "a.C.c"].into(), &[5][..]));
     assert_eq!(ends("").died, ["rank 0 ended or hung where it began"]);

@@ -1,25 +1,28 @@
-//! Messages that are longer than the receive: nothing outside the receive's type is written, and all is as on the bare host, to the byte and the class of
-//! the error. Staging buffers stand between inaccessible pages, as in all programs that are run here (`DDTC_FENCES`).
+//! Messages that are longer than the receive: nothing outside the receive's type is written, and
+//! everything is as under the unmodified MPI library, to the byte and the class of the error.
+//! Staging buffers lie between inaccessible pages, as in all programs of these tests
+//! (`DDTC_FENCES`).
 
 use std::path::Path;
 
 use crate::messages::on_some;
 use crate::setup::{Host, Run};
 
-/// Rounds of `truncated`; `DDTC_CASES` asks for another number.
+/// Returns the number of rounds of the program `truncated`: `few`, or the value of `DDTC_CASES`.
 fn rounds(few: u32) -> String {
     std::env::var("DDTC_CASES").unwrap_or(few.to_string())
 }
 
-/// A receive, as `truncated` tells it: what was done, and what came of it.
+/// A receive as `truncated` prints it: what was done, and the result.
 #[derive(Debug, PartialEq)]
 struct Told<'a> {
     done: &'a str,
-    /// Units sent and units that there was room for.
+    /// Number of units that were sent, and number of units that the receive has room for.
     units: [u64; 2],
-    /// Bytes of a unit.
+    /// Size of a unit in bytes.
     unit: u64,
-    /// Class of the error, bytes that the status says, units that came, bytes elsewhere that changed.
+    /// Class of the error. The next fields are the number of bytes in the status, the number of
+    /// units that arrived, and the number of bytes outside of the receive that changed.
     class: u64,
     count: u64,
     came: u64,
@@ -47,10 +50,12 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Says what a program may see with the library, where the bare host shows `bare`.
+    /// Returns true if a program may see this result with the preload library where it sees `bare`
+    /// under the unmodified MPI library.
     ///
-    /// Hosts overlook some of these errors now and then, by who comes first. MPICH and Intel MPI leave a receive empty where a long message of a derived
-    /// type is too long for it, and fill it where one of bytes is.
+    /// The MPI libraries miss some of these errors now and then, depending on which side comes
+    /// first. MPICH and Intel MPI leave a receive empty if a long message of a derived type is too
+    /// long for it, and fill it if the message is one of bytes.
     fn allowed(&self, bare: &Told, host: Host) -> bool {
         let [sent, room] = self.units;
         let filled = |t: &Told| t.came == room;
@@ -65,15 +70,16 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Lines of both ranks by their round.
+/// Returns the receives of both ranks in the order of their rounds.
 fn sorted(text: &str) -> Vec<Told<'_>> {
     let mut all: Vec<_> = text.lines().map(Told::of).collect();
     all.sort_by_key(|told| told.done.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
     all
 }
 
-/// Returns the first receive whose outcome is not allowed, given the output `bare` of the library alone. Unless counts are judged, the status of a receive that
-/// was refused may say any number of bytes for which there was room.
+/// Returns the first receive whose result is not allowed, given the output `bare` of the unmodified
+/// library. Unless `judges_counts` is true, the status of a refused receive may have any number of
+/// bytes for which there was room.
 pub(crate) fn difference(host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
     let (mut all, bare) = (sorted(text), sorted(bare));
     for (with, bare) in all.iter_mut().zip(&bare).filter(|_| !judges_counts) {
@@ -92,7 +98,7 @@ fn alike(what: &str, host: Host, text: &str, bare: &str) {
     assert_eq!(difference(host, text, bare, true), None, "{what}");
 }
 
-/// A program bare, with the library on both ranks and on either.
+/// Checks a program without the preload library, with it on both ranks, and with it on either rank.
 fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &str)]) {
     let with = |run: Run| {
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
@@ -109,7 +115,8 @@ fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &s
     }
 }
 
-/// Intel's library of the standard ABI aborts on truncation, whatever the error handler.
+/// Intel's library for the standard ABI is missing, since it aborts at a truncated message,
+/// whatever the error handler is.
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 #[test]
@@ -119,8 +126,9 @@ fn truncated_messages_change_nothing_outside_the_receive() {
     }
 }
 
-/// Every other way that these libraries have between two processes of one machine. Not MPICH's over UCX (`MPIR_CVAR_NOLOCAL`): bare, it fills receives that
-/// are too short with wrong bytes.
+/// Checks every other transport that these libraries have between two processes of one machine.
+/// MPICH over UCX (`MPIR_CVAR_NOLOCAL`) is left out: without the preload library, it fills receives
+/// that are too short with wrong bytes.
 #[test]
 fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
     for (host, variables) in [
@@ -135,7 +143,8 @@ fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
     }
 }
 
-/// Bare, Intel MPI waits forever after such a call.
+/// Checks collective calls. Intel MPI is left out: without the preload library, it waits forever
+/// after such a call.
 #[test]
 fn truncated_collective_calls_change_nothing_outside_the_receive() {
     for host in [Host::Mpich, Host::OpenMpi] {

@@ -1,4 +1,5 @@
-//! Inside Open MPI: types that this library never sees committed, found by their descriptions: those of Fortran, and those that the host makes for itself.
+//! The convertor hook of Open MPI for types that the preload library never sees committed and finds
+//! by their descriptions: types of Fortran programs, and types that Open MPI makes for its own use.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -12,7 +13,8 @@ fn run(host: Host, ranks: u32, arguments: &[&str]) -> Run {
     arguments.iter().fold(host.ranks(ranks, program), |run, word| run.arg(word))
 }
 
-/// What the program says and what ranks report, nothing staged; `set`: variables of the host.
+/// Runs the program with staging off, and returns its output and the reports of the ranks. `set`
+/// has variables of the MPI library.
 fn inside(
     host: Host,
     ranks: u32,
@@ -50,7 +52,8 @@ fn judged(mode: &str, rounds: u32) {
         for ranks in if mode == "types" { vec![2, 4] } else { vec![2] } {
             let rounds = rounds.to_string();
             let arguments = [mode, &rounds, "3"];
-            // Some releases lose bytes themselves: what the bare host does wrong, and nothing else, may be wrong.
+            // Some releases lose bytes themselves. Only what is wrong under the unmodified library
+            // may be wrong here.
             let bare = run(host, ranks, &arguments).text().0;
             let bare: BTreeSet<&str> = bare.lines().filter(|line| line.starts_with("rank")).collect();
             let (text, said) = inside(host, ranks, &arguments, &[]);
@@ -77,7 +80,7 @@ fn types_that_collective_calls_make_move_inside() {
         let (text, said) = inside(host, 4, &["inner", "40"], &algorithms);
         assert_eq!(text.trim(), "wrong 0", "{host:?}");
         for said in said {
-            // 64 KiB are of the type that is seen.
+            // 64 KiB of these bytes are of the type whose commit the preload library sees.
             assert!(said["hook_types_unseen"] >= 2 && said["hook_bytes_unpacked"] > 500_000, "{said:?}");
             assert_eq!(said["hook_types_different"], 0, "{said:?}");
         }
@@ -88,7 +91,7 @@ fn types_that_collective_calls_make_move_inside() {
 fn calls_of_fortran_move_inside() {
     for host in HOSTS {
         for call in ["ialltoallw", "iallgatherv", "allgatherv", "gatherv", "partitioned"] {
-            // The release before has no partitioned calls.
+            // Open MPI 4.1 has no partitioned communication.
             if call == "partitioned" && host == Host::OpenMpi4 {
                 continue;
             }

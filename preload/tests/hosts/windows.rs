@@ -1,4 +1,5 @@
-//! Windows: the same random one-sided operations with the library on all ranks, on some and on none.
+//! Windows: the same random one-sided operations with the preload library on all ranks, on some
+//! ranks and on none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,12 @@ fn compiled(host: Host, flags: &[&str]) -> PathBuf {
     host.compile("windows", &flags)
 }
 
-/// `most`: elements of an operation, at most.
+/// Adds the arguments of the program. `most` is the maximum number of elements in an operation.
 fn arguments(run: Run, seed: u32, most: u32) -> Run {
     run.arg(EPOCHS.to_string()).arg(seed.to_string()).arg(most.to_string())
 }
 
-/// Messages packed and unpacked by all ranks together.
+/// Returns the numbers of messages packed and unpacked by all ranks together.
 fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(folder, ranks) {
@@ -34,7 +35,9 @@ fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
     alike_by(host, ranks, seed, most, |run| run);
 }
 
-/// Compares with what the host says bare, and what is right, by whoever converts. `how`: what else a run is given.
+/// Checks that the output is that of the unmodified MPI library and has no wrong result, with the
+/// preload library on all ranks and on the ranks of either parity. `how` adds arguments and
+/// variables to a run.
 fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> Run) {
     let arguments = |run: Run, seed, most| how(arguments(run, seed, most));
     let program = compiled(host, &[]);
@@ -81,7 +84,7 @@ fn windows_are_alike_whoever_converts() {
     }
 }
 
-/// Past what hosts send at once.
+/// Checks operations that are longer than what the MPI libraries send in one piece.
 #[test]
 fn windows_are_alike_for_long_operations() {
     for host in HOSTS {
@@ -89,7 +92,7 @@ fn windows_are_alike_for_long_operations() {
     }
 }
 
-/// Ranks that share no memory.
+/// Checks ranks that share no memory.
 #[test]
 fn windows_are_alike_by_messages() {
     alike_by(Host::Mpich, 2, 6, 600, |run| run.arg("apart").env("MPIR_CVAR_NOLOCAL", "1"));
@@ -98,7 +101,8 @@ fn windows_are_alike_by_messages() {
     });
 }
 
-/// A get is unpacked once, whichever thread completes it, and a flush returns when it is.
+/// Checks that a get is unpacked once, whichever thread completes it, and that a flush returns only
+/// after that.
 #[test]
 fn threads_complete_gets_of_each_other() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -114,7 +118,8 @@ fn threads_complete_gets_of_each_other() {
     }
 }
 
-/// Open MPI 5.0 has no large-count forms.
+/// Checks large-count functions under Open MPI 5.0, which lacks them: the error is raised on the
+/// window.
 #[test]
 fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     let host = Host::OpenMpi;
@@ -127,7 +132,7 @@ fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     }
 }
 
-/// Nothing is converted whose completion may not be seen.
+/// Checks that no operation is converted whose completion the preload library may not see.
 #[test]
 fn windows_are_left_alone_where_epochs_may_end_unseen() {
     for host in HOSTS {
@@ -149,7 +154,7 @@ fn windows_are_left_alone_where_epochs_may_end_unseen() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Only what a table of the user's has is converted.
+/// Checks that only the calls in a policy table of the user are converted.
 #[test]
 fn windows_follow_the_table() {
     let host = Host::Mpich;
@@ -170,7 +175,8 @@ fn windows_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Windows of the shipped table are converted, and the program sees what it sees bare.
+/// Checks that the shipped table converts operations on windows, and that the program sees the same
+/// results as without the preload library.
 #[test]
 fn windows_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

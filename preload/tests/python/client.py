@@ -1,4 +1,5 @@
-# mpi4py as a client: it loads the MPI library out of the global scope and uses the large-count forms where there are any.
+# A program with mpi4py, which loads the MPI library outside of the global scope and uses the
+# large-count functions if the library has them.
 from array import array
 
 from mpi4py import MPI
@@ -16,7 +17,7 @@ def check(ok):
 for n in range(2, 40):
     t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
     twin = t.Dup()
-    one = 5 * (n - 1) + 2  # elements that one instance spans
+    one = 5 * (n - 1) + 2  # number of elements that one instance spans
     for datatype in (t, twin, t, twin):
         out = bytearray(datatype.Get_size() + 8)
         position = datatype.Pack(memoryview(data)[:one], out, 8, comm)
@@ -37,7 +38,7 @@ for _ in range(3):
     check(struct.Pack(memoryview(data).cast("B")[:320], out, 0, comm) == 160)
     expected = b"".join(bytes(memoryview(data).cast("B")[32 * i + a:32 * i + b]) for i in range(10) for a, b in ((0, 4), (16, 28)))
     check(bytes(out) == expected)
-# Messages to itself, by every way to complete them.
+# Messages to this process, completed by each function that mpi4py has for that.
 for n in range(2, 40):
     t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
     one = 5 * (n - 1) + 2
@@ -70,7 +71,7 @@ for n in range(2, 40):
             try:
                 while not MPI.Request.Get_status_all(requests):
                     pass
-            except NotImplementedError:  # Open MPI 5.0 by itself
+            except NotImplementedError:  # Open MPI 5.0 without the preload library
                 receive.Wait()
         elif way in (7, 8):
             try:

@@ -1,11 +1,17 @@
-"""mpi4py's own tests, with the outcome of each in a file: suite.py LOG ONLY MAIN ARGUMENTS.. runs MAIN, mpi4py's test/main.py.
+"""Runs the tests of mpi4py and writes the outcome of each test into a file.
 
-ONLY is a file of names of tests and classes, a line each: those run, all others are loaded and left out; - means that all run.
+    suite.py LOG ONLY MAIN ARGUMENTS..
 
-A line is written as a test begins and as it ends, so that a process which dies or hangs tells in which test. LOG gets the rank as its end.
-The first line names the preload library if it is in the process, the last ones say how many tests were loaded, left out ones among them, and, `end`
-with a number of tests, that all that should run came to their end; then the process ends with success, whatever tests say, so that its exit status tells
-whether finalization went well.
+MAIN is mpi4py's test/main.py, which gets ARGUMENTS. ONLY is a file with the names of tests and
+classes, one on each line. These tests run; all others are loaded and left out. With - for ONLY, all
+tests run.
+
+A line is written when a test begins and another when it ends, so that the log of a process that
+dies or hangs names the test. The name of the log is LOG with the rank as its suffix. The first line
+names the preload library if it is in the process. The line `loaded` at the end has the number of
+tests that were loaded, including those that were left out. The last line, `end` with a number of
+tests, says that all tests that should run came to their end. The process then ends with success
+whatever the outcomes of the tests are, so that its exit status says whether finalization succeeded.
 """
 
 import os
@@ -29,7 +35,7 @@ def told(name, verdict):
     def method(self, test, *rest):
         global ran
         ran += name == "startTest"
-        # A part of a test that did well is no news.
+        # A part of a test that succeeded needs no line.
         if name != "addSubTest" or rest[1] is not None:
             case = getattr(test, "id", lambda: str(test))()
             print(verdict, case.replace("\n", " "), file=log)
@@ -70,7 +76,8 @@ sys.argv[:] = [main, *sys.argv[4:]]
 try:
     runpy.run_path(main, run_name="__main__")
 except SystemExit as end:
-    # 0 and 1 are what main.py says of tests; anything else is no end of theirs.
+    # With 0 and 1 main.py returns the result of the tests. With any other code, the tests did not
+    # come to their end.
     if end.code not in (None, 0, 1):
         raise
     print("loaded", loaded, file=log)
