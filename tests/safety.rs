@@ -16,7 +16,7 @@ fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Folders of crates that deny unsafe code but in the rooms of the ledger.
-const SAFE: [&str; 5] = ["src", "hosts/src", "bench/src", "hunt/src", "cli/src"];
+const SAFE: [&str; 6] = ["src", "hosts/src", "bench/src", "gpu/src", "hunt/src", "cli/src"];
 
 #[test]
 fn the_ledger_is_complete() {
@@ -38,7 +38,7 @@ fn the_ledger_is_complete() {
         .collect();
     assert_eq!(rooms, listed, "rooms that allow unsafe code (left) and rows of docs/SAFETY.md (right)");
     for root_file in
-        ["src/lib.rs", "hosts/src/lib.rs", "bench/src/lib.rs", "hunt/src/lib.rs", "cli/src/main.rs"]
+        ["src/lib.rs", "hosts/src/lib.rs", "bench/src/lib.rs", "gpu/src/lib.rs", "hunt/src/lib.rs", "cli/src/main.rs"]
     {
         let text = std::fs::read_to_string(root.join(root_file)).unwrap();
         assert!(text.contains("#![deny(unsafe_code)]"), "{root_file}");
@@ -68,7 +68,7 @@ fn what_is_shared_survives_a_fork() {
     const APART: [&str; 3] = ["src/fuzzing/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["src", "hosts/src", "capi/src", "preload/src", "yaksa/src"] {
+    for folder in ["src", "hosts/src", "capi/src", "gpu/src", "preload/src", "yaksa/src"] {
         sources(root, &root.join(folder), &mut files);
     }
     let mut users = BTreeSet::new();

@@ -28,7 +28,7 @@ fn copied(name: &str) -> PathBuf {
     let _ = std::fs::remove_dir_all(&to);
     let parts = ["Cargo.toml", "Cargo.lock", "README.md", "src", "corpus", "benches/layouts.rs", "tests"];
     for part in
-        parts.iter().chain(&["bench", "capi", "cli", "e2e", "hosts", "hunt", "preload", "python", "yaksa"])
+        parts.iter().chain(&["bench", "capi", "cli", "e2e", "gpu", "hosts", "hunt", "preload", "python", "yaksa"])
     {
         copy(&root().join(part), &to.join(part));
     }
