@@ -96,7 +96,7 @@ fn uses_of_std_sync_are_found() {
     assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
 }
 
-/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loaders of bench, doctor and `ddtc check --mpi`.
+/// docs/ARCHITECTURE.md, "kernel": addresses become functions in one room of the library, beside the loaders of bench, doctor, GPUs and `ddtc check --mpi`.
 #[test]
 fn functions_are_made_of_addresses_in_one_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -110,6 +110,7 @@ fn functions_are_made_of_addresses_in_one_room() {
     let rooms = [
         "bench/src/native.rs",
         "cli/src/doctor/rank.rs",
+        "gpu/src/driver.rs",
         "hosts/src/loaded.rs",
         "hunt/src/library/functions.rs",
         "src/code/kernel.rs",

@@ -19,11 +19,6 @@ impl Memory {
         self.regions.insert(address, bytes);
     }
 
-    /// Removes the region that begins at `address`, and returns its bytes.
-    pub fn remove(&mut self, address: u64) -> Option<Vec<u8>> {
-        self.regions.remove(&address)
-    }
-
     /// Returns the first address and the length of the region that has the byte at `address`.
     pub fn region(&self, address: u64) -> Option<(u64, u64)> {
         let (&at, bytes) = self.regions.range(..=address).next_back()?;
