@@ -37,9 +37,14 @@ fn the_ledger_is_complete() {
         .map(|l| l.split('`').next().unwrap().to_owned())
         .collect();
     assert_eq!(rooms, listed, "rooms that allow unsafe code (left) and rows of docs/SAFETY.md (right)");
-    for root_file in
-        ["src/lib.rs", "hosts/src/lib.rs", "bench/src/lib.rs", "gpu/src/lib.rs", "hunt/src/lib.rs", "cli/src/main.rs"]
-    {
+    for root_file in [
+        "src/lib.rs",
+        "hosts/src/lib.rs",
+        "bench/src/lib.rs",
+        "gpu/src/lib.rs",
+        "hunt/src/lib.rs",
+        "cli/src/main.rs",
+    ] {
         let text = std::fs::read_to_string(root.join(root_file)).unwrap();
         assert!(text.contains("#![deny(unsafe_code)]"), "{root_file}");
     }

@@ -17,6 +17,7 @@ mod codes;
 mod config;
 mod construct;
 mod copy;
+mod cuda;
 mod decode;
 mod embed;
 mod errors;

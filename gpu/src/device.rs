@@ -109,7 +109,7 @@ impl Layout {
     /// Class `Unsupported` if no kernel serves the layout, if there is no driver or no device, or if
     /// the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem` if the device is
     /// full. Nothing stays loaded.
-    pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Layout> {
+    pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
         Layout::open_with(operation, driver, committed, selection, device)
@@ -125,13 +125,13 @@ impl Layout {
         committed: &Committed,
         selection: Selection,
         device: c_int,
-    ) -> Result<Layout> {
+    ) -> Result<Box<Layout>> {
         let said = |what| move |code| driver.error(operation, what, code);
         let device = driver.device(device).map_err(said("device"))?;
         let context = driver.retain_primary(device).map_err(said("device"))?;
         let (committed, process) = (committed.clone(), std::process::id());
         let mut layout =
-            Layout { driver, device, context, committed, selection, kernels: Vec::new(), process };
+            Box::new(Layout { driver, device, context, committed, selection, kernels: Vec::new(), process });
         match layout.load() {
             Ok(()) => Ok(layout),
             Err(code) => {
@@ -316,7 +316,7 @@ impl Layout {
     /// # Errors
     /// Class `Other` while a stream of the context is captured: the layout stays open and is
     /// returned. Faults of the work are not reported here, but at the caller's own synchronization.
-    pub fn close(self, operation: &'static str) -> std::result::Result<(), (Layout, Error)> {
+    pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
             // What the driver had stays with the parent.
             return Ok(());

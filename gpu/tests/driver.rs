@@ -113,12 +113,12 @@ impl Turn {
     }
 }
 
-fn open(text: &str) -> Result<Layout> {
+fn open(text: &str) -> Result<Box<Layout>> {
     let committed = ddtc::commit(&text.parse::<Datatype>().unwrap())?;
     Layout::open_with("test", driver()?, &committed, select("test", &committed)?, 0)
 }
 
-fn close(layout: Layout) {
+fn close(layout: Box<Layout>) {
     layout.close("test").map_err(|(_, e)| e).unwrap();
 }
 

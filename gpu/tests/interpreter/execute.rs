@@ -6,7 +6,7 @@ use super::parse::{Instruction, Kind, Module, Operand};
 impl Module {
     /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of each
     /// parameter.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         memory: &mut Memory,
         blocks: u32,

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Regions of bytes, and which thread of the running grid wrote a byte.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     regions: BTreeMap<u64, Vec<u8>>,
     writers: HashMap<u64, u64>,
 }
 
 impl Memory {
     /// Adds a region. It must not overlap another one, nor touch one that is written as part of it.
-    pub fn add(&mut self, address: u64, bytes: Vec<u8>) {
+    pub(crate) fn add(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address + bytes.len() as u64;
         let clash =
             self.regions.range(..end).next_back().is_some_and(|(at, old)| at + old.len() as u64 > address);
@@ -20,13 +20,13 @@ impl Memory {
     }
 
     /// Returns the first address and the length of the region that has the byte at `address`.
-    pub fn region(&self, address: u64) -> Option<(u64, u64)> {
+    pub(crate) fn region(&self, address: u64) -> Option<(u64, u64)> {
         let (&at, bytes) = self.regions.range(..=address).next_back()?;
         (address - at < bytes.len() as u64).then_some((at, bytes.len() as u64))
     }
 
     /// Returns the bytes of a range.
-    pub fn bytes(&self, address: u64, len: u64) -> Result<&[u8], String> {
+    pub(crate) fn bytes(&self, address: u64, len: u64) -> Result<&[u8], String> {
         let missing = || format!("{len} bytes at {address:#x} lie in no region");
         let (at, size) = self.region(address).ok_or_else(missing)?;
         let from = address - at;
@@ -37,7 +37,7 @@ impl Memory {
     }
 
     /// Returns the bytes of a range for writing.
-    pub fn bytes_mut(&mut self, address: u64, len: u64) -> Result<&mut [u8], String> {
+    pub(crate) fn bytes_mut(&mut self, address: u64, len: u64) -> Result<&mut [u8], String> {
         self.bytes(address, len)?;
         let (at, _) = self.region(address).expect("the range was found");
         let from = (address - at) as usize;

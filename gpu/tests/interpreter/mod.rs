@@ -12,5 +12,5 @@ mod execute;
 mod memory;
 mod parse;
 
-pub use memory::Memory;
-pub use parse::Module;
+pub(crate) use memory::Memory;
+pub(crate) use parse::Module;

@@ -33,7 +33,7 @@ pub(super) struct Instruction {
 
 /// A module with one kernel.
 #[derive(Clone, Debug)]
-pub struct Module {
+pub(crate) struct Module {
     pub(super) name: String,
     /// Sizes of the parameters in bytes.
     pub(super) parameters: Vec<u64>,
@@ -44,17 +44,17 @@ pub struct Module {
 
 impl Module {
     /// Returns the name of the kernel.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the sizes of the parameters in bytes.
-    pub fn parameters(&self) -> &[u64] {
+    pub(crate) fn parameters(&self) -> &[u64] {
         &self.parameters
     }
 
     /// Reads the text of a module, and refuses what is not known.
-    pub fn parse(text: &str) -> Result<Module, String> {
+    pub(crate) fn parse(text: &str) -> Result<Module, String> {
         let text = text.trim_start();
         let text = directive(text, ".version 7.0\n")?;
         let text = directive(text, ".target sm_70\n")?;
