@@ -93,8 +93,8 @@ fn each_crate_is_compiled_once() {
     }
     assert!(tested.len() > 100 && all.len() > tested.len(), "{} and {} targets", tested.len(), all.len());
     let several: Vec<_> = all.iter().filter(|(_, variants)| variants.len() > 1).collect();
-    // The library is compiled for tests and the command, and for what is installed; `hosts` stands on it in both.
-    let ours = ["ddtc", "ddtc-hosts"].map(|package| {
+    // The library is compiled for tests and the command, and for what is installed; `hosts` and `gpu` stand on it in both.
+    let ours = ["ddtc", "ddtc-gpu", "ddtc-hosts"].map(|package| {
         format!("{package}@{} \"{}\" \"lib\"", env!("CARGO_PKG_VERSION"), package.replace('-', "_"))
     });
     assert!(several.iter().all(|(name, _)| ours.contains(name)), "compiled more than once: {several:#?}");
