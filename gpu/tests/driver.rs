@@ -8,6 +8,7 @@ mod build;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
+use std::process::Command;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use build::standin as built;
@@ -387,6 +388,25 @@ fn a_destroyed_context_is_an_error() {
     assert_eq!(cuDevicePrimaryCtxRelease_v2(0), 0);
     assert_eq!((standin_held(), standin_faults()), (0, 0));
     drop(turn);
+}
+
+/// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
+#[test]
+fn the_judge_runs() {
+    let folder = library();
+    let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();
+    let mut judge = Command::new(env!("CARGO_BIN_EXE_ddtc-gpu-judge"));
+    let output = judge.arg("--quick").env("LD_LIBRARY_PATH", folder).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{error}");
+    let right = said
+        .lines()
+        .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
+    assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    assert!(
+        said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),
+        "{said}"
+    );
 }
 
 /// A library that is none, or lacks functions, is an error that says so.

@@ -19,6 +19,11 @@ impl Memory {
         self.regions.insert(address, bytes);
     }
 
+    /// Removes the region that begins at `address`.
+    pub(crate) fn remove(&mut self, address: u64) {
+        self.regions.remove(&address);
+    }
+
     /// Returns the first address and the length of the region that has the byte at `address`.
     pub(crate) fn region(&self, address: u64) -> Option<(u64, u64)> {
         let (&at, bytes) = self.regions.range(..=address).next_back()?;

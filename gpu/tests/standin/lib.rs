@@ -319,6 +319,14 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
     if bytes > DEVICE_MEMORY { OUT_OF_MEMORY } else { allocate(Kind::Device, address, bytes) }
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        state.free(address)
+    })
+}
+
 /// Memory of a pool, which belongs to no context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Opaque) -> c_int {
@@ -339,6 +347,24 @@ unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: 
         let host = state.allocations[&at].host;
         // SAFETY: as of cuda.h.
         unsafe { set(address, opaque(host)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostGetDevicePointer_v2(address: *mut u64, host: Opaque, _flags: c_uint) -> c_int {
+    free_call(|state| {
+        let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
+        // SAFETY: as of cuda.h.
+        unsafe { set(address, at) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeHost(host: Opaque) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
+        state.free(at)
     })
 }
 
@@ -398,6 +424,115 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c
     free_call(|state| {
         state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capturing = true;
         Ok(())
+    })
+}
+
+/// The graph of a stream is the stream itself, with what was captured on it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { graph.write(stream) };
+    // SAFETY: any number may be passed as a stream.
+    unsafe { standin_end_capture(stream) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphInstantiateWithFlags(
+    executable: *mut Opaque,
+    graph: Opaque,
+    _flags: u64,
+) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { executable.write(graph) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphLaunch(executable: Opaque, _stream: Opaque) -> c_int {
+    // SAFETY: any number may be passed as a stream.
+    unsafe { standin_replay(executable) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphExecDestroy(executable: Opaque) -> c_int {
+    free_call(|state| {
+        state.streams.get_mut(&number(executable)).ok_or(INVALID_HANDLE)?.captured.clear();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphDestroy(_graph: Opaque) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut Opaque, _flags: c_uint) -> c_int {
+    // SAFETY: as of cuda.h.
+    free_call(|state| unsafe { set(event, opaque(state.id())) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
+    0
+}
+
+/// There is no time here: a millisecond lies between any two events.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { milliseconds.write(1.0) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamSynchronize(_stream: Opaque) -> c_int {
+    free_call(State::work_all)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_int) -> c_int {
+    let text = c"a stand-in";
+    if len < text.count_bytes() as c_int + 1 {
+        return INVALID_VALUE;
+    }
+    // SAFETY: there is room for `len` bytes, as of cuda.h.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), name, text.count_bytes() + 1) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { version.write(12040) };
+    0
+}
+
+/// `CUDA_MEMCPY2D` of cuda.h: rows between device memories.
+#[repr(C)]
+struct Copy2d {
+    from: [u64; 7],
+    to: [u64; 7],
+    width: u64,
+    height: u64,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    let Copy2d { from, to, width, height } = unsafe { copy.read() };
+    // Offsets, kind of memory, addresses on host and device, array, pitch.
+    let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
+        (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
+    };
+    free_call(|state| {
+        let (Some((from, from_pitch)), Some((to, to_pitch))) = (place(from), place(to)) else {
+            return Err(state.fault("a 2-D copy of host memory", INVALID_VALUE));
+        };
+        (0..height).try_for_each(|row| {
+            let (to, from) = (to + row * to_pitch, from + row * from_pitch);
+            submit(state, stream, Work::Copy { to, from, bytes: width })
+        })
     })
 }
 

@@ -78,6 +78,7 @@ pub(super) struct State {
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
     next: u64,
+    next_address: u64,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
@@ -146,6 +147,7 @@ impl State {
             failed: None,
             faults: Vec::new(),
             next: 0x100,
+            next_address: 0,
         };
         for device in 0..2 {
             let context = state.create_context(device);
@@ -198,8 +200,8 @@ impl State {
     pub(super) fn allocate(&mut self, kind: Kind, context: u64, bytes: usize) -> u64 {
         const FIRST: u64 = 0x7f00_0000_0000;
         const GAP: u64 = 4096;
-        let last = self.allocations.last_key_value().map_or(FIRST, |(at, a)| at + a.bytes);
-        let at = (last + 2 * GAP) / GAP * GAP;
+        let at = self.next_address.max(FIRST);
+        self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
         // Pinned memory is never given back.
         let host = match kind {
             Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
@@ -210,6 +212,14 @@ impl State {
         self.allocations.insert(at, Allocation { kind, bytes: bytes as u64, context, device, host });
         self.memory.add(at, vec![0xee; bytes]);
         at
+    }
+
+    pub(super) fn free(&mut self, address: u64) -> Outcome {
+        if self.allocations.remove(&address).is_none() {
+            return Err(self.fault("memory that is none is freed", 1));
+        }
+        self.memory.remove(address);
+        Ok(())
     }
 
     /// Returns the allocation of an address in device memory or in pinned memory, and the address
@@ -234,7 +244,10 @@ impl State {
                 },
                 Work::Copy { to, from, bytes } => {
                     let from = self.memory.bytes(from, bytes).map(<[u8]>::to_vec);
-                    from.and_then(|from| Ok(self.memory.bytes_mut(to, bytes)?.copy_from_slice(&from)))
+                    from.and_then(|from| {
+                        self.memory.bytes_mut(to, bytes)?.copy_from_slice(&from);
+                        Ok(())
+                    })
                 }
             };
             self.pinned(|memory, host| host.copy_from_slice(memory));
