@@ -20,12 +20,12 @@ pub(crate) type Type = *mut c_void;
 /// Defines exports: panic-proof, errors to codes. The body is unsafe code under the contract of the header.
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
-        #[doc = concat!("See `", stringify!($name), "` in ddtc.h.")]
+        #[doc = concat!("See `", stringify!($name), "` in its header, ddtc.h or ddtc_cuda.h.")]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
             $crate::guard::guard(
-                // SAFETY: the caller keeps the contract of the declaration in ddtc.h: pointers are null or point to
+                // SAFETY: the caller keeps the contract of the declaration in the header: pointers are null or point to
                 // as much memory of their type as the arguments beside them say.
                 || unsafe { $body },
             )

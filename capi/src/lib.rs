@@ -1,10 +1,11 @@
-//! The C ABI of ddtc: MPI's object model over datatypes for a runtime to embed. `include/ddtc.h` is its documentation.
+//! The C ABI of ddtc: MPI's object model over datatypes for a runtime to embed. `include/ddtc.h` is its documentation, and
+//! `include/ddtc_cuda.h` that of packing in device memory.
 //!
 //! Every export checks its arguments, catches panics and returns an MPI error class; the message is kept per thread for
 //! `ddtc_error_string`. Nothing happens before the first call: no constructor, no thread, no environment variable.
 //! Datatypes live in `ddtc::internal::object`, tool variables in `ddtc::internal::tool`. What a program of MPI needs beside them lives here: info
 //! objects (`info`), error handlers (`handlers`), error codes of its own (`codes`), operations of its own (`reduce`).
-#![allow(clippy::missing_safety_doc)] // The contracts stand in ddtc.h, function by function.
+#![allow(clippy::missing_safety_doc)] // The contracts stand in the headers, function by function.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("handles, MPI_Aint and MPI_Count are 64-bit here");

@@ -373,6 +373,29 @@ fn every_call_fails_in_turn() {
     drop(turn);
 }
 
+/// A driver that refuses a kernel, or has no memory for it, is an error of its own, and nothing stays.
+#[test]
+fn refused_kernels_are_told_apart() {
+    let turn = turn();
+    for (code, class) in [(222, ErrorClass::Unsupported), (2, ErrorClass::NoMem), (999, ErrorClass::Other)] {
+        let mut refused = 0;
+        for n in 0..8 {
+            assert_eq!(standin_fail(n, code), 0);
+            let opened = open("resized(0, 16, double)");
+            assert_eq!(standin_fail(-1, 0), 0);
+            // SAFETY: the stand-in returns a C string that it does not free.
+            let name = unsafe { CStr::from_ptr(standin_failed_call()) };
+            if name == c"cuModuleLoadData" {
+                let error = opened.map(|_| "opened").unwrap_err();
+                assert_eq!((error.class(), error.argument()), (class, "kernel"), "{error}");
+                refused += 1;
+            }
+        }
+        assert!(refused >= 2, "{refused}");
+    }
+    turn.end();
+}
+
 /// A context that was reset takes the kernels along: a call is an error, and closing works.
 #[test]
 fn a_destroyed_context_is_an_error() {
