@@ -100,8 +100,8 @@ fn each_crate_is_compiled_once() {
     assert!(tested.len() > 100 && all.len() > tested.len(), "{} and {} targets", tested.len(), all.len());
     let several: Vec<_> = all.iter().filter(|(_, variants)| variants.len() > 1).collect();
     // `ddtc` is compiled once for the tests and the command, and once for the installed libraries.
-    // `ddtc-hosts` depends on it in both cases.
-    let ours = ["ddtc", "ddtc-hosts"].map(|package| {
+    // `ddtc-gpu` and `ddtc-hosts` depend on it in both cases.
+    let ours = ["ddtc", "ddtc-gpu", "ddtc-hosts"].map(|package| {
         format!("{package}@{} \"{}\" \"lib\"", env!("CARGO_PKG_VERSION"), package.replace('-', "_"))
     });
     assert!(several.iter().all(|(name, _)| ours.contains(name)), "compiled more than once: {several:#?}");

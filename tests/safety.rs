@@ -17,7 +17,7 @@ fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Source folders of crates that deny unsafe code except in the files that docs/SAFETY.md lists.
-const SAFE: [&str; 5] = ["src", "hosts/src", "bench/src", "hunt/src", "cli/src"];
+const SAFE: [&str; 6] = ["src", "hosts/src", "bench/src", "gpu/src", "hunt/src", "cli/src"];
 
 #[test]
 fn the_ledger_is_complete() {
@@ -38,9 +38,14 @@ fn the_ledger_is_complete() {
         .map(|l| l.split('`').next().unwrap().to_owned())
         .collect();
     assert_eq!(rooms, listed, "rooms that allow unsafe code (left) and rows of docs/SAFETY.md (right)");
-    for root_file in
-        ["src/lib.rs", "hosts/src/lib.rs", "bench/src/lib.rs", "hunt/src/lib.rs", "cli/src/lib.rs"]
-    {
+    for root_file in [
+        "src/lib.rs",
+        "hosts/src/lib.rs",
+        "bench/src/lib.rs",
+        "gpu/src/lib.rs",
+        "hunt/src/lib.rs",
+        "cli/src/lib.rs",
+    ] {
         let text = std::fs::read_to_string(root.join(root_file)).unwrap();
         assert!(text.contains("#![deny(unsafe_code)]"), "{root_file}");
     }
@@ -66,12 +71,13 @@ fn std_sync(text: &str) -> Vec<&str> {
 fn what_is_shared_survives_a_fork() {
     const LOCKS: [&str; 8] =
         ["Mutex", "RwLock", "Once", "OnceLock", "LazyLock", "Condvar", "Barrier", "ReentrantLock"];
-    // Files that do not run in programs that embed or preload the library: test equipment, and
-    // modules that only the command line uses to load or find MPI libraries.
-    const APART: [&str; 3] = ["src/fuzzing/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
+    // Files that do not run in programs that embed or preload the library: test equipment,
+    // the program that judges kernels on a GPU, and modules that only the command line uses to load or find MPI libraries.
+    const APART: [&str; 4] =
+        ["src/fuzzing/", "gpu/src/judge/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["src", "hosts/src", "capi/src", "preload/src", "yaksa/src"] {
+    for folder in ["src", "hosts/src", "capi/src", "gpu/src", "preload/src", "yaksa/src"] {
         sources(root, &root.join(folder), &mut files);
     }
     let mut users = BTreeSet::new();
@@ -100,8 +106,8 @@ fn uses_of_std_sync_are_found() {
 }
 
 /// docs/ARCHITECTURE.md, "kernel": the library turns addresses into functions only in the module of
-/// kernels. The other files load libraries for the benchmarks, the doctor, `ddtc check --mpi` and
-/// the fuzzer of MPI libraries.
+/// kernels. The other files load libraries for the benchmarks, the doctor, GPUs, `ddtc check --mpi`
+/// and the fuzzer of MPI libraries.
 #[test]
 fn functions_are_made_of_addresses_in_one_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -115,6 +121,8 @@ fn functions_are_made_of_addresses_in_one_room() {
     let rooms = [
         "bench/src/native.rs",
         "cli/src/doctor/rank.rs",
+        "gpu/src/driver.rs",
+        "gpu/src/judge/cuda.rs",
         "hosts/src/loaded.rs",
         "hunt/src/library/functions.rs",
         "src/code/kernel.rs",

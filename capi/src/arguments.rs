@@ -24,12 +24,13 @@ pub(crate) type Type = *mut c_void;
 /// code that relies on the contract of the function in ddtc.h.
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
-        #[doc = concat!("See `", stringify!($name), "` in ddtc.h.")]
+        #[doc = concat!("See `", stringify!($name), "` in its header, ddtc.h or ddtc_cuda.h.")]
         #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
             $crate::guard::guard(
-                // SAFETY: the caller satisfies the contract of the declaration in ddtc.h. Each
+                // SAFETY: the caller satisfies the contract of the declaration in its
+                // header. Each
                 // pointer is null or points to memory of its type, of the length that the other
                 // arguments give, and each function pointer has the declared type.
                 || unsafe { $body },

@@ -1,5 +1,6 @@
 //! The C ABI of ddtc: MPI's object model for datatypes, which an MPI library or another runtime can
-//! embed. `include/ddtc.h` documents the functions.
+//! embed. `include/ddtc.h` documents the functions, and `include/ddtc_cuda.h` those that pack
+//! and unpack in device memory.
 //!
 //! The macro `arguments::export` defines nearly all exports. Such an export checks its arguments,
 //! catches panics, and returns 0, an MPI error class, or the code that an attribute callback of the
@@ -13,7 +14,7 @@
 //! tool interface. This crate holds the other objects that an MPI program makes: info objects
 //! (`info`), error handlers (`handlers`), error codes (`codes`) and reduction operations
 //! (`reduce`).
-#![allow(clippy::missing_safety_doc)] // ddtc.h documents the contract of each function.
+#![allow(clippy::missing_safety_doc)] // The headers document the contract of each function.
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("handles, MPI_Aint and MPI_Count are 64-bit here");
@@ -26,6 +27,7 @@ mod codes;
 mod config;
 mod construct;
 mod copy;
+mod cuda;
 mod decode;
 mod embed;
 mod errors;

@@ -7,6 +7,8 @@
 //! under AddressSanitizer, and have the programs in C++ and Fortran, too. A missing compiler or
 //! file makes a test fail.
 
+#[path = "../../gpu/tests/standin/build.rs"]
+mod standin;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -175,6 +177,29 @@ c_programs! {
 fn forks() {
     for &link in LINKS.iter().filter(|&&link| link != Link::Sanitized) {
         runs(&compile("cc", "c/forks.c", link, &["-std=gnu11"]));
+    }
+}
+
+/// Calls the functions of ddtc_cuda.h with the stand-in for NVIDIA's driver, and without a driver.
+#[test]
+fn device_memory() {
+    installed();
+    let (with, without) = (scratch().join("driver"), scratch().join("no-driver"));
+    standin::standin(&with);
+    // A file that has the driver's name but is no library hides a driver that the machine may have.
+    std::fs::create_dir_all(&without).expect("a folder");
+    std::fs::write(without.join("libcuda.so.1"), "no library").expect("a file");
+    // Compile the example of docs/GPU.md.
+    let page = Path::new(HERE).parent().expect("workspace").join("docs/GPU.md");
+    let page = std::fs::read_to_string(page).expect("GPU.md");
+    let example = page.split("```c\n").nth(1).and_then(|rest| rest.split_once("```")).expect("an example").0;
+    let source = scratch().join("example.c");
+    std::fs::write(&source, format!("{example}\nint main(void) {{ return 0; }}\n")).expect("example.c");
+    runs(&compile("cc", source.to_str().expect("UTF-8"), LINKS[0], &["-std=gnu11"]));
+    for &link in LINKS {
+        let program = compile("cc", "c/cuda.c", link, &["-std=gnu11"]);
+        run(Command::new(&program).arg("driver").env("LD_LIBRARY_PATH", &with));
+        run(Command::new(&program).arg("none").env("LD_LIBRARY_PATH", &without));
     }
 }
 
@@ -471,9 +496,13 @@ fn only_the_abi_is_exported() {
         let foreign: Vec<_> = names.iter().filter(|n| !n.starts_with("ddtc_")).collect();
         assert!(foreign.is_empty(), "{library} exports {foreign:?}");
     }
-    // The libraries export exactly the functions that the header declares.
-    let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
-    let declared: Vec<String> = table::Declarations::parse(&header).functions.into_keys().collect();
+    // The libraries export exactly the functions that the headers declare.
+    let functions = |file: &str| {
+        let header = std::fs::read_to_string(format!("{HERE}/include/{file}")).expect(file);
+        table::Declarations::parse(&header).functions.into_keys()
+    };
+    let mut declared: Vec<String> = functions("ddtc.h").chain(functions("ddtc_cuda.h")).collect();
+    declared.sort();
     for mut exported in [shared, archive] {
         exported.sort();
         assert_eq!(exported, declared);
@@ -489,7 +518,13 @@ fn the_layout_is_that_of_cargo_c() {
     {
         assert!(lib.join(file).exists(), "{file}");
     }
-    for file in ["include/ddtc.h", "include/ddtc_mpi.h", "include/ddtc/mpi.h", "share/ddtc/ddtc_mpi.f90"] {
+    for file in [
+        "include/ddtc.h",
+        "include/ddtc_cuda.h",
+        "include/ddtc_mpi.h",
+        "include/ddtc/mpi.h",
+        "share/ddtc/ddtc_mpi.f90",
+    ] {
         assert!(installed().join(file).exists(), "{file}");
     }
     let dynamic = text(&run(Command::new("readelf").arg("-d").arg(lib.join("libddtc.so"))));

@@ -22,6 +22,7 @@ fn is_path(word: &str) -> bool {
         "preload/",
         "bench/",
         "cli/",
+        "gpu/",
         "hosts/",
         "hunt/",
         "python/",
@@ -117,7 +118,7 @@ fn documents_mention_no_missing_file() {
 fn sources_mention_no_missing_document() {
     let mut missing = BTreeSet::new();
     for folder in
-        ["src", "tests", "bench", "capi", "cli", "e2e", "hosts", "hunt", "preload", "python", "yaksa"]
+        ["src", "tests", "bench", "capi", "cli", "e2e", "gpu", "hosts", "hunt", "preload", "python", "yaksa"]
     {
         for file in files(folder, "rs") {
             for rest in read(&file).split("docs/").skip(1) {

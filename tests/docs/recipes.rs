@@ -28,8 +28,9 @@ fn copied(name: &str) -> PathBuf {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extending").join(name);
     let _ = std::fs::remove_dir_all(&to);
     let parts = ["Cargo.toml", "Cargo.lock", "README.md", "src", "corpus", "benches/layouts.rs", "tests"];
-    for part in
-        parts.iter().chain(&["bench", "capi", "cli", "e2e", "hosts", "hunt", "preload", "python", "yaksa"])
+    for part in parts
+        .iter()
+        .chain(&["bench", "capi", "cli", "e2e", "gpu", "hosts", "hunt", "preload", "python", "yaksa"])
     {
         copy(&root().join(part), &to.join(part));
     }

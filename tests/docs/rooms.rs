@@ -9,8 +9,8 @@ use crate::circles;
 use crate::text::{files, hold, read, root};
 
 /// Folders of the workspace's members, with their sources and tests.
-pub(crate) const SOURCES: [&str; 9] =
-    ["src", "bench", "capi", "cli", "hosts", "hunt", "preload", "python", "yaksa"];
+pub(crate) const SOURCES: [&str; 10] =
+    ["src", "bench", "capi", "cli", "gpu", "hosts", "hunt", "preload", "python", "yaksa"];
 
 /// Maximum number of lines of code in a source file.
 const MAX_LINES: usize = 640;

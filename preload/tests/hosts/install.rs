@@ -58,6 +58,7 @@ fn what_is_installed_works_wherever_it_is_moved() {
     for file in [
         "bin/ddtc",
         "include/ddtc.h",
+        "include/ddtc_cuda.h",
         "include/ddtc/mpi.h",
         "lib/libddtc.so",
         "lib/libddtc_preload.so",

@@ -1,0 +1,309 @@
+//! Functions of NVIDIA's driver that only the judge needs: memory, events, and graphs of launches.
+#![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::fmt::Write;
+
+use ddtc::internal::kind::Direction;
+use ddtc_gpu::driver::{Driver, Opaque};
+use ddtc_gpu::ptx;
+use ddtc_gpu::strided::{Launch, Shape, THREADS};
+
+/// `CUDA_MEMCPY2D` of cuda.h.
+#[repr(C)]
+struct Copy2d {
+    from_x: usize,
+    from_y: usize,
+    from_kind: c_uint,
+    from_host: *const c_void,
+    from_device: u64,
+    from_array: Opaque,
+    from_pitch: usize,
+    to_x: usize,
+    to_y: usize,
+    to_kind: c_uint,
+    to_host: *mut c_void,
+    to_device: u64,
+    to_array: Opaque,
+    to_pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+/// `CU_MEMORYTYPE_DEVICE`.
+const DEVICE: c_uint = 2;
+
+/// Declares the functions and a method for each, which panics with the driver's code.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal ($($argument:ident: $type:ty),*);)*) => {
+        /// The functions, found once.
+        pub(crate) struct Cuda {
+            $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
+        }
+
+        impl Cuda {
+            /// Finds the functions in the driver library.
+            pub(crate) fn load() -> Result<Cuda, String> {
+                // SAFETY: the name is a C string, and that of NVIDIA's driver library.
+                let scope = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW) };
+                if scope.is_null() {
+                    return Err("there is no libcuda.so.1".to_owned());
+                }
+                Ok(Cuda {
+                    $($name: {
+                        // SAFETY: the handle is that of a loaded library, and the name a C string.
+                        let symbol = unsafe { libc::dlsym(scope, $symbol.as_ptr()) };
+                        if symbol.is_null() {
+                            return Err(format!("{:?} is missing: the driver is too old", $symbol));
+                        }
+                        // SAFETY: not null, so the function of this name with the type of cuda.h.
+                        unsafe {
+                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> c_int>(symbol)
+                        }
+                    },)*
+                })
+            }
+
+            $(
+                /// Calls the function, and panics with its code if it fails.
+                ///
+                /// # Safety
+                /// As of cuda.h.
+                unsafe fn $name(&self, $($argument: $type),*) {
+                    // SAFETY: as the caller promises.
+                    let code = unsafe { (self.$name)($($argument),*) };
+                    assert!(code == 0, "{:?} returns {code}", $symbol);
+                }
+            )*
+        }
+    };
+}
+
+functions! {
+    cu_name = c"cuDeviceGetName"(name: *mut c_char, len: c_int, device: c_int);
+    cu_version = c"cuDriverGetVersion"(version: *mut c_int);
+    cu_retain = c"cuDevicePrimaryCtxRetain"(context: *mut Opaque, device: c_int);
+    cu_push = c"cuCtxPushCurrent_v2"(context: Opaque);
+    cu_alloc = c"cuMemAlloc_v2"(address: *mut u64, bytes: usize);
+    cu_pin = c"cuMemHostAlloc"(address: *mut *mut c_void, bytes: usize, flags: c_uint);
+    cu_pinned_address = c"cuMemHostGetDevicePointer_v2"(address: *mut u64, host: *mut c_void, flags: c_uint);
+    cu_unpin = c"cuMemFreeHost"(host: *mut c_void);
+    cu_free = c"cuMemFree_v2"(address: u64);
+    cu_up = c"cuMemcpyHtoD_v2"(to: u64, from: *const c_void, bytes: usize);
+    cu_down = c"cuMemcpyDtoH_v2"(to: *mut c_void, from: u64, bytes: usize);
+    cu_copy = c"cuMemcpyAsync"(to: u64, from: u64, bytes: usize, stream: Opaque);
+    cu_copy_2d = c"cuMemcpy2DAsync_v2"(copy: *const Copy2d, stream: Opaque);
+    cu_stream = c"cuStreamCreate"(stream: *mut Opaque, flags: c_uint);
+    cu_wait = c"cuStreamSynchronize"(stream: Opaque);
+    cu_begin = c"cuStreamBeginCapture_v2"(stream: Opaque, mode: c_uint);
+    cu_end = c"cuStreamEndCapture"(stream: Opaque, graph: *mut Opaque);
+    cu_make = c"cuGraphInstantiateWithFlags"(executable: *mut Opaque, graph: Opaque, flags: u64);
+    cu_graph = c"cuGraphLaunch"(executable: Opaque, stream: Opaque);
+    cu_drop_executable = c"cuGraphExecDestroy"(executable: Opaque);
+    cu_drop_graph = c"cuGraphDestroy"(graph: Opaque);
+    cu_event = c"cuEventCreate"(event: *mut Opaque, flags: c_uint);
+    cu_record = c"cuEventRecord"(event: Opaque, stream: Opaque);
+    cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
+}
+
+/// A kernel that copies words of 16 bytes: `strided` without a division, with words that lie together.
+pub(crate) struct CopyKernel {
+    driver: Driver,
+    kernel: Opaque,
+}
+
+impl CopyKernel {
+    /// Loads the kernel into the current context, for good.
+    pub(crate) fn load() -> CopyKernel {
+        let shape = Shape { width: 16, divisions: 0, wide: false };
+        let text = CString::new(ptx::module(shape, Direction::Pack)).expect("text without NUL");
+        let name = CString::new(ptx::name(shape, Direction::Pack)).expect("a name without NUL");
+        let driver = Driver::load("judge").unwrap_or_else(|e| panic!("{e}"));
+        let module =
+            driver.load_module(&text).unwrap_or_else(|code| panic!("cuModuleLoadData returns {code}"));
+        // SAFETY: the module was just loaded.
+        let kernel = unsafe { driver.kernel(module, &name) };
+        CopyKernel {
+            driver,
+            kernel: kernel.unwrap_or_else(|code| panic!("cuModuleGetFunction returns {code}")),
+        }
+    }
+
+    /// Submits a copy of `bytes` bytes, rounded up to 16.
+    pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Opaque) {
+        let words = bytes.div_ceil(16) as u32;
+        let launch = Launch { user: from.address, packed: to.address, first: 0, words };
+        let mut values = [launch.user, launch.packed, 0, u64::from(words), 16];
+        let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
+        // SAFETY: the kernel is never unloaded. Its parameters have 4 or 8 bytes, the first ones of
+        // their values. Callers allocate both sides with that many bytes, rounded up.
+        let done =
+            unsafe { self.driver.launch(self.kernel, launch.blocks(16), THREADS, stream, &mut parameters) };
+        done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
+    }
+}
+
+/// Memory of the device, or pinned memory of the host, which is freed when the value is dropped.
+pub(crate) struct Memory<'c> {
+    cuda: &'c Cuda,
+    /// Address by which kernels reach it.
+    pub(crate) address: u64,
+    /// Address of pinned memory on the host, else null.
+    host: *mut c_void,
+}
+
+impl Drop for Memory<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and all work on it was
+        // waited for.
+        unsafe {
+            match self.host.is_null() {
+                true => self.cuda.cu_free(self.address),
+                false => self.cuda.cu_unpin(self.host),
+            }
+        }
+    }
+}
+
+impl Memory<'_> {
+    /// Returns the address that a program knows the memory by.
+    pub(crate) fn known(&self) -> u64 {
+        if self.host.is_null() { self.address } else { self.host.addr() as u64 }
+    }
+}
+
+impl Cuda {
+    /// Makes device 0's primary context current for good.
+    pub(crate) fn enter(&self) {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the place is valid, and the context is never released.
+        unsafe {
+            self.cu_retain(&raw mut context, 0);
+            self.cu_push(context);
+        }
+    }
+
+    /// Returns the names of the card and the driver.
+    pub(crate) fn describe(&self) -> String {
+        let mut name: [c_char; 100] = [0; 100];
+        let mut version = 0;
+        // SAFETY: the name has room for 100 bytes with the NUL that the driver writes.
+        let name = unsafe {
+            self.cu_name(name.as_mut_ptr(), 100, 0);
+            self.cu_version(&raw mut version);
+            CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned()
+        };
+        let mut text = name;
+        write!(text, ", driver for CUDA {}.{}", version / 1000, version % 1000 / 10).expect("a string");
+        text
+    }
+
+    /// Allocates memory and writes `bytes` to it.
+    pub(crate) fn memory(&self, bytes: &[u8]) -> Memory<'_> {
+        let mut address = 0;
+        // SAFETY: the place is valid; the memory is as long as the bytes.
+        unsafe {
+            self.cu_alloc(&raw mut address, bytes.len());
+            self.cu_up(address, bytes.as_ptr().cast(), bytes.len());
+        }
+        Memory { cuda: self, address, host: std::ptr::null_mut() }
+    }
+
+    /// Allocates pinned memory of the host.
+    pub(crate) fn pinned(&self, bytes: u64) -> Memory<'_> {
+        let (mut host, mut address) = (std::ptr::null_mut(), 0);
+        // SAFETY: the places are valid, and the memory was just allocated.
+        unsafe {
+            self.cu_pin(&raw mut host, bytes as usize, 0);
+            self.cu_pinned_address(&raw mut address, host, 0);
+        }
+        Memory { cuda: self, address, host }
+    }
+
+    /// Returns the first `n` bytes of memory.
+    pub(crate) fn bytes(&self, memory: &Memory<'_>, n: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; n];
+        // SAFETY: the array has `n` bytes, and the memory too, as all callers allocate it.
+        unsafe { self.cu_down(bytes.as_mut_ptr().cast(), memory.address, n) };
+        bytes
+    }
+
+    /// Returns a new stream.
+    pub(crate) fn stream(&self) -> Opaque {
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: the place is valid. 1 is CU_STREAM_NON_BLOCKING.
+        unsafe { self.cu_stream(&raw mut stream, 1) };
+        stream
+    }
+
+    /// Waits for a stream.
+    pub(crate) fn wait(&self, stream: Opaque) {
+        // SAFETY: the stream is one of `stream`.
+        unsafe { self.cu_wait(stream) };
+    }
+
+    /// Submits a copy on the device.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) {
+        // SAFETY: callers pass memory of at least that many bytes on both sides.
+        unsafe { self.cu_copy(to, from, bytes as usize, stream) };
+    }
+
+    /// Submits a 2-D copy on the device, of `rows` rows of `width` bytes that are `pitch` bytes apart,
+    /// to memory without gaps.
+    pub(crate) fn copy_2d(&self, to: u64, from: u64, (width, pitch, rows): (u64, u64, u64), stream: Opaque) {
+        let none = std::ptr::null_mut::<c_void>();
+        let copy = Copy2d {
+            from_x: 0,
+            from_y: 0,
+            from_kind: DEVICE,
+            from_host: none,
+            from_device: from,
+            from_array: none,
+            from_pitch: pitch as usize,
+            to_x: 0,
+            to_y: 0,
+            to_kind: DEVICE,
+            to_host: none,
+            to_device: to,
+            to_array: none,
+            to_pitch: width as usize,
+            width: width as usize,
+            height: rows as usize,
+        };
+        // SAFETY: the driver reads the structure before it returns; callers pass memory of all rows.
+        unsafe { self.cu_copy_2d(&raw const copy, stream) };
+    }
+
+    /// Returns the median time in microseconds of one of `chain` calls of `submit`, which are captured
+    /// as one graph and replayed `repeats` times. The first replay does not count.
+    pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
+        let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: all places are valid. 2 is CU_STREAM_CAPTURE_MODE_RELAXED. The graph is destroyed
+        // after the stream was waited for.
+        unsafe {
+            self.cu_event(&raw mut begin, 0);
+            self.cu_event(&raw mut end, 0);
+            self.cu_begin(stream, 2);
+            (0..chain).for_each(|_| submit());
+            self.cu_end(stream, &raw mut graph);
+            self.cu_make(&raw mut executable, graph, 0);
+            let mut times: Vec<f64> = (0..=repeats)
+                .map(|_| {
+                    self.cu_record(begin, stream);
+                    self.cu_graph(executable, stream);
+                    self.cu_record(end, stream);
+                    self.cu_wait(stream);
+                    let mut milliseconds = 0.0f32;
+                    self.cu_elapsed(&raw mut milliseconds, begin, end);
+                    f64::from(milliseconds) * 1000.0 / f64::from(chain)
+                })
+                .collect();
+            self.cu_drop_executable(executable);
+            self.cu_drop_graph(graph);
+            times.remove(0);
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        }
+    }
+}

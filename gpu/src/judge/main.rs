@@ -1,0 +1,290 @@
+//! Judges the kernels on a GPU: first whether they are right, then how fast they are.
+//!
+//! Every row is packed and unpacked at three sizes, in turn with a copy kernel of the same payload and
+//! with what MPI libraries do today, a copy for every block and a 2-D copy. Each figure is the median
+//! of some replays of a captured chain of calls. The exit status is 1 if a byte is wrong, 2 if the copy
+//! kernel is too slow for the run to say anything, and 0 else, whether or not aims are reached.
+//!
+//! `--quick` takes the smallest size and short chains, which shows whether the program itself works.
+#![deny(unsafe_code)]
+
+mod cuda;
+mod rows;
+
+use std::process::ExitCode;
+
+use ddtc::internal::corpus;
+use ddtc::internal::datatype::{Datatype, TypeMap};
+use ddtc::internal::kind::Direction;
+use ddtc::internal::methods::*;
+use ddtc_gpu::device::{Layout, Transfer};
+use ddtc_gpu::driver::{Driver, Opaque};
+
+use cuda::{CopyKernel, Cuda, Memory};
+use rows::{Aim, ROWS, Row, Touched};
+
+/// Bytes after each buffer that must stay as they are.
+const MARGIN: usize = 64;
+
+/// What an unwritten byte holds.
+const POISON: u8 = 0xa5;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Maximum number of copies that are submitted in the place of one for every block.
+const MAX_COPIES: u64 = 500;
+
+/// Maximum number of bytes that the instances of a layout span which is compared byte by byte.
+const MAX_SPAN: i64 = 8 << 20;
+
+fn pattern(i: usize) -> u8 {
+    ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+/// Submits a whole transfer.
+fn submit(layout: &Layout, direction: Direction, (user, count): (u64, u64), packed: u64, stream: Opaque) {
+    let range = 0..layout.committed().packed_size(count).expect("a size");
+    let transfer = Transfer { direction, user, count, packed, range };
+    layout::submit(layout, &transfer, stream);
+}
+
+/// The one call of the program that is unsafe.
+mod layout {
+    #![allow(unsafe_code)] // `Layout::submit` takes addresses.
+
+    use super::{Layout, Opaque, Transfer};
+
+    pub(super) fn submit(layout: &Layout, transfer: &Transfer, stream: Opaque) {
+        // SAFETY: callers pass buffers that hold all instances, and wait for the stream before they
+        // free them. Streams are never destroyed.
+        let done = unsafe { layout.submit("judge", transfer, stream) };
+        done.unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+fn open(t: &Datatype) -> Option<Box<Layout>> {
+    let committed = ddtc::commit(t).expect("a layout");
+    let opened = Layout::open("judge", &committed, 0);
+    // What no kernel serves is no part of the judgement.
+    opened.inspect_err(|e| assert!(e.to_string().contains("committed"), "{e}")).ok()
+}
+
+fn close(layout: Box<Layout>) {
+    layout.close("judge").map_err(|(_, e)| e).expect("a layout is closed");
+}
+
+/// Packs and unpacks `count` instances, and compares every byte, gaps and margins included. Returns
+/// false for a layout that is not served, lies before its buffer or spans more than [`MAX_SPAN`].
+fn is_right(cuda: &Cuda, stream: Opaque, name: &str, t: &Datatype, count: u64) -> bool {
+    let span = t.true_ub() + t.extent() * (count as i64 - 1);
+    if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
+        return false;
+    }
+    let Some(layout) = open(t) else { return false };
+    let user: Vec<u8> = (0..span as usize + MARGIN).map(pattern).collect();
+    let places: Vec<usize> = TypeMap::instances(t, count)
+        .flat_map(|(named, at)| (0..named.size()).map(move |byte| (at + byte) as usize))
+        .collect();
+    let poison = vec![POISON; user.len().max(places.len() + MARGIN)];
+    let (from, packed) = (cuda.memory(&user), cuda.memory(&poison[..places.len() + MARGIN]));
+    let back = cuda.memory(&poison[..user.len()]);
+    let (mut streamed, mut unpacked) = (vec![POISON; places.len() + MARGIN], vec![POISON; user.len()]);
+    for (i, &at) in places.iter().enumerate() {
+        streamed[i] = user[at];
+        unpacked[at] = user[at];
+    }
+    submit(&layout, Direction::Pack, (from.address, count), packed.address, stream);
+    cuda.wait(stream);
+    assert!(cuda.bytes(&packed, streamed.len()) == streamed, "{name}: {t} is packed wrong");
+    if layout.committed().nest().disjoint().holds(count) {
+        submit(&layout, Direction::Unpack, (back.address, count), packed.address, stream);
+        cuda.wait(stream);
+        assert!(cuda.bytes(&back, unpacked.len()) == unpacked, "{name}: {t} is unpacked wrong");
+    }
+    close(layout);
+    true
+}
+
+/// How a run measures.
+struct Rig<'c> {
+    cuda: &'c Cuda,
+    stream: Opaque,
+    chain: u32,
+    repeats: usize,
+}
+
+impl Rig<'_> {
+    fn time(&self, submit: &dyn Fn()) -> f64 {
+        self.cuda.time(self.stream, self.chain, self.repeats, submit)
+    }
+
+    fn copy_kernel(&self, copy: &CopyKernel, bytes: u64, from: &Memory<'_>, to: &Memory<'_>) -> f64 {
+        self.time(&|| copy.submit(to, from, bytes, self.stream))
+    }
+}
+
+/// Prints the figures of a row at one size.
+fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
+    let t: Datatype = row.datatype.parse().expect("a datatype");
+    let count = (payload / t.size() as u64).max(1);
+    let payload = count * t.size() as u64;
+    let span = (t.extent() as u64 * count) as usize;
+    let layout = open(&t).expect("a row is served");
+    let (user, packed) = (rig.cuda.memory(&vec![1; span]), rig.cuda.memory(&vec![2; payload as usize + 16]));
+    let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
+    let bound = with_bound.then(|| Touched::new(&t, count).bytes(payload));
+    for direction in Direction::BOTH {
+        let copied = rig.copy_kernel(copy, payload, &packed, &other);
+        let took =
+            rig.time(&|| submit(&layout, direction, (user.address, count), packed.address, rig.stream));
+        let share = copied / took;
+        let of_bound = bound.map(|bytes| share * bytes[direction as usize] as f64 / (2 * payload) as f64);
+        let aim = match (of_bound, payload > MIB / 2) {
+            (_, false) => None,
+            (None, true) => row.warm[direction as usize].map(|aim| (aim, share, "the copy kernel")),
+            (Some(of_bound), true) => row.cold[direction as usize].map(|aim| match aim {
+                Aim::Bound(aim) => (aim, of_bound, "the bound"),
+                Aim::Copy(aim) => (aim, share, "the copy kernel"),
+            }),
+        };
+        let verdict = aim.map_or(String::new(), |(aim, share, of)| {
+            let reached = if share >= aim { "reached" } else { "MISSED" };
+            format!("{share:.2} of {of}, aim {aim:.2}: {reached}")
+        });
+        let (name, direction) = (row.name, direction.to_string());
+        println!(
+            "{name:20} {direction:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}"
+        );
+    }
+    today(rig, &t, count, user.address, packed.address);
+    close(layout);
+}
+
+/// Prints what packing takes by a copy for every block, and by a 2-D copy, where blocks are regular.
+fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
+    let (size, extent) = (t.size() as u64, t.extent() as u64);
+    if t.true_extent() != t.size() {
+        return;
+    }
+    let copies = count.min(MAX_COPIES);
+    let one = Rig { chain: 1, ..*rig };
+    let each = one.time(&|| {
+        for i in 0..copies {
+            rig.cuda.copy(packed + i * size, user + i * extent, size, rig.stream);
+        }
+    });
+    let all = each / copies as f64 * count as f64;
+    let rows = rig.time(&|| rig.cuda.copy_2d(packed, user, (size, extent, count), rig.stream));
+    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows:.2} us", "");
+}
+
+/// Compares the copy kernel with the driver's copy; returns whether it is fast enough.
+fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
+    let memory = vec![0u8; bytes as usize];
+    let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
+    let kernel = rig.copy_kernel(copy, bytes, &from, &to);
+    let driver = rig.time(&|| rig.cuda.copy(to.address, from.address, bytes, rig.stream));
+    println!("copy of {bytes} B: kernel {kernel:.2} us, cuMemcpyAsync {driver:.2} us");
+    kernel <= driver * (1.0 + tolerance)
+}
+
+/// Prints what packing to pinned memory takes, and unpacking from it, beside the copy kernel.
+fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
+    let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
+    let (user, device) =
+        (rig.cuda.memory(&vec![1; 2 * payload as usize]), rig.cuda.memory(&vec![2; payload as usize]));
+    let host = rig.cuda.pinned(payload);
+    for direction in Direction::BOTH {
+        let (to, from) = if direction == Direction::Pack { (&host, &device) } else { (&device, &host) };
+        let copied = rig.time(&|| copy.submit(to, from, payload, rig.stream));
+        let count = payload / 8;
+        let took = rig.time(&|| submit(&layout, direction, (user.address, count), host.known(), rig.stream));
+        let share = copied / took;
+        let verdict = if share >= 0.97 { "reached" } else { "MISSED" };
+        let direction = direction.to_string();
+        println!(
+            "pinned memory        {direction:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}, aim 0.97: {verdict}"
+        );
+    }
+    close(layout);
+}
+
+/// Prints what a call of a layout costs the processor, and what a launch alone does.
+fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
+    let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
+    let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
+    let cost = |submit: &dyn Fn()| {
+        const CALLS: u32 = 200;
+        let began = std::time::Instant::now();
+        (0..CALLS).for_each(|_| submit());
+        let took = began.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
+        rig.cuda.wait(rig.stream);
+        took
+    };
+    let call = || submit(&layout, Direction::Pack, (from.address, 1), to.address, rig.stream);
+    let (launch, call) = (cost(&|| copy.submit(&to, &from, 16, rig.stream)), cost(&call));
+    let verdict = if call <= launch + 1.0 { "reached" } else { "MISSED" };
+    println!("processor time: launch {launch:.2} us, call {call:.2} us, aim 1 us more: {verdict}");
+    close(layout);
+}
+
+/// Returns the number of layouts that are right.
+fn judge_bytes(cuda: &Cuda, stream: Opaque) -> u32 {
+    let mut right = 0;
+    for row in &ROWS {
+        let t = row.datatype.parse().expect("a datatype");
+        right += u32::from(is_right(cuda, stream, row.name, &t, 5));
+    }
+    for entry in corpus::application().into_iter().chain(corpus::corner()) {
+        if entry.datatype.size() < 64 << 10 {
+            right += u32::from(is_right(cuda, stream, &entry.name, &entry.datatype, 3));
+        }
+    }
+    right
+}
+
+fn main() -> ExitCode {
+    let quick = std::env::args().any(|a| a == "--quick");
+    let cuda = match Cuda::load() {
+        Ok(cuda) => cuda,
+        Err(why) => {
+            eprintln!("ddtc-gpu-judge: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Loading the driver as the library does initializes it.
+    if let Err(error) = Driver::load("judge") {
+        eprintln!("ddtc-gpu-judge: {error}");
+        return ExitCode::FAILURE;
+    }
+    cuda.enter();
+    println!("{}", cuda.describe());
+    let stream = cuda.stream();
+    let right = judge_bytes(&cuda, stream);
+    println!("{right} layouts are right, every byte, gaps and margins included");
+    measure_all(
+        &Rig { cuda: &cuda, stream, chain: if quick { 2 } else { 20 }, repeats: if quick { 1 } else { 9 } },
+        quick,
+    )
+}
+
+/// Measures everything, and returns the exit status.
+fn measure_all(rig: &Rig<'_>, quick: bool) -> ExitCode {
+    let copy = CopyKernel::load();
+    let valid = quick || (is_valid(rig, &copy, 64 * MIB, 0.05) & is_valid(rig, &copy, MIB, 0.12));
+    call_cost(rig, &copy);
+    let sizes: &[(u64, bool)] =
+        if quick { &[(4 * KIB, false)] } else { &[(16 * KIB, false), (MIB, false), (64 * MIB, true)] };
+    for &(payload, with_bound) in sizes {
+        for row in &ROWS {
+            measure(rig, &copy, row, payload, with_bound);
+        }
+        pinned(rig, &copy, payload);
+    }
+    if valid {
+        return ExitCode::SUCCESS;
+    }
+    println!("VOID: the copy kernel is too slow beside the driver's copy");
+    ExitCode::from(2)
+}

@@ -1,0 +1,106 @@
+//! The layouts that are measured, and what bounds them.
+
+use ddtc::internal::datatype::{Datatype, TypeMap};
+
+/// A layout, with the shares that it is to reach. A share without a number has no aim.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// One instance, in the text form of datatypes.
+    pub(crate) datatype: &'static str,
+    /// Shares of the copy kernel at 1 MiB, packing and unpacking.
+    pub(crate) warm: [Option<f64>; 2],
+    /// Shares at 64 MiB, packing and unpacking.
+    pub(crate) cold: [Option<Aim>; 2],
+}
+
+/// A share, and of what.
+#[derive(Clone, Copy)]
+pub(crate) enum Aim {
+    /// Of the bound that the touched bytes set.
+    Bound(f64),
+    /// Of the copy kernel.
+    Copy(f64),
+}
+
+const fn row(
+    name: &'static str,
+    datatype: &'static str,
+    warm: [Option<f64>; 2],
+    cold: [Option<Aim>; 2],
+) -> Row {
+    Row { name, datatype, warm, cold }
+}
+
+const NEST: Option<Aim> = Some(Aim::Bound(0.92));
+const SHORT: Option<Aim> = Some(Aim::Bound(0.85));
+const WARM: [Option<f64>; 2] = [Some(0.90), Some(0.80)];
+
+/// The rows that the kernel `strided` serves.
+pub(crate) const ROWS: [Row; 12] = [
+    row("8 B, stride 16", "resized(0, 16, double)", WARM, [NEST, SHORT]),
+    row("8 B, stride 64", "resized(0, 64, double)", [Some(0.72), Some(0.55)], [NEST, SHORT]),
+    row("24 B, stride 40", "resized(0, 40, contiguous(3, double))", WARM, [NEST, SHORT]),
+    row("32 B, stride 64", "resized(0, 64, contiguous(4, double))", WARM, [NEST, Some(Aim::Copy(0.80))]),
+    row("48 B, stride 96", "resized(0, 96, contiguous(6, double))", [None; 2], [None; 2]),
+    row("64 B, stride 128", "resized(0, 128, contiguous(8, double))", WARM, [NEST, Some(Aim::Copy(0.80))]),
+    row("128 B, stride 256", "resized(0, 256, contiguous(16, double))", WARM, [NEST, Some(Aim::Copy(0.92))]),
+    row("256 B, stride 512", "resized(0, 512, contiguous(32, double))", WARM, [NEST, Some(Aim::Copy(0.92))]),
+    row(
+        "4 KiB, stride 8 KiB",
+        "resized(0, 8192, contiguous(512, double))",
+        WARM,
+        [NEST, Some(Aim::Copy(0.92))],
+    ),
+    row(
+        "four loops, 24 B",
+        "resized(0, 24576, hvector(4, 1, 6144, hvector(4, 1, 768, hvector(4, 1, 96, contiguous(3, double)))))",
+        [Some(0.84), Some(0.80)],
+        [NEST, SHORT],
+    ),
+    row(
+        "x face, 8 B",
+        "resized(0, 131072, hvector(64, 1, 1024, double))",
+        [Some(0.72), Some(0.55)],
+        [None; 2],
+    ),
+    row("1001 B, stride 1003", "resized(0, 1003, contiguous(1001, byte))", [None; 2], [None; 2]),
+];
+
+/// Blocks of memory that a transfer touches, and how.
+pub(crate) struct Touched {
+    /// Number of granules of 64 bytes with a byte of the layout.
+    pub(crate) granules: u64,
+    /// Number of sectors of 32 bytes with a byte of the layout.
+    pub(crate) sectors: u64,
+    /// Number of these that are not whole.
+    pub(crate) partial: u64,
+}
+
+impl Touched {
+    /// Counts for `count` instances, whose displacements must ascend.
+    pub(crate) fn new(t: &Datatype, count: u64) -> Touched {
+        let mut touched = Touched { granules: 0, sectors: 0, partial: 0 };
+        let (mut granule, mut sector, mut in_sector) = (-1, -1, 0);
+        let mut byte = |at: i64| {
+            if at / 64 != granule {
+                (granule, touched.granules) = (at / 64, touched.granules + 1);
+            }
+            if at / 32 != sector {
+                touched.partial += u64::from(in_sector % 32 != 0);
+                (sector, touched.sectors, in_sector) = (at / 32, touched.sectors + 1, 0);
+            }
+            in_sector += 1;
+        };
+        for (named, at) in TypeMap::instances(t, count) {
+            (at..at + named.size()).for_each(&mut byte);
+        }
+        touched.partial += u64::from(in_sector % 32 != 0);
+        touched
+    }
+
+    /// Returns the bytes that device memory moves for a payload, packing and unpacking: a read
+    /// fetches 64 bytes, and writing a part of a sector reads the sector.
+    pub(crate) fn bytes(&self, payload: u64) -> [u64; 2] {
+        [payload + 64 * self.granules, payload + 32 * self.sectors + 32 * self.partial]
+    }
+}

@@ -1,0 +1,250 @@
+//! The printer of kernels as PTX text, the assembly language that NVIDIA's driver compiles.
+//!
+//! `.version 7.0` and `.target sm_70` are the oldest that the kernels need, and every later driver
+//! and every later GPU accepts them. A module has one kernel.
+
+use std::fmt::Write;
+
+use ddtc::internal::kind::Direction;
+
+use crate::index::{Arithmetic, Chain, Divisor, offset_32, offset_64};
+use crate::strided::{Shape, THREADS, words_per_thread};
+
+/// Returns the name of the kernel of a shape.
+pub fn name(shape: Shape, direction: Direction) -> String {
+    let Shape { width, divisions, wide } = shape;
+    let sums = if wide { 64 } else { 32 };
+    let direction = match direction {
+        Direction::Pack => "pack",
+        Direction::Unpack => "unpack",
+    };
+    format!("ddtc_strided_{width}_{divisions}_{sums}_{direction}")
+}
+
+/// Returns the module with the kernel of a shape.
+///
+/// The kernel's parameters are, in this order: the address in user memory and that of the packed
+/// bytes (64 bits), the first word and the number of words (32 bits), the innermost stride, and for
+/// each division the multiplier and the shift (32 bits) and the step. Strides and steps have 32 or
+/// 64 bits, as the sums have.
+pub fn module(shape: Shape, direction: Direction) -> String {
+    let mut printer = Printer::default();
+    let step = if shape.wide { Type::Long } else { Type::Word };
+    let user = printer.parameter("user", Type::Long);
+    let packed = printer.parameter("packed", Type::Long);
+    let user = printer.global(user);
+    let packed = printer.global(packed);
+    let first = printer.parameter("first", Type::Word);
+    let words = printer.parameter("words", Type::Word);
+    let stride = printer.parameter("stride", step);
+    let divisions: Vec<(Divisor<Register>, Register)> = (1..=shape.divisions)
+        .map(|i| {
+            let multiplier = printer.parameter(&format!("multiplier{i}"), Type::Word);
+            let shift = printer.parameter(&format!("shift{i}"), Type::Word);
+            (Divisor { multiplier, shift }, printer.parameter(&format!("step{i}"), step))
+        })
+        .collect();
+    let chain = Chain { stride, divisions };
+    // Neighbouring threads move neighbouring words, in every turn.
+    let turns = words_per_thread(shape.width);
+    let index = printer.thread_index(THREADS * turns);
+    let places: Vec<Place> = (0..turns)
+        .map(|turn| {
+            let index = if turn == 0 { index } else { printer.add_constant(index, turn * THREADS) };
+            let inside = printer.is_less(index, words);
+            let word = printer.add(index, first);
+            let offset = match shape.wide {
+                true => offset_64(&mut printer, word, &chain),
+                false => offset_32(&mut printer, word, &chain),
+            };
+            let user = printer.add_long(user, offset);
+            let packed = printer.address(index, shape.width, packed);
+            Place { inside, user, packed }
+        })
+        .collect();
+    // All loads come before the first store, so that they are under way together.
+    let loaded: Vec<Vec<Register>> = places
+        .iter()
+        .map(|place| {
+            let from = if direction == Direction::Pack { place.user } else { place.packed };
+            printer.load(shape.width, place.inside, from)
+        })
+        .collect();
+    for (place, values) in places.iter().zip(&loaded) {
+        let to = if direction == Direction::Pack { place.packed } else { place.user };
+        printer.store(shape.width, place.inside, to, values);
+    }
+    printer.finish(&name(shape, direction))
+}
+
+/// Where a thread moves one word.
+struct Place {
+    /// Predicate: whether there is such a word.
+    inside: Register,
+    user: Register,
+    packed: Register,
+}
+
+/// Type of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Predicate,
+    Word,
+    Long,
+}
+
+impl Type {
+    /// Returns the prefix of the registers' names, and the type by which they are declared.
+    fn declared(self) -> (&'static str, &'static str) {
+        match self {
+            Type::Predicate => ("%p", "pred"),
+            Type::Word => ("%r", "b32"),
+            Type::Long => ("%d", "b64"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Register {
+    of: Type,
+    number: usize,
+}
+
+impl std::fmt::Display for Register {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.of.declared().0, self.number)
+    }
+}
+
+/// Prints instructions, each with a new register for its result.
+#[derive(Default)]
+struct Printer {
+    parameters: Vec<String>,
+    body: String,
+    used: [usize; 3],
+}
+
+impl Printer {
+    fn register(&mut self, of: Type) -> Register {
+        let used = &mut self.used[of as usize];
+        *used += 1;
+        Register { of, number: *used - 1 }
+    }
+
+    /// Prints `operation RESULT, operands;` and returns the result.
+    fn instruction(&mut self, of: Type, operation: &str, operands: &str) -> Register {
+        let result = self.register(of);
+        writeln!(self.body, "    {operation} {result}, {operands};").expect("a string");
+        result
+    }
+
+    fn parameter(&mut self, name: &str, of: Type) -> Register {
+        let bits = if of == Type::Long { 64 } else { 32 };
+        self.parameters.push(format!("    .param .u{bits} {name}"));
+        self.instruction(of, &format!("ld.param.u{bits}"), &format!("[{name}]"))
+    }
+
+    fn global(&mut self, address: Register) -> Register {
+        self.instruction(Type::Long, "cvta.to.global.u64", &address.to_string())
+    }
+
+    /// Returns the number of the thread, where a block has `block` numbers.
+    fn thread_index(&mut self, block: u32) -> Register {
+        let in_grid = self.instruction(Type::Word, "mov.u32", "%ctaid.x");
+        let in_block = self.instruction(Type::Word, "mov.u32", "%tid.x");
+        self.instruction(Type::Word, "mad.lo.u32", &format!("{in_grid}, {block}, {in_block}"))
+    }
+
+    fn add_constant(&mut self, a: Register, constant: u32) -> Register {
+        self.instruction(Type::Word, "add.u32", &format!("{a}, {constant}"))
+    }
+
+    fn add(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "add.u32", &format!("{a}, {b}"))
+    }
+
+    fn add_long(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Long, "add.u64", &format!("{a}, {b}"))
+    }
+
+    fn is_less(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Predicate, "setp.lt.u32", &format!("{a}, {b}"))
+    }
+
+    /// Returns the address of word `index` after `base`.
+    fn address(&mut self, index: Register, width: u32, base: Register) -> Register {
+        self.instruction(Type::Long, "mad.wide.u32", &format!("{index}, {width}, {base}"))
+    }
+
+    /// Returns the registers of a word of `width` bytes: two of 64 bits for 16 bytes, else one.
+    fn data(&mut self, width: u32) -> Vec<Register> {
+        let of = if width >= 8 { Type::Long } else { Type::Word };
+        (0..width.div_ceil(8)).map(|_| self.register(of)).collect()
+    }
+
+    fn load(&mut self, width: u32, inside: Register, from: Register) -> Vec<Register> {
+        let values = self.data(width);
+        let (suffix, list) = operand(width, &values);
+        writeln!(self.body, "    @{inside} ld.global{suffix} {list}, [{from}];").expect("a string");
+        values
+    }
+
+    fn store(&mut self, width: u32, inside: Register, to: Register, values: &[Register]) {
+        let (suffix, list) = operand(width, values);
+        writeln!(self.body, "    @{inside} st.global{suffix} [{to}], {list};").expect("a string");
+    }
+
+    fn finish(self, name: &str) -> String {
+        let mut text = ".version 7.0\n.target sm_70\n.address_size 64\n\n".to_owned();
+        let parameters = self.parameters.join(",\n");
+        write!(text, ".visible .entry {name}(\n{parameters}\n)\n.maxntid {THREADS}, 1, 1\n{{\n")
+            .expect("a string");
+        for of in [Type::Predicate, Type::Word, Type::Long] {
+            let (prefix, declared) = of.declared();
+            writeln!(text, "    .reg .{declared} {prefix}<{}>;", self.used[of as usize]).expect("a string");
+        }
+        text + &self.body + "    ret;\n}\n"
+    }
+}
+
+/// Returns the suffix of an access of `width` bytes, and its operand.
+fn operand(width: u32, values: &[Register]) -> (String, String) {
+    match values {
+        [low, high] => (".v2.u64".to_owned(), format!("{{{low}, {high}}}")),
+        [value] => (format!(".u{}", width * 8), value.to_string()),
+        _ => unreachable!("a word has one register or two"),
+    }
+}
+
+impl Arithmetic for Printer {
+    type Word = Register;
+    type Long = Register;
+
+    fn multiply_high(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "mul.hi.u32", &format!("{a}, {b}"))
+    }
+
+    fn shift_right(&mut self, a: Register, by: Register) -> Register {
+        self.instruction(Type::Word, "shr.u32", &format!("{a}, {by}"))
+    }
+
+    fn multiply(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "mul.lo.u32", &format!("{a}, {b}"))
+    }
+
+    fn multiply_add(&mut self, a: Register, b: Register, c: Register) -> Register {
+        self.instruction(Type::Word, "mad.lo.u32", &format!("{a}, {b}, {c}"))
+    }
+
+    fn widen(&mut self, a: Register) -> Register {
+        self.instruction(Type::Long, "cvt.u64.u32", &a.to_string())
+    }
+
+    fn multiply_long(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Long, "mul.lo.u64", &format!("{a}, {b}"))
+    }
+
+    fn multiply_add_long(&mut self, a: Register, b: Register, c: Register) -> Register {
+        self.instruction(Type::Long, "mad.lo.u64", &format!("{a}, {b}, {c}"))
+    }
+}

@@ -1,0 +1,446 @@
+//! Layouts on a stand-in for the driver (`tests/standin`), which checks every call and runs the
+//! kernels by the interpreter.
+//!
+//! The stand-in is one for the process, so that one test runs at a time.
+
+#[path = "standin/build.rs"]
+mod build;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use build::standin as built;
+use ddtc::internal::datatype::Datatype;
+use ddtc::internal::error::{ErrorClass, Result};
+use ddtc::internal::kind::Direction;
+use ddtc_gpu::device::{Layout, Transfer};
+use ddtc_gpu::driver::Driver;
+use ddtc_gpu::selection::select;
+
+type Opaque = *mut c_void;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+const NONE: Opaque = std::ptr::null_mut();
+
+/// Declares the functions that tests call in the stand-in.
+macro_rules! standin {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(
+            #[allow(non_snake_case)]
+            fn $name($($argument: $type),*) -> $result {
+                let name = CString::new(stringify!($name)).unwrap();
+                // SAFETY: the handle is that of the stand-in, and the name is a C string.
+                let symbol = unsafe { libc::dlsym(scope(), name.as_ptr()) };
+                assert!(!symbol.is_null(), "{name:?}");
+                // SAFETY: the stand-in has the function with this type, and each test passes what cuda.h asks for.
+                unsafe {
+                    std::mem::transmute::<Opaque, unsafe extern "C" fn($($type),*) -> $result>(symbol)($($argument),*)
+                }
+            }
+        )*
+    };
+}
+
+standin! {
+    cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int;
+    cuMemAllocAsync(address: *mut u64, bytes: usize, stream: Opaque) -> c_int;
+    cuMemAllocManaged(address: *mut u64, bytes: usize, flags: c_uint) -> c_int;
+    cuMemHostAlloc(address: *mut u64, bytes: usize, flags: c_uint) -> c_int;
+    cuMemcpyHtoD_v2(to: u64, from: *const u8, bytes: usize) -> c_int;
+    cuMemcpyDtoH_v2(to: *mut u8, from: u64, bytes: usize) -> c_int;
+    cuCtxCreate_v2(context: *mut Opaque, flags: c_uint, device: c_int) -> c_int;
+    cuCtxGetCurrent(context: *mut Opaque) -> c_int;
+    cuCtxPushCurrent_v2(context: Opaque) -> c_int;
+    cuCtxPopCurrent_v2(context: *mut Opaque) -> c_int;
+    cuDevicePrimaryCtxRetain(context: *mut Opaque, device: c_int) -> c_int;
+    cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int;
+    cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int;
+    cuStreamCreate(stream: *mut Opaque, flags: c_uint) -> c_int;
+    cuStreamBeginCapture_v2(stream: Opaque, mode: c_uint) -> c_int;
+    standin_end_capture(stream: Opaque) -> c_int;
+    standin_replay(stream: Opaque) -> c_int;
+    standin_fail(n: i64, code: c_int) -> c_int;
+    standin_calls() -> u64;
+    standin_failed_call() -> *const c_char;
+    standin_forget() -> c_int;
+    standin_held() -> u64;
+    standin_faults() -> u64;
+}
+
+/// The file of the stand-in.
+fn library() -> CString {
+    static FILE: LazyLock<CString> = LazyLock::new(|| {
+        let file = built(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("standin"));
+        CString::new(file.to_str().unwrap()).unwrap()
+    });
+    FILE.clone()
+}
+
+fn scope() -> Opaque {
+    // SAFETY: the name is a C string; the library is never closed.
+    let scope = unsafe { libc::dlopen(library().as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    assert!(!scope.is_null());
+    scope
+}
+
+fn driver() -> Result<Driver> {
+    // SAFETY: the functions of the stand-in have the types of cuda.h.
+    unsafe { Driver::load_from("test", &library()) }
+}
+
+/// The turn of a test, with the primary context of device 0 current, as in a program of the CUDA runtime.
+struct Turn(MutexGuard<'static, ()>);
+
+fn turn() -> Turn {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    driver().unwrap();
+    let mut context = NONE;
+    assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
+    assert_eq!(cuCtxPushCurrent_v2(context), 0);
+    Turn(turn)
+}
+
+impl Turn {
+    /// Ends the turn: the context is the one that it was, nothing is held, and there was no fault.
+    fn end(self) {
+        let mut context = NONE;
+        assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
+        assert_eq!(cuDevicePrimaryCtxRelease_v2(0), 0);
+        assert_eq!((standin_held(), standin_faults()), (0, 0), "held, faults");
+        drop(self.0);
+    }
+}
+
+fn open(text: &str) -> Result<Box<Layout>> {
+    let committed = ddtc::commit(&text.parse::<Datatype>().unwrap())?;
+    Layout::open_with("test", driver()?, &committed, select("test", &committed)?, 0)
+}
+
+fn close(layout: Box<Layout>) {
+    layout.close("test").map_err(|(_, e)| e).unwrap();
+}
+
+fn memory(bytes: &[u8]) -> u64 {
+    let mut address = 0;
+    assert_eq!(cuMemAlloc_v2(&raw mut address, bytes.len()), 0);
+    assert_eq!(cuMemcpyHtoD_v2(address, bytes.as_ptr(), bytes.len()), 0);
+    address
+}
+
+fn bytes(address: u64, n: usize) -> Vec<u8> {
+    let mut bytes = vec![0; n];
+    assert_eq!(cuMemcpyDtoH_v2(bytes.as_mut_ptr(), address, n), 0);
+    bytes
+}
+
+fn submit(
+    layout: &Layout,
+    direction: Direction,
+    user: u64,
+    count: u64,
+    packed: u64,
+    stream: Opaque,
+) -> Result<()> {
+    let range = 0..layout.committed().packed_size(count).unwrap();
+    let transfer = Transfer { direction, user, count, packed, range };
+    // SAFETY: the addresses are those of the stand-in, which checks what is done with them.
+    unsafe { layout.submit("test", &transfer, stream) }
+}
+
+fn sample(n: usize) -> Vec<u8> {
+    (0..n).map(|i| (i * 7 + i / 256) as u8).collect()
+}
+
+/// Packs and unpacks in device memory, and compares with what the CPU does.
+fn there_and_back(text: &str, count: u64) {
+    let layout = open(text).unwrap();
+    let t = layout.committed();
+    let span = (t.datatype().extent() * count as i64) as usize + 64;
+    let user = sample(span);
+    let mut expected = vec![0; t.packed_size(count).unwrap() as usize];
+    t.pack(&user, 0, count, &mut expected).unwrap();
+    let (there, packed, back) =
+        (memory(&user), memory(&vec![0; expected.len().max(1)]), memory(&vec![0x11; span]));
+    submit(&layout, Direction::Pack, there, count, packed, NONE).unwrap();
+    submit(&layout, Direction::Unpack, back, count, packed, NONE).unwrap();
+    assert_eq!(bytes(packed, expected.len()), expected, "{text}");
+    let mut unpacked = vec![0x11; span];
+    t.unpack(&expected, 0, count, &mut unpacked).unwrap();
+    assert_eq!(bytes(back, span), unpacked, "{text}");
+    close(layout);
+}
+
+#[test]
+fn kernels_and_copies_move_bytes() {
+    let turn = turn();
+    there_and_back("resized(0, 80, hvector(3, 1, 24, double))", 50);
+    there_and_back("resized(0, 33, vector(3, 1, 2, byte))", 20);
+    there_and_back("contiguous(7, int)", 9);
+    there_and_back("contiguous(0, int)", 9);
+    turn.end();
+}
+
+/// A range begins anywhere, and its first byte lies at the address that is passed.
+#[test]
+fn ranges_begin_anywhere() {
+    let turn = turn();
+    for text in ["resized(0, 80, hvector(3, 1, 24, double))", "contiguous(24, byte)"] {
+        let layout = open(text).unwrap();
+        let user = sample(8 * 80);
+        let mut expected = vec![0; 8 * 24];
+        layout.committed().pack(&user, 0, 8, &mut expected).unwrap();
+        let (user, packed) = (memory(&user), memory(&[0; 8 * 24]));
+        for range in [0..24, 16..17, 5..190, 48..192, 7..7] {
+            let len = (range.end - range.start) as usize;
+            let transfer = Transfer {
+                direction: Direction::Pack,
+                user,
+                count: 8,
+                packed: packed + 3,
+                range: range.clone(),
+            };
+            // SAFETY: as in `submit`.
+            unsafe { layout.submit("test", &transfer, NONE) }.unwrap();
+            assert_eq!(
+                bytes(packed + 3, len),
+                expected[range.start as usize..range.end as usize],
+                "{range:?}"
+            );
+        }
+        close(layout);
+    }
+    turn.end();
+}
+
+/// Work that is submitted to a captured stream is captured, and nothing is done that a capture forbids.
+#[test]
+fn streams_are_captured() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    let mut stream = NONE;
+    assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
+    assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
+    submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap();
+    // A layout cannot be closed now, and stays open.
+    let (layout, error) = layout.close("test").map(|()| "closed").unwrap_err();
+    assert!(error.to_string().contains("CUDA error 900"), "{error}");
+    assert_eq!(standin_end_capture(stream), 0);
+    assert_eq!(bytes(packed, 32), [0; 32]);
+    assert_eq!(standin_replay(stream), 0);
+    let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
+    assert_eq!(bytes(packed, 32), expected);
+    close(layout);
+    turn.end();
+}
+
+/// A layout that is closed with work pending waits for it.
+#[test]
+fn close_waits_for_the_work() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    submit(&layout, Direction::Pack, user, 4, packed, NONE).unwrap();
+    close(layout);
+    assert_eq!(bytes(packed, 8), sample(8));
+    turn.end();
+}
+
+/// Memory without a context, and pinned memory, whose address for the device is another one.
+#[test]
+fn pools_and_pinned_memory_are_served() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (user, mut pool, mut host) = (memory(&sample(64)), 0, 0);
+    assert_eq!(cuMemAllocAsync(&raw mut pool, 32, NONE), 0);
+    assert_eq!(cuMemHostAlloc(&raw mut host, 32, 0), 0);
+    submit(&layout, Direction::Pack, user, 4, pool, NONE).unwrap();
+    submit(&layout, Direction::Pack, user, 4, host, NONE).unwrap();
+    close(layout);
+    let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
+    assert_eq!(bytes(pool, 32), expected);
+    let host = std::ptr::with_exposed_provenance::<u8>(host as usize);
+    // SAFETY: the stand-in has allocated 32 bytes there for good.
+    assert_eq!(unsafe { std::slice::from_raw_parts(host, 32) }, expected);
+    turn.end();
+}
+
+/// Every wrong argument is refused before a launch, by a message that names it.
+#[test]
+fn wrong_arguments_are_named() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (user, packed, mut managed) = (memory(&sample(64)), memory(&[0; 32]), 0);
+    assert_eq!(cuMemAllocManaged(&raw mut managed, 64, 0), 0);
+    let pageable = [0u8; 64].as_ptr().addr() as u64;
+    let mut other = NONE;
+    assert_eq!(cuCtxCreate_v2(&raw mut other, 0, 0), 0);
+    let (foreign, mut stream) = (memory(&sample(64)), NONE);
+    assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
+    let mut popped = NONE;
+    assert_eq!(cuCtxPopCurrent_v2(&raw mut popped), 0);
+    let mut second = NONE;
+    assert_eq!(cuDevicePrimaryCtxRetain(&raw mut second, 1), 0);
+    assert_eq!(cuCtxPushCurrent_v2(second), 0);
+    let elsewhere = memory(&sample(64));
+    for (user, packed, stream, class, argument, rule) in [
+        (0, packed, NONE, ErrorClass::Buffer, "user", "null"),
+        (user, 0, NONE, ErrorClass::Buffer, "packed", "null"),
+        (managed, packed, NONE, ErrorClass::Buffer, "user", "managed"),
+        (user, pageable, NONE, ErrorClass::Buffer, "packed", "device memory or pinned"),
+        (foreign, packed, NONE, ErrorClass::Buffer, "user", "primary context"),
+        (user, elsewhere, NONE, ErrorClass::Buffer, "packed", "layout's device"),
+        (user, packed, stream, ErrorClass::Arg, "stream", "primary context"),
+    ] {
+        let error = submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap_err();
+        assert_eq!((error.class(), error.argument()), (class, argument), "{error}");
+        assert!(error.to_string().contains(rule), "{error}");
+        // The caller's context is current, though it is not the layout's.
+        let mut now = NONE;
+        assert_eq!((cuCtxGetCurrent(&raw mut now), now), (0, second));
+    }
+    assert_eq!(bytes(packed, 32), [0; 32]);
+    submit(&layout, Direction::Pack, user, 4, packed, NONE).unwrap();
+    assert_eq!(cuCtxPopCurrent_v2(&raw mut popped), 0);
+    assert_eq!(cuDevicePrimaryCtxRelease_v2(1), 0);
+    let overlapping = open("resized(0, 4, double)").unwrap();
+    submit(&overlapping, Direction::Pack, user, 4, packed, NONE).unwrap();
+    let error = submit(&overlapping, Direction::Unpack, user, 4, packed, NONE).unwrap_err();
+    assert_eq!((error.class(), error.argument()), (ErrorClass::Unsupported, "count"), "{error}");
+    close(overlapping);
+    close(layout);
+    turn.end();
+}
+
+/// Calls whose failure cannot be told, since they free what is not needed any more.
+const FREE: [&str; 6] = [
+    "cuCtxGetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuCtxPopCurrent_v2",
+    "cuCtxSynchronize",
+    "cuModuleUnload",
+    "cuDevicePrimaryCtxRelease_v2",
+];
+
+/// Each call of the driver fails in turn, while a layout is opened, used and closed by a thread
+/// without a context: an error comes back and nothing stays, unless what failed was to free it.
+#[test]
+fn every_call_fails_in_turn() {
+    let turn = turn();
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    let (mut stream, mut context) = (NONE, NONE);
+    assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
+    assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
+    let run = || -> Result<()> {
+        let layout = open("resized(0, 16, double)")?;
+        let done = submit(&layout, Direction::Pack, user, 4, packed, stream);
+        close(layout);
+        done
+    };
+    let before = standin_calls();
+    run().unwrap();
+    let calls = standin_calls() - before;
+    assert!(calls > 20, "{calls}");
+    for n in 0..calls {
+        let held = standin_held();
+        assert_eq!(standin_fail(n as i64, 2), 0);
+        let done = run();
+        assert_eq!(standin_fail(-1, 0), 0);
+        // SAFETY: the stand-in returns a C string that it does not free.
+        let name = unsafe { CStr::from_ptr(standin_failed_call()) }.to_str().unwrap();
+        let frees = FREE.contains(&name);
+        match done {
+            Err(error) => {
+                assert_eq!(error.class(), ErrorClass::NoMem, "{name}: {error}");
+                assert!(error.to_string().contains("out of memory"), "{name}: {error}");
+            }
+            Ok(()) => assert!(frees, "{name} failed, and no error came back"),
+        }
+        let left = standin_held() - held;
+        assert!(left == 0 || frees, "{name} failed, and {left} stayed");
+        let mut now = NONE;
+        assert_eq!(cuCtxGetCurrent(&raw mut now), 0);
+        assert_eq!(now.is_null(), name != "cuCtxPopCurrent_v2", "{name}");
+        if !now.is_null() {
+            assert_eq!(cuCtxPopCurrent_v2(&raw mut now), 0);
+        }
+    }
+    assert_eq!(standin_faults(), 0);
+    assert_eq!(standin_forget(), 0);
+    drop(turn);
+}
+
+/// A driver that refuses a kernel, or has no memory for it, is an error of its own, and nothing stays.
+#[test]
+fn refused_kernels_are_told_apart() {
+    let turn = turn();
+    for (code, class) in [(222, ErrorClass::Unsupported), (2, ErrorClass::NoMem), (999, ErrorClass::Other)] {
+        let mut refused = 0;
+        for n in 0..8 {
+            assert_eq!(standin_fail(n, code), 0);
+            let opened = open("resized(0, 16, double)");
+            assert_eq!(standin_fail(-1, 0), 0);
+            // SAFETY: the stand-in returns a C string that it does not free.
+            let name = unsafe { CStr::from_ptr(standin_failed_call()) };
+            if name == c"cuModuleLoadData" {
+                let error = opened.map(|_| "opened").unwrap_err();
+                assert_eq!((error.class(), error.argument()), (class, "kernel"), "{error}");
+                refused += 1;
+            }
+        }
+        assert!(refused >= 2, "{refused}");
+    }
+    turn.end();
+}
+
+/// A context that was reset takes the kernels along: a call is an error, and closing works.
+#[test]
+fn a_destroyed_context_is_an_error() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    assert_eq!(cuDevicePrimaryCtxReset_v2(0), 0);
+    let mut popped = NONE;
+    assert_eq!(cuCtxPopCurrent_v2(&raw mut popped), 0);
+    let error = submit(&layout, Direction::Pack, user, 4, packed, NONE).unwrap_err();
+    assert_eq!((error.class(), error.argument()), (ErrorClass::Other, "context"), "{error}");
+    close(layout);
+    assert_eq!(cuDevicePrimaryCtxRelease_v2(0), 0);
+    assert_eq!((standin_held(), standin_faults()), (0, 0));
+    drop(turn);
+}
+
+/// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
+#[test]
+fn the_judge_runs() {
+    let folder = library();
+    let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();
+    let mut judge = Command::new(env!("CARGO_BIN_EXE_ddtc-gpu-judge"));
+    let output = judge.arg("--quick").env("LD_LIBRARY_PATH", folder).output().unwrap();
+    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{error}");
+    let right = said
+        .lines()
+        .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
+    assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    assert!(
+        said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),
+        "{said}"
+    );
+}
+
+/// A library that is none, or lacks functions, is an error that says so.
+#[test]
+fn drivers_that_do_not_serve_are_refused() {
+    let load = |name: &CStr| {
+        // SAFETY: there is no such library, or it has none of the functions.
+        let error = unsafe { Driver::load_from("test", name) }.map(|_| ()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Unsupported);
+        error.to_string()
+    };
+    assert!(load(c"libcuda-of-nobody.so.1").contains("must be installed"));
+    assert!(load(c"libc.so.6").contains("cuInit"));
+}

@@ -1,0 +1,107 @@
+//! `ptxas`, NVIDIA's assembler, takes every kernel for every GPU from sm_70 to sm_120, without local
+//! memory and with few registers. A part of e2e: the assembler is a wheel, which pip fetches.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ddtc::internal::kind::Direction;
+use ddtc_gpu::ptx;
+use ddtc_gpu::selection::MAX_DIVISIONS;
+use ddtc_gpu::strided::{Shape, WIDTHS};
+
+/// The last release whose assembler knows sm_70, by the hashes of its wheels for x86-64 and aarch64.
+const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
+--hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
+
+/// Architectures of GPUs, from Volta to the Blackwell of workstations.
+const TARGETS: [&str; 9] =
+    ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
+
+/// Maximum number of registers of a kernel. With it, a multiprocessor of 65536 registers runs four
+/// blocks of 256 threads at a time.
+const MAX_REGISTERS: u32 = 64;
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Returns the assembler, which is installed below the target folder by its hashes.
+fn assembler(folder: &Path) -> PathBuf {
+    let requirements = folder.join("requirements.txt");
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(&requirements, WHEEL).unwrap();
+    let packages = folder.join("packages");
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")));
+    run(Command::new(folder.join("venv/bin/pip"))
+        .args([
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--require-hashes",
+            "--upgrade",
+        ])
+        .arg("--target")
+        .arg(&packages)
+        .arg("-r")
+        .arg(&requirements));
+    packages.join("nvidia/cuda_nvcc/bin/ptxas")
+}
+
+/// The text of all kernels as one module: the head of a module, and the kernel of each.
+fn all() -> (String, usize) {
+    let (mut text, mut number) = (String::new(), 0);
+    for width in WIDTHS {
+        for divisions in 0..=MAX_DIVISIONS {
+            for wide in [false, true] {
+                for direction in Direction::BOTH {
+                    let module = ptx::module(Shape { width, divisions, wide }, direction);
+                    let at = module.find(".visible").expect("a kernel");
+                    text += if number == 0 { &module } else { &module[at..] };
+                    number += 1;
+                }
+            }
+        }
+    }
+    (text, number)
+}
+
+#[test]
+fn every_kernel_is_assembled() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptxas");
+    let assembler = assembler(&folder);
+    let (text, number) = all();
+    let source = folder.join("kernels.ptx");
+    std::fs::write(&source, text).unwrap();
+    // Side by side: an assembler uses one core.
+    let started = TARGETS.map(|target| {
+        let mut command = Command::new(&assembler);
+        command.args(["--verbose", "--gpu-name", target, "--output-file"]);
+        command.arg(folder.join(format!("{target}.cubin"))).arg(&source);
+        (target, command.stderr(Stdio::piped()).spawn().expect("the assembler"))
+    });
+    for (target, assembler) in started {
+        let output = assembler.wait_with_output().expect("the assembler");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{target}: {said}");
+        check(target, &said, number);
+    }
+}
+
+/// Checks what the assembler says about each of `number` kernels.
+fn check(target: &str, said: &str, number: usize) {
+    let frames: Vec<&str> = said.lines().filter(|l| l.contains("bytes stack frame")).collect();
+    assert_eq!(frames.len(), number, "{target}: {said}");
+    for frame in frames {
+        let without = "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads";
+        assert_eq!(frame.trim(), without, "{target}");
+    }
+    let registers: Vec<u32> = said
+        .lines()
+        .filter_map(|l| l.split("Used ").nth(1)?.split(" registers").next()?.parse().ok())
+        .collect();
+    assert_eq!(registers.len(), number, "{target}: {said}");
+    let most = registers.into_iter().max().expect("a kernel");
+    assert!(most <= MAX_REGISTERS, "{target}: {most} registers");
+}

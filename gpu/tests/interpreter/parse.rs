@@ -1,0 +1,250 @@
+//! From text to instructions.
+
+use std::collections::HashMap;
+
+/// Kind of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Predicate,
+    B32,
+    B64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Operand {
+    Register(usize),
+    Pair(usize, usize),
+    /// `[%d1]`
+    Address(usize),
+    /// `[name]`
+    Parameter(usize),
+    Constant(u64),
+    ThreadX,
+    BlockX,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    pub(super) guard: Option<usize>,
+    pub(super) opcode: String,
+    pub(super) operands: Vec<Operand>,
+    pub(super) text: String,
+}
+
+/// A module with one kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(super) name: String,
+    /// Sizes of the parameters in bytes.
+    pub(super) parameters: Vec<u64>,
+    pub(super) max_threads: u32,
+    pub(super) registers: Vec<Kind>,
+    pub(super) instructions: Vec<Instruction>,
+}
+
+impl Module {
+    /// Returns the name of the kernel.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the sizes of the parameters in bytes.
+    pub(crate) fn parameters(&self) -> &[u64] {
+        &self.parameters
+    }
+
+    /// Reads the text of a module, and refuses what is not known.
+    pub(crate) fn parse(text: &str) -> Result<Module, String> {
+        let text = text.trim_start();
+        let text = directive(text, ".version 7.0\n")?;
+        let text = directive(text, ".target sm_70\n")?;
+        let text = directive(text, ".address_size 64\n")?.trim_start();
+        let text = directive(text, ".visible .entry ")?;
+        let (name, text) = text.split_once('(').ok_or("no list of parameters")?;
+        let (list, text) = text.split_once(')').ok_or("the list of parameters has no end")?;
+        let mut names = HashMap::new();
+        let mut parameters = Vec::new();
+        for parameter in list.split(',') {
+            let words: Vec<&str> = parameter.split_whitespace().collect();
+            let (size, name) = match words[..] {
+                [".param", ".u32", name] => (4, name),
+                [".param", ".u64", name] => (8, name),
+                _ => return Err(format!("not a parameter: {parameter}")),
+            };
+            if names.insert(name.to_owned(), parameters.len()).is_some() {
+                return Err(format!("two parameters {name}"));
+            }
+            parameters.push(size);
+        }
+        let text = directive(text.trim_start(), ".maxntid ")?;
+        let (threads, text) = text.split_once(", 1, 1\n{\n").ok_or("not a block in one dimension")?;
+        let body = text.trim_end().strip_suffix('}').ok_or("the kernel has no end")?;
+        let max_threads = threads.parse().map_err(|e| format!("{threads}: {e}"))?;
+        let mut reader = Reader { names, registers: HashMap::new(), kinds: Vec::new() };
+        let mut instructions = Vec::new();
+        for statement in body.split(';').map(str::trim).filter(|s| !s.is_empty()) {
+            match statement.strip_prefix(".reg ") {
+                Some(declaration) => reader.declare(declaration)?,
+                None => instructions.push(reader.instruction(statement)?),
+            }
+        }
+        if instructions.last().is_none_or(|last| last.opcode != "ret" || last.guard.is_some()) {
+            return Err("the kernel does not end with ret".to_owned());
+        }
+        let name = name.trim().to_owned();
+        Ok(Module { name, parameters, max_threads, registers: reader.kinds, instructions })
+    }
+}
+
+fn directive<'t>(text: &'t str, wanted: &str) -> Result<&'t str, String> {
+    text.strip_prefix(wanted).ok_or_else(|| {
+        format!("{} expected, not: {}", wanted.trim(), text.lines().next().unwrap_or_default())
+    })
+}
+
+struct Reader {
+    names: HashMap<String, usize>,
+    registers: HashMap<String, usize>,
+    kinds: Vec<Kind>,
+}
+
+impl Reader {
+    /// `.b32 %r<7>` declares %r0 to %r6.
+    fn declare(&mut self, declaration: &str) -> Result<(), String> {
+        let refused = || format!("not a declaration: .reg {declaration}");
+        let (kind, rest) = declaration.split_once(' ').ok_or_else(refused)?;
+        let kind = match kind {
+            ".pred" => Kind::Predicate,
+            ".b32" => Kind::B32,
+            ".b64" => Kind::B64,
+            _ => return Err(refused()),
+        };
+        let (prefix, number) = rest.strip_suffix('>').and_then(|r| r.split_once('<')).ok_or_else(refused)?;
+        let number: usize = number.parse().map_err(|_| refused())?;
+        for i in 0..number {
+            if self.registers.insert(format!("{prefix}{i}"), self.kinds.len()).is_some() {
+                return Err(format!("{prefix}{i} is declared twice"));
+            }
+            self.kinds.push(kind);
+        }
+        Ok(())
+    }
+
+    fn register(&self, name: &str) -> Result<usize, String> {
+        self.registers.get(name).copied().ok_or_else(|| format!("{name} is not declared"))
+    }
+
+    fn operand(&self, text: &str) -> Result<Operand, String> {
+        let text = text.trim();
+        if let Some(pair) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
+            let (low, high) = pair.split_once(',').ok_or("a vector has two registers")?;
+            return Ok(Operand::Pair(self.register(low.trim())?, self.register(high.trim())?));
+        }
+        if let Some(inside) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            return match self.names.get(inside) {
+                Some(&parameter) => Ok(Operand::Parameter(parameter)),
+                None => Ok(Operand::Address(self.register(inside)?)),
+            };
+        }
+        match text {
+            "%tid.x" => Ok(Operand::ThreadX),
+            "%ctaid.x" => Ok(Operand::BlockX),
+            _ if text.starts_with('%') => Ok(Operand::Register(self.register(text)?)),
+            _ => text.parse().map(Operand::Constant).map_err(|e| format!("{text}: {e}")),
+        }
+    }
+
+    fn instruction(&self, statement: &str) -> Result<Instruction, String> {
+        let (guard, rest) = match statement.strip_prefix('@') {
+            Some(rest) => {
+                let (name, rest) = rest.split_once(' ').ok_or("a guard without an instruction")?;
+                let guard = self.register(name)?;
+                if self.kinds[guard] != Kind::Predicate {
+                    return Err(format!("{name} is no predicate: {statement}"));
+                }
+                (Some(guard), rest.trim())
+            }
+            None => (None, statement),
+        };
+        let (opcode, list) = rest.split_once(' ').unwrap_or((rest, ""));
+        // A comma inside of braces does not separate operands.
+        let (mut operands, mut depth, mut from) = (Vec::new(), 0, 0);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => {
+                    operands.push(self.operand(&list[from..at])?);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        if !list.is_empty() {
+            operands.push(self.operand(&list[from..])?);
+        }
+        let instruction =
+            Instruction { guard, opcode: opcode.to_owned(), operands, text: statement.to_owned() };
+        self.check(&instruction)?;
+        Ok(instruction)
+    }
+
+    /// Checks the kinds of the operands, so that what is executed is known as a whole.
+    fn check(&self, i: &Instruction) -> Result<(), String> {
+        use Kind::{B32, B64, Predicate};
+        let kinds: &[Kind] = match i.opcode.as_str() {
+            "ld.param.u32" | "mov.u32" => &[B32],
+            "ld.param.u64" => &[B64],
+            "cvta.to.global.u64" => &[B64, B64],
+            "add.u32" | "mul.lo.u32" | "mul.hi.u32" | "shr.u32" => &[B32, B32, B32],
+            "mad.lo.u32" => &[B32, B32, B32, B32],
+            "add.u64" | "mul.lo.u64" => &[B64, B64, B64],
+            "mad.lo.u64" => &[B64, B64, B64, B64],
+            "mad.wide.u32" => &[B64, B32, B32, B64],
+            "cvt.u64.u32" => &[B64, B32],
+            "setp.lt.u32" | "setp.le.u32" => &[Predicate, B32, B32],
+            "ret" => &[],
+            "ld.global.u8" | "ld.global.u16" | "ld.global.u32" => return self.access(i, 0, Some(B32)),
+            "st.global.u8" | "st.global.u16" | "st.global.u32" => return self.access(i, 1, Some(B32)),
+            "ld.global.u64" => return self.access(i, 0, Some(B64)),
+            "st.global.u64" => return self.access(i, 1, Some(B64)),
+            "ld.global.v2.u64" => return self.access(i, 0, None),
+            "st.global.v2.u64" => return self.access(i, 1, None),
+            _ => return Err(format!("not known: {}", i.text)),
+        };
+        let from_outside = match i.opcode.as_str() {
+            "ld.param.u32" | "ld.param.u64" => match i.operands[1..] {
+                [Operand::Parameter(_)] => 1,
+                _ => 0,
+            },
+            "mov.u32" => match i.operands[1..] {
+                [Operand::ThreadX | Operand::BlockX] => 1,
+                _ => 0,
+            },
+            _ => 0,
+        };
+        let rest = &i.operands[..i.operands.len() - from_outside];
+        let fits = rest.len() == kinds.len()
+            && rest.iter().zip(kinds).enumerate().all(|(at, (operand, kind))| match operand {
+                Operand::Register(r) => self.kinds[*r] == *kind,
+                // Constants may stand for sources.
+                Operand::Constant(_) => at > 0 && *kind != Predicate,
+                _ => false,
+            });
+        let needs = usize::from(matches!(i.opcode.as_str(), "ld.param.u32" | "ld.param.u64" | "mov.u32"));
+        if fits && from_outside == needs { Ok(()) } else { Err(format!("operands of: {}", i.text)) }
+    }
+
+    /// Checks the operands of a load or store whose value is operand `value`, of the kind, or a pair.
+    fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>) -> Result<(), String> {
+        let refused = || format!("operands of: {}", i.text);
+        let [_, _] = i.operands[..] else { return Err(refused()) };
+        let address_fits = matches!(i.operands[1 - value], Operand::Address(r) if self.kinds[r] == Kind::B64);
+        let value_fits = match (&i.operands[value], kind) {
+            (Operand::Register(r), Some(kind)) => self.kinds[*r] == kind,
+            (Operand::Pair(a, b), None) => a != b && [a, b].into_iter().all(|r| self.kinds[*r] == Kind::B64),
+            _ => false,
+        };
+        if address_fits && value_fits { Ok(()) } else { Err(refused()) }
+    }
+}

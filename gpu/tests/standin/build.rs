@@ -1,0 +1,17 @@
+//! Builds the stand-in for the driver, which has no dependencies, by the compiler alone.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Returns the file of the stand-in, `libcuda.so.1` in `folder`, which is made if need be.
+pub(crate) fn standin(folder: &Path) -> PathBuf {
+    std::fs::create_dir_all(folder).expect("the folder of the stand-in");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/tests/standin/lib.rs");
+    let file = folder.join("libcuda.so.1");
+    let mut compiler = Command::new("rustc");
+    compiler.args(["--edition", "2024", "--crate-name", "cuda", "--crate-type", "cdylib"]);
+    compiler.args(["-O", "-C", "debug-assertions", "--deny", "warnings", "-o"]).arg(&file).arg(source);
+    let output = compiler.output().unwrap_or_else(|e| panic!("{compiler:?}: {e}"));
+    assert!(output.status.success(), "{compiler:?}: {}", String::from_utf8_lossy(&output.stderr));
+    file
+}

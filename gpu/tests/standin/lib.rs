@@ -1,0 +1,625 @@
+//! A stand-in for NVIDIA's driver library, for tests: it checks every call, its arguments and their
+//! order, and runs kernels by the interpreter of PTX.
+//!
+//! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
+//! addresses that the process cannot access. A fault is a call that a real driver need not survive:
+//! a module that is unloaded with work pending, a function of an unloaded module, a stream of another
+//! context, a kernel that the interpreter refuses. `standin_faults` counts and prints them.
+#![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
+
+#[path = "../interpreter/mod.rs"]
+mod interpreter;
+mod state;
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+use state::{Kind, Outcome, State, Work, call, free_call, number, pop, push, top};
+
+type Opaque = *mut c_void;
+
+const INVALID_VALUE: c_int = 1;
+const OUT_OF_MEMORY: c_int = 2;
+const INVALID_DEVICE: c_int = 101;
+const INVALID_CONTEXT: c_int = 201;
+const INVALID_PTX: c_int = 218;
+const INVALID_HANDLE: c_int = 400;
+const NOT_FOUND: c_int = 500;
+const CONTEXT_IS_DESTROYED: c_int = 709;
+const CAPTURE_UNSUPPORTED: c_int = 900;
+
+/// Bytes of a device.
+const DEVICE_MEMORY: usize = 1 << 24;
+
+fn opaque(number: u64) -> Opaque {
+    std::ptr::without_provenance_mut(number as usize)
+}
+
+/// Writes a result.
+///
+/// # Safety
+/// `place` must be null or valid.
+unsafe fn set<T>(place: *mut T, value: T) -> Outcome {
+    if place.is_null() {
+        return Err(INVALID_VALUE);
+    }
+    // SAFETY: not null, so valid, as the caller promises.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// The current context, which must be alive.
+fn current(state: &State) -> Result<u64, c_int> {
+    let context = top().ok_or(INVALID_CONTEXT)?;
+    if state.contexts.get(&context).is_some_and(|c| c.alive) {
+        Ok(context)
+    } else {
+        Err(CONTEXT_IS_DESTROYED)
+    }
+}
+
+/// The context in which work of a stream runs.
+fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
+    let current = current(state)?;
+    if number(stream) <= 2 {
+        return Ok(current);
+    }
+    let context = state.streams.get(&number(stream)).ok_or(INVALID_HANDLE)?.context;
+    if context != current {
+        return Err(state.fault("work on a stream of another context", INVALID_HANDLE));
+    }
+    Ok(context)
+}
+
+fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
+    let context = context_of(state, stream)?;
+    match state.streams.get_mut(&number(stream)).filter(|s| s.capturing) {
+        Some(stream) => stream.captured.push(work),
+        None => state.pending.push((context, work)),
+    }
+    Ok(())
+}
+
+fn not_in_capture(state: &State) -> Outcome {
+    let captures = state.streams.values().any(|s| s.capturing);
+    if captures { Err(CAPTURE_UNSUPPORTED) } else { Ok(()) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuInit(flags: c_uint) -> c_int {
+    call("cuInit", |state| {
+        state.initialized = true;
+        if flags == 0 { Ok(()) } else { Err(INVALID_VALUE) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
+    call("cuDeviceGet", |state| {
+        if !(0..state.primaries.len() as c_int).contains(&ordinal) {
+            return Err(INVALID_DEVICE);
+        }
+        // SAFETY: as of cuda.h.
+        unsafe { set(device, ordinal) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Opaque, device: c_int) -> c_int {
+    call("cuDevicePrimaryCtxRetain", |state| {
+        let primary = state.primary(device).ok_or(INVALID_DEVICE)?;
+        // SAFETY: as of cuda.h.
+        unsafe { set(context, opaque(primary)) }?;
+        state.primaries[device as usize].1 += 1;
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
+    call("cuDevicePrimaryCtxRelease_v2", |state| {
+        let Some((_, retained)) = state.primaries.get_mut(device as usize) else {
+            return Err(INVALID_DEVICE);
+        };
+        if *retained == 0 {
+            return Err(state.fault("a context that is not retained is released", INVALID_CONTEXT));
+        }
+        *retained -= 1;
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxGetCurrent(context: *mut Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    call("cuCtxGetCurrent", |_| unsafe { set(context, opaque(top().unwrap_or(0))) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxPushCurrent_v2(context: Opaque) -> c_int {
+    call("cuCtxPushCurrent_v2", |state| {
+        let known = state.contexts.get(&number(context)).ok_or(INVALID_CONTEXT)?;
+        if !known.alive {
+            return Err(CONTEXT_IS_DESTROYED);
+        }
+        push(number(context));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut Opaque) -> c_int {
+    call("cuCtxPopCurrent_v2", |_| {
+        let popped = pop().ok_or(INVALID_CONTEXT)?;
+        // SAFETY: as of cuda.h.
+        unsafe { set(context, opaque(popped)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxSynchronize() -> c_int {
+    call("cuCtxSynchronize", |state| {
+        let context = current(state)?;
+        not_in_capture(state)?;
+        state.work(context)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleLoadData(module: *mut Opaque, image: *const c_void) -> c_int {
+    call("cuModuleLoadData", |state| {
+        let context = current(state)?;
+        not_in_capture(state)?;
+        // SAFETY: text that ends with NUL, as of cuda.h for PTX.
+        let text = unsafe { CStr::from_ptr(image.cast::<c_char>()) }.to_str().map_err(|_| INVALID_PTX)?;
+        let loaded = match interpreter::Module::parse(text) {
+            Ok(loaded) => loaded,
+            Err(why) => return Err(state.fault(&why, INVALID_PTX)),
+        };
+        let id = state.id();
+        state.modules.insert(id, (context, loaded));
+        // SAFETY: as of cuda.h.
+        unsafe { set(module, opaque(id)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleGetFunction(
+    function: *mut Opaque,
+    module: Opaque,
+    name: *const c_char,
+) -> c_int {
+    call("cuModuleGetFunction", |state| {
+        let (_, loaded) = state.modules.get(&number(module)).ok_or(INVALID_HANDLE)?;
+        // SAFETY: as of cuda.h.
+        let name = unsafe { CStr::from_ptr(name) };
+        if loaded.name().as_bytes() != name.to_bytes() {
+            return Err(NOT_FOUND);
+        }
+        let id = state.id();
+        state.functions.insert(id, number(module));
+        // SAFETY: as of cuda.h.
+        unsafe { set(function, opaque(id)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleUnload(module: Opaque) -> c_int {
+    call("cuModuleUnload", |state| {
+        let context = current(state)?;
+        let used = state.pending.iter().any(|(_, work)| work.module() == Some(number(module)));
+        if used {
+            return Err(state.fault("a module is unloaded with work pending", INVALID_HANDLE));
+        }
+        match state.modules.remove(&number(module)) {
+            Some((of, _)) if of == context => Ok(()),
+            _ => Err(state.fault("a module of another context, or none, is unloaded", INVALID_HANDLE)),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuLaunchKernel(
+    function: Opaque,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: Opaque,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> c_int {
+    call("cuLaunchKernel", |state| {
+        let context = current(state)?;
+        let module = state.functions.get(&number(function)).copied().ok_or(INVALID_HANDLE)?;
+        let Some((of, loaded)) = state.modules.get(&module) else {
+            return Err(state.fault("a kernel of an unloaded module is launched", INVALID_HANDLE));
+        };
+        if *of != context {
+            return Err(state.fault("a kernel of another context is launched", INVALID_HANDLE));
+        }
+        let one = [grid_y, grid_z, block_y, block_z] == [1; 4];
+        if !one || grid_x == 0 || block_x == 0 || block_x > 1024 || shared != 0 || !extra.is_null() {
+            return Err(state.fault("a grid of another form", INVALID_VALUE));
+        }
+        let values = loaded.parameters().iter().enumerate().map(|(i, &size)| {
+            // SAFETY: one pointer for each parameter, to as many bytes as it has, as of cuda.h.
+            unsafe { std::slice::from_raw_parts((*parameters.add(i)).cast::<u8>(), size as usize).to_vec() }
+        });
+        let parameters = values.collect();
+        submit(state, stream, Work::Launch { module, blocks: grid_x, threads: block_x, parameters })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: Opaque) -> c_int {
+    call("cuMemcpyAsync", |state| submit(state, stream, Work::Copy { to, from, bytes: bytes as u64 }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamGetCtx(stream: Opaque, context: *mut Opaque) -> c_int {
+    call("cuStreamGetCtx", |state| {
+        let of = state.streams.get(&number(stream)).ok_or(INVALID_HANDLE)?.context;
+        // SAFETY: as of cuda.h.
+        unsafe { set(context, opaque(of)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuPointerGetAttributes(
+    n: c_uint,
+    attributes: *const c_int,
+    data: *mut *mut c_void,
+    address: u64,
+) -> c_int {
+    call("cuPointerGetAttributes", |state| {
+        let found = state.find(address);
+        for i in 0..n as usize {
+            // SAFETY: as many attributes and places as `n` says, as of cuda.h.
+            let (attribute, place) = unsafe { (*attributes.add(i), *data.add(i)) };
+            let kind = found.as_ref().map(|(_, a)| a.kind);
+            let (value, bytes) = match attribute {
+                1 => (found.as_ref().map_or(0, |(_, a)| a.context), 8),
+                2 => (kind.map_or(0, |k| if k == Kind::Pinned { 1 } else { 2 }), 4),
+                3 => (found.as_ref().map_or(0, |(at, _)| *at), 8),
+                8 => (u64::from(kind == Some(Kind::Managed)), 4),
+                9 => (found.as_ref().map_or(-2i32 as u32 as u64, |(_, a)| a.device as u64), 4),
+                _ => return Err(INVALID_VALUE),
+            };
+            // SAFETY: the place has as many bytes as the attribute, as of cuda.h.
+            unsafe { std::ptr::copy_nonoverlapping(value.to_le_bytes().as_ptr(), place.cast(), bytes) };
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
+    let known = if code == OUT_OF_MEMORY { c"out of memory" } else { c"an error of the stand-in" };
+    // SAFETY: as of cuda.h.
+    unsafe { text.write(known.as_ptr()) };
+    0
+}
+
+// What follows is called by tests only, and never fails on purpose.
+
+fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
+    free_call(|state| {
+        let context = current(state)?;
+        let at = state.allocate(kind, context, bytes);
+        // SAFETY: as of cuda.h.
+        unsafe { set(place, at) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
+    if bytes > DEVICE_MEMORY { OUT_OF_MEMORY } else { allocate(Kind::Device, address, bytes) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        state.free(address)
+    })
+}
+
+/// Memory of a pool, which belongs to no context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Opaque) -> c_int {
+    allocate(Kind::Pool, address, bytes)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, _flags: c_uint) -> c_int {
+    allocate(Kind::Managed, address, bytes)
+}
+
+/// Pinned memory, whose address for the device is another one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: c_uint) -> c_int {
+    free_call(|state| {
+        let context = current(state)?;
+        let at = state.allocate(Kind::Pinned, context, bytes);
+        let host = state.allocations[&at].host;
+        // SAFETY: as of cuda.h.
+        unsafe { set(address, opaque(host)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostGetDevicePointer_v2(address: *mut u64, host: Opaque, _flags: c_uint) -> c_int {
+    free_call(|state| {
+        let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
+        // SAFETY: as of cuda.h.
+        unsafe { set(address, at) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFreeHost(host: Opaque) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
+        state.free(at)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        // SAFETY: as of cuda.h.
+        let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
+        state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.copy_from_slice(from);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        let from = state.memory.bytes(from, bytes as u64).map_err(|_| INVALID_VALUE)?;
+        // SAFETY: as of cuda.h.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), bytes) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxCreate_v2(context: *mut Opaque, _flags: c_uint, device: c_int) -> c_int {
+    free_call(|state| {
+        let id = state.create_context(device);
+        push(id);
+        // SAFETY: as of cuda.h.
+        unsafe { set(context, opaque(id)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int {
+    free_call(|state| {
+        let context = state.primaries.get(device as usize).ok_or(INVALID_DEVICE)?.0;
+        state.destroy(context);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamCreate(stream: *mut Opaque, _flags: c_uint) -> c_int {
+    free_call(|state| {
+        let context = current(state)?;
+        let id = state.create_stream(context);
+        // SAFETY: as of cuda.h.
+        unsafe { set(stream, opaque(id)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c_int {
+    free_call(|state| {
+        state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capturing = true;
+        Ok(())
+    })
+}
+
+/// The graph of a stream is the stream itself, with what was captured on it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { graph.write(stream) };
+    // SAFETY: any number may be passed as a stream.
+    unsafe { standin_end_capture(stream) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphInstantiateWithFlags(
+    executable: *mut Opaque,
+    graph: Opaque,
+    _flags: u64,
+) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { executable.write(graph) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphLaunch(executable: Opaque, _stream: Opaque) -> c_int {
+    // SAFETY: any number may be passed as a stream.
+    unsafe { standin_replay(executable) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphExecDestroy(executable: Opaque) -> c_int {
+    free_call(|state| {
+        state.streams.get_mut(&number(executable)).ok_or(INVALID_HANDLE)?.captured.clear();
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGraphDestroy(_graph: Opaque) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut Opaque, _flags: c_uint) -> c_int {
+    // SAFETY: as of cuda.h.
+    free_call(|state| unsafe { set(event, opaque(state.id())) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
+    0
+}
+
+/// There is no time here: a millisecond lies between any two events.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { milliseconds.write(1.0) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamSynchronize(_stream: Opaque) -> c_int {
+    free_call(State::work_all)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_int) -> c_int {
+    let text = c"a stand-in";
+    if len < text.count_bytes() as c_int + 1 {
+        return INVALID_VALUE;
+    }
+    // SAFETY: there is room for `len` bytes, as of cuda.h.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), name, text.count_bytes() + 1) };
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
+    // SAFETY: as of cuda.h.
+    unsafe { version.write(12040) };
+    0
+}
+
+/// `CUDA_MEMCPY2D` of cuda.h: rows between device memories.
+#[repr(C)]
+struct Copy2d {
+    from: [u64; 7],
+    to: [u64; 7],
+    width: u64,
+    height: u64,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
+    // SAFETY: as of cuda.h.
+    let Copy2d { from, to, width, height } = unsafe { copy.read() };
+    // Offsets, kind of memory, addresses on host and device, array, pitch.
+    let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
+        (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
+    };
+    free_call(|state| {
+        let (Some((from, from_pitch)), Some((to, to_pitch))) = (place(from), place(to)) else {
+            return Err(state.fault("a 2-D copy of host memory", INVALID_VALUE));
+        };
+        (0..height).try_for_each(|row| {
+            let (to, from) = (to + row * to_pitch, from + row * from_pitch);
+            submit(state, stream, Work::Copy { to, from, bytes: width })
+        })
+    })
+}
+
+/// Ends a capture. What was captured is done by `standin_replay`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
+    free_call(|state| {
+        state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capturing = false;
+        Ok(())
+    })
+}
+
+/// Submits what was captured.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
+    free_call(|state| {
+        let stream = state.streams.get(&number(stream)).ok_or(INVALID_HANDLE)?;
+        let again: Vec<_> = stream.captured.iter().map(|work| (stream.context, work.clone())).collect();
+        state.pending.extend(again);
+        Ok(())
+    })
+}
+
+/// Lets the n-th call from now on fail with this code; 0 is the next one, and a negative n none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
+    free_call(|state| {
+        state.fail = (n >= 0).then(|| (state.calls + n as u64, code));
+        Ok(())
+    })
+}
+
+/// Returns the number of calls so far.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_calls() -> u64 {
+    let mut calls = 0;
+    free_call(|state| {
+        calls = state.calls;
+        Ok(())
+    });
+    calls
+}
+
+/// Returns the number of modules that are loaded, and of references to primary contexts.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_held() -> u64 {
+    let mut held = 0;
+    free_call(|state| {
+        let retained: u64 = state.primaries.iter().map(|p| p.1).sum();
+        held = state.modules.len() as u64 + retained;
+        Ok(())
+    });
+    held
+}
+
+/// Returns the name of the last call that failed on purpose; null if none did.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_failed_call() -> *const c_char {
+    let mut name = std::ptr::null();
+    free_call(|state| {
+        name = state.failed.take().map_or(std::ptr::null(), |name| name.into_raw().cast_const());
+        Ok(())
+    });
+    name
+}
+
+/// Forgets all modules and references, which a failure on purpose has left behind.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_forget() -> c_int {
+    free_call(|state| {
+        state.modules.clear();
+        state.primaries.iter_mut().for_each(|p| p.1 = 0);
+        Ok(())
+    })
+}
+
+/// Does all pending work, prints the faults, and returns their number.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_faults() -> u64 {
+    let mut number = 0;
+    free_call(|state| {
+        let _ = state.work_all();
+        for fault in &state.faults {
+            eprintln!("stand-in: {fault}");
+        }
+        number = state.faults.len() as u64;
+        Ok(())
+    });
+    number
+}

@@ -1,0 +1,276 @@
+//! What the stand-in knows: contexts, streams, modules, memory, and work that is not done yet.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CString, c_int, c_void};
+use std::sync::{LazyLock, Mutex};
+
+use super::interpreter::{Memory, Module};
+
+pub(super) type Outcome = Result<(), c_int>;
+
+const NOT_INITIALIZED: c_int = 3;
+const ILLEGAL_ADDRESS: c_int = 700;
+
+/// Kind of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Device,
+    Pool,
+    Managed,
+    Pinned,
+}
+
+pub(super) struct Allocation {
+    pub(super) kind: Kind,
+    pub(super) bytes: u64,
+    /// 0 for memory of a pool.
+    pub(super) context: u64,
+    pub(super) device: c_int,
+    /// Address of pinned memory in the process, else 0.
+    pub(super) host: u64,
+}
+
+pub(super) struct Context {
+    pub(super) device: c_int,
+    pub(super) alive: bool,
+}
+
+pub(super) struct Stream {
+    pub(super) context: u64,
+    pub(super) capturing: bool,
+    pub(super) captured: Vec<Work>,
+}
+
+#[derive(Clone)]
+pub(super) enum Work {
+    Launch { module: u64, blocks: u32, threads: u32, parameters: Vec<Vec<u8>> },
+    Copy { to: u64, from: u64, bytes: u64 },
+}
+
+impl Work {
+    pub(super) fn module(&self) -> Option<u64> {
+        match self {
+            Work::Launch { module, .. } => Some(*module),
+            Work::Copy { .. } => None,
+        }
+    }
+}
+
+pub(super) struct State {
+    pub(super) initialized: bool,
+    /// Primary context of each device, and how often it is retained.
+    pub(super) primaries: Vec<(u64, u64)>,
+    pub(super) contexts: HashMap<u64, Context>,
+    pub(super) streams: HashMap<u64, Stream>,
+    /// Context and text of each module.
+    pub(super) modules: HashMap<u64, (u64, Module)>,
+    /// Module of each function.
+    pub(super) functions: HashMap<u64, u64>,
+    pub(super) memory: Memory,
+    /// By the address for the device.
+    pub(super) allocations: BTreeMap<u64, Allocation>,
+    /// Work by its context, in order.
+    pub(super) pending: Vec<(u64, Work)>,
+    pub(super) calls: u64,
+    pub(super) fail: Option<(u64, c_int)>,
+    /// The call that failed on purpose.
+    pub(super) failed: Option<CString>,
+    pub(super) faults: Vec<String>,
+    next: u64,
+    next_address: u64,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
+
+thread_local! {
+    /// Contexts of this thread, the current one last.
+    static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+pub(super) fn top() -> Option<u64> {
+    CONTEXTS.with_borrow(|contexts| contexts.last().copied())
+}
+
+pub(super) fn push(context: u64) {
+    CONTEXTS.with_borrow_mut(|contexts| contexts.push(context));
+}
+
+pub(super) fn pop() -> Option<u64> {
+    CONTEXTS.with_borrow_mut(Vec::pop)
+}
+
+pub(super) fn number(pointer: *mut c_void) -> u64 {
+    pointer.addr() as u64
+}
+
+fn code(outcome: Outcome) -> c_int {
+    outcome.err().unwrap_or(0)
+}
+
+/// A call that tests let fail.
+pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_int {
+    let mut state = STATE.lock().expect("the stand-in has not failed before");
+    let this = state.calls;
+    state.calls += 1;
+    if let Some((at, code)) = state.fail
+        && at == this
+    {
+        state.failed = CString::new(name).ok();
+        return code;
+    }
+    if !state.initialized && name != "cuInit" {
+        return state.fault(&format!("{name} before cuInit"), NOT_INITIALIZED);
+    }
+    code(body(&mut state))
+}
+
+/// A call of the tests themselves.
+pub(super) fn free_call(body: impl FnOnce(&mut State) -> Outcome) -> c_int {
+    code(body(&mut STATE.lock().expect("the stand-in has not failed before")))
+}
+
+impl State {
+    fn new() -> State {
+        let mut state = State {
+            initialized: false,
+            primaries: Vec::new(),
+            contexts: HashMap::new(),
+            streams: HashMap::new(),
+            modules: HashMap::new(),
+            functions: HashMap::new(),
+            memory: Memory::default(),
+            allocations: BTreeMap::new(),
+            pending: Vec::new(),
+            calls: 0,
+            fail: None,
+            failed: None,
+            faults: Vec::new(),
+            next: 0x100,
+            next_address: 0,
+        };
+        for device in 0..2 {
+            let context = state.create_context(device);
+            state.primaries.push((context, 0));
+        }
+        state
+    }
+
+    pub(super) fn fault(&mut self, what: &str, code: c_int) -> c_int {
+        self.faults.push(what.to_owned());
+        code
+    }
+
+    /// Returns a number that nothing else has.
+    pub(super) fn id(&mut self) -> u64 {
+        self.next += 0x10;
+        self.next
+    }
+
+    pub(super) fn create_context(&mut self, device: c_int) -> u64 {
+        let id = self.id();
+        self.contexts.insert(id, Context { device, alive: true });
+        id
+    }
+
+    pub(super) fn create_stream(&mut self, context: u64) -> u64 {
+        let id = self.id();
+        self.streams.insert(id, Stream { context, capturing: false, captured: Vec::new() });
+        id
+    }
+
+    /// Returns the primary context of a device, a new one if it was destroyed.
+    pub(super) fn primary(&mut self, device: c_int) -> Option<u64> {
+        let (context, _) = *self.primaries.get(usize::try_from(device).ok()?)?;
+        if self.contexts[&context].alive {
+            return Some(context);
+        }
+        let context = self.create_context(device);
+        self.primaries[device as usize].0 = context;
+        Some(context)
+    }
+
+    /// Ends a context with all that belongs to it.
+    pub(super) fn destroy(&mut self, context: u64) {
+        self.contexts.get_mut(&context).expect("a context").alive = false;
+        self.modules.retain(|_, (of, _)| *of != context);
+        self.pending.retain(|(of, _)| *of != context);
+    }
+
+    pub(super) fn allocate(&mut self, kind: Kind, context: u64, bytes: usize) -> u64 {
+        const FIRST: u64 = 0x7f00_0000_0000;
+        const GAP: u64 = 4096;
+        let at = self.next_address.max(FIRST);
+        self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
+        // Pinned memory is never given back.
+        let host = match kind {
+            Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
+            _ => 0,
+        };
+        let device = self.contexts[&context].device;
+        let context = if kind == Kind::Pool { 0 } else { context };
+        self.allocations.insert(at, Allocation { kind, bytes: bytes as u64, context, device, host });
+        self.memory.add(at, vec![0xee; bytes]);
+        at
+    }
+
+    pub(super) fn free(&mut self, address: u64) -> Outcome {
+        if self.allocations.remove(&address).is_none() {
+            return Err(self.fault("memory that is none is freed", 1));
+        }
+        self.memory.remove(address);
+        Ok(())
+    }
+
+    /// Returns the allocation of an address in device memory or in pinned memory, and the address
+    /// for the device.
+    pub(super) fn find(&self, address: u64) -> Option<(u64, &Allocation)> {
+        self.allocations.iter().find_map(|(&at, a)| {
+            let start = if a.host == 0 { at } else { a.host };
+            (start..start + a.bytes).contains(&address).then(|| (at + (address - start), a))
+        })
+    }
+
+    /// Does the pending work of a context.
+    pub(super) fn work(&mut self, context: u64) -> Outcome {
+        let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
+        self.pending = later;
+        for (_, work) in now {
+            self.pinned(|memory, host| memory.copy_from_slice(host));
+            let done = match work {
+                Work::Launch { module, blocks, threads, parameters } => match self.modules.get(&module) {
+                    Some((_, module)) => module.run(&mut self.memory, blocks, threads, &parameters),
+                    None => Err("a kernel of an unloaded module runs".to_owned()),
+                },
+                Work::Copy { to, from, bytes } => {
+                    let from = self.memory.bytes(from, bytes).map(<[u8]>::to_vec);
+                    from.and_then(|from| {
+                        self.memory.bytes_mut(to, bytes)?.copy_from_slice(&from);
+                        Ok(())
+                    })
+                }
+            };
+            self.pinned(|memory, host| host.copy_from_slice(memory));
+            if let Err(why) = done {
+                return Err(self.fault(&why, ILLEGAL_ADDRESS));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn work_all(&mut self) -> Outcome {
+        let contexts: Vec<u64> = self.contexts.keys().copied().collect();
+        contexts.into_iter().try_for_each(|context| self.work(context))
+    }
+
+    /// Brings pinned memory and what kernels see of it together.
+    fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
+        for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
+            let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);
+            // SAFETY: `allocate` leaked as many bytes at this address, and tests do not use them
+            // while they call the stand-in.
+            let host = unsafe { std::slice::from_raw_parts_mut(place, a.bytes as usize) };
+            both(self.memory.bytes_mut(at, a.bytes).expect("an allocation"), host);
+        }
+    }
+}
