@@ -70,7 +70,7 @@ impl Footprint {
     /// span from [`CorpusEntry::span`].
     ///
     /// # Errors
-    /// Returns the errors of the reference interpreter.
+    /// Class `ValueTooLarge` if an instance has displacements that do not fit in 64 bits.
     pub(crate) fn of(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
         let span = high - low;
         let mut lines = Bits::new(span / LINE + 1);
@@ -112,7 +112,7 @@ impl Footprint {
 /// lines that each piece touches. An element belongs to the piece in which its first byte lies.
 ///
 /// # Errors
-/// Returns the errors of the reference interpreter.
+/// Class `ValueTooLarge` if an instance has displacements that do not fit in 64 bits.
 pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result<u64> {
     let (mut lines, mut touched, mut at) = (0, Vec::new(), 0);
     let mut close = |touched: &mut Vec<i64>| {

@@ -15,7 +15,8 @@ const GAP: u8 = 0xa5;
 /// the buffers is written. The variant `memcpy` is not checked.
 ///
 /// # Errors
-/// Returns a text that says which variant differs, in which direction, and where.
+/// Returns a text that says which variant differs, in which direction, and where, or that
+/// `reference` is not among the variants.
 pub(crate) fn check(subject: &mut Subject, reference: Column) -> Result<(), String> {
     let columns = subject.columns();
     let known =

@@ -36,7 +36,7 @@ const RIVALS: [Style; 2] = [Style::Constant, Style::Memcpy];
 /// Measures the short ones of `entries`, prints a table and returns the record.
 ///
 /// # Errors
-/// Returns the errors of commits and of loops.
+/// Returns the errors of commits and of loops, or an error if the bytes of a variant differ.
 pub(crate) fn run<'e>(
     entries: impl Iterator<Item = &'e CorpusEntry>,
     loops: &mut ByName,

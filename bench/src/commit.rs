@@ -60,7 +60,8 @@ fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
 /// Returns the median time of committing `t` in both directions to an engine that has not seen it.
 ///
 /// # Errors
-/// Returns the errors of the commit.
+/// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
+/// other error is a fault of ddtc.
 pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..samples {
@@ -73,7 +74,8 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
 /// meaningful only once in a process.
 ///
 /// # Errors
-/// Returns the errors of the commit.
+/// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
+/// other error is a fault of ddtc.
 pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
     let t = layout(2, 1)?;
     let start = Instant::now();

@@ -21,8 +21,8 @@ pub(crate) enum Style {
     Constant,
     /// Assignments of elements. All extents are known only at run time.
     Runtime,
-    /// One `memcpy` of constant length for each block, in loops of constant extents. Blocks of
-    /// unequal lengths have lengths from a table.
+    /// One `memcpy` of constant length for each block, or for each member of a structure, in loops
+    /// of constant extents. Blocks of unequal lengths have lengths from a table.
     Memcpy,
 }
 

@@ -48,7 +48,7 @@ impl Row {
     /// Returns the row as a corpus entry.
     ///
     /// # Errors
-    /// Returns an error if the text of the row is wrong, which a test excludes.
+    /// Those of `corpus::parse`, or class `Intern` if the text has no entry. A test excludes both.
     pub(crate) fn entry(&self) -> ddtc::Result<CorpusEntry> {
         let rule = "must be one entry";
         let entry = ddtc::internal::corpus::parse(&self.render())?.pop();

@@ -176,8 +176,8 @@ pub struct Args {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Returns an error for unknown names, if there is no C compiler, if bytes differ, or if a file
-/// cannot be read or written.
+/// Returns an error for unknown names, for a wrong setting of the CPU level or of the family of
+/// processors, if there is no C compiler, if bytes differ, or if a file cannot be read or written.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let (Some(stem), Some(applications), Some(path)) = (&args.overview, &args.applications, &args.svg) {
         return Ok(ddtc::internal::files::save(path, overview::picture(stem, applications)?)?);
@@ -186,9 +186,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         print!("{}", compare::records(before, after)?);
         return Ok(());
     }
-    // Everything after this point depends on the CPU level and the family of processors, so a wrong
-    // setting of either is reported here. The two hidden options serve processes that the benchmark
-    // itself starts.
+    // Most of what follows depends on the CPU level and the family of processors, so a wrong setting
+    // of either is reported here. The hidden options serve processes that the benchmark itself
+    // starts.
     let level = Level::asked(args.level)?;
     Family::asked()?;
     if args.first_commit {
@@ -207,8 +207,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if args.record && !Path::new("benches/record").is_dir() {
         return Err("there is no directory benches/record here: run --record in the source tree".into());
     }
-    // Pinning restricts the process to one core, which the measurement with two threads must not
-    // be.
+    // The process is pinned to one core, except for the measurement that uses two threads.
     let machine = Machine::read(if args.huge { None } else { native::pin() });
     println!("machine: {machine}; level {level}");
     if cfg!(debug_assertions) {

@@ -31,8 +31,9 @@ impl Effort {
         Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5, places_of_large: 1 };
 
     /// Returns the number of places at which a layout with buffers of `bytes` bytes is measured.
-    /// Small layouts have a fixed number of places. The buffers of all places exist until the last
-    /// one is measured, so large layouts have only as many as fit 512 MiB, and at least one.
+    /// Small layouts have `places` places. The buffers of all places exist until the last one is
+    /// measured, so large layouts have only as many as fit 512 MiB, at least one and at most
+    /// `places_of_large`.
     pub(crate) fn places_for(self, small: bool, bytes: usize) -> usize {
         const KEPT: usize = 512 << 20;
         if small { self.places } else { (KEPT / bytes.max(1)).clamp(1, self.places_of_large) }

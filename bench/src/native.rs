@@ -298,7 +298,8 @@ impl Subject {
     /// datatype is moved.
     ///
     /// # Errors
-    /// Returns an error if the commit fails.
+    /// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
+    /// other error is a fault of ddtc.
     pub(crate) fn add_engine(&mut self, column: Column, engine: &Engine) -> ddtc::Result<String> {
         let committed = engine.commit(&self.datatype)?;
         let [pack, unpack] = Direction::BOTH.map(|direction| committed.schedule(direction));

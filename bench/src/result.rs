@@ -72,7 +72,7 @@ impl Column {
 pub(crate) struct Times([Option<Spread>; Column::ALL.len()]);
 
 /// Comparison of compiled code with the best C loop, as far as it is independent of the places of
-/// the buffers.
+/// the buffers. A tenth of the places at either end is left out, as in [`Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Compiled code takes less time at all places of the buffers.

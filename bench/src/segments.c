@@ -2,8 +2,8 @@
  *
  *   segments INDEX      prints "segments SEGMENTS BYTES LEN LIST MIDDLE" for the layout. LEN is the
  *                       time of MPIX_Type_iov_len for the whole type. LIST is the time for each
- *                       segment that MPIX_Type_iov lists into an array of 1024, of which the first
- *                       2^20 at most are listed. MIDDLE is the time of one segment in the middle.
+ *                       segment if MPIX_Type_iov lists all segments, or the first 2^20 of them,
+ *                       into an array of 1024. MIDDLE is the time of one segment in the middle.
  *
  * Times are in nanoseconds. Each is the minimum of a first call and of some rounds. A round repeats
  * its call until 200 us have passed, or is one call that takes longer. */

@@ -87,8 +87,8 @@ struct Host {
 /// returns the record.
 ///
 /// # Errors
-/// Returns the errors of commits and of the compiler, or an error if a list does not have as many
-/// bytes as the datatype.
+/// Returns the errors of commits and of the compiler, or an error if the listed segments do not
+/// have as many bytes as lie between their ends in the packed stream.
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
     let types = layouts()?;
     let folder = ddtc::internal::files::temporary_folder("ddtc-segments")?;

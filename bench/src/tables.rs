@@ -34,8 +34,8 @@ struct Case {
     build: fn(&[List]) -> ddtc::Result<Datatype>,
 }
 
-// Returns the cases: two index lists of 10^5 entries, and the six lists of one LAMMPS exchange from
-// the corpus.
+// Returns the cases: two indexed types of 10^5 blocks, and the six lists of one LAMMPS exchange
+// from the corpus.
 fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let list = ddtc::internal::corpus::list;
     let entry = ddtc::internal::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");

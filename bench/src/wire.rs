@@ -12,7 +12,7 @@ use ddtc::internal::methods::*;
 use crate::measure::{Effort, interleaved};
 
 /// Returns the types whose wire forms are measured, with the size in bytes of their constructors'
-/// arguments as ints (8 bytes for an address).
+/// arguments as ints (8 bytes for an address or a datatype).
 fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     let n = 100_000;
     let lengths: Vec<i64> = (0..n).map(|i| 1 + i % 8).collect();

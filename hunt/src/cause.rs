@@ -195,8 +195,8 @@ impl Causes {
     }
 }
 
-/// Returns true if a difference has the same cause whatever its datatype: another reading of the
-/// standard, or a kind of `SHAPELESS`.
+/// Returns true if a difference has the same cause whatever its datatype: one that is not
+/// classified as a bug, for example another reading of the standard, or a kind of `SHAPELESS`.
 fn is_open(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }

@@ -145,7 +145,7 @@ pub(crate) struct Difference {
     /// The same datatype with the library's bounds, by which the check compared.
     pub(crate) judged: String,
     pub(crate) count: u64,
-    /// Whether the constructors are those of large counts.
+    /// Whether any constructor is that of large counts.
     pub(crate) large: bool,
     pub(crate) expected: String,
     pub(crate) got: String,

@@ -180,7 +180,8 @@ impl<'s> Prober<'s> {
 
     /// Returns the last of some cases that ends a process by itself, and the difference that it
     /// shows. Such a case may have spoiled the heap for a later one. Every case is asked about with
-    /// each of the checks, the last case first.
+    /// each of the checks, the last case first. The search ends without a result at a case that the
+    /// library cannot build.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,

@@ -20,6 +20,7 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// Cases a second of all jobs together, over the whole time of the run.
     pub(crate) rate: f64,
+    /// Cases a second of one worker, over the time in which it runs cases.
     pub(crate) rate_of_one: f64,
     pub(crate) jobs: usize,
     pub(crate) checks: Vec<&'static str>,

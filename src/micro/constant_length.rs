@@ -70,7 +70,7 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
     }
 }
 
-/// Copies the `n` blocks that are too few for a whole group.
+/// Copies `n` blocks one by one: the few before or after whole groups.
 ///
 /// # Safety
 /// The conditions of [`each`].

@@ -55,8 +55,9 @@ impl Strided {
 impl Cursor for Strided {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
-        // An address in x86 code can add a register to another once or twice. Three and four times
-        // the stride are therefore kept in registers.
+        // An address in x86 code can add a register to another as it is or times two, four or
+        // eight, but not times three. Three times the stride is therefore kept in a register, and
+        // so is four times the stride, to which another multiple is added for `u` from 5 on.
         let base = if u < 4 { self.next } else { self.next.wrapping_offset(self.by_4) };
         match u % 4 {
             0 => base,
@@ -108,7 +109,7 @@ impl Offset for i64 {
 pub(super) struct Listed<O> {
     /// Address to which the offsets are relative.
     pub(super) base: *mut u8,
-    /// Place of the next block's offset in the column.
+    /// Address of the next block's offset in the column.
     pub(super) next: *const O,
 }
 

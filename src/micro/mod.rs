@@ -5,8 +5,8 @@
 //! compiled with the instruction set of their [`Level`]; where that pays, the block length is a
 //! const generic. Compiled code finds the address of a micro-kernel in its context. All
 //! micro-kernels of one family have the same C signature, whose parameters the [`Family`] lists by
-//! role. What a family means is defined by a scalar reference, which the tests compare with it:
-//! mostly a loop over bytes, named `twin`.
+//! role. A scalar reference, mostly a loop over bytes named `twin`, defines what a family means.
+//! The tests compare the micro-kernels with it.
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;

@@ -4,8 +4,9 @@
 //! The user of this module gives the conversion as a type, which tells whether a value fits and
 //! what it becomes. The loops are here, so that they are compiled with the instructions of their
 //! level. Dense values are converted in groups: first all values of a group are tested together,
-//! then they are converted together. No branch depends on a single value, so the compiler makes
-//! vector code for integers of any sign.
+//! then they are converted together. In a group no branch depends on a single value, so the
+//! compiler makes vector code for integers of any sign. The values after the last whole group, and
+//! those from the first group on that has a value that does not fit, are converted one by one.
 
 use std::marker::PhantomData;
 

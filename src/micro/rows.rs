@@ -127,7 +127,8 @@ pub unsafe fn twin(
 }
 
 /// Copies blocks of `LEN` bytes by the loop that fits the direction and the stride on the packed
-/// side. If there are many blocks that are far apart, it prefetches, or moves them one by one.
+/// side. If there are many blocks that are far apart, it prefetches them, moves them one by one, or
+/// both ([`MANY`], [`PAGES`]).
 ///
 /// # Safety
 /// The conditions of [`twin`] with `len = LEN` and entries of type `O`. The machine must have the

@@ -1,5 +1,6 @@
-//! The loop of permutations for instruction sets with masks: loads and stores access only mapped
-//! lanes.
+//! The loop of permutations for instruction sets with masks. In the user's buffer, loads and stores
+//! access only mapped lanes. On the packed side, whole vectors are loaded or stored as long as one
+//! remains.
 
 use super::table::Table;
 
@@ -81,7 +82,7 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     let step = table.instances * table.size;
     // Number of steps before which at least a vector of packed bytes is left. In these steps the
     // packed side is loaded or stored as a whole vector. What such a store writes after the bytes
-    // of its own step, later steps overwrite.
+    // of its own step, later stores overwrite.
     let whole = if n * table.size >= L::BYTES { (n * table.size - L::BYTES) / step + 1 } else { 0 };
     let steps = n / table.instances;
     let mut at = Cursors {

@@ -4,7 +4,7 @@ use super::real::product;
 use crate::datatype::Named;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// A value for which there is code, as a plain number by which tables distinguish such values.
+/// The values for which there is code, as an enumeration by which tables distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Int1,

@@ -20,10 +20,12 @@ const X87: usize = 10;
 /// values and bits are combined like unsigned integers. Operations other than sum, product,
 /// minimum, maximum and `Replace` do not change real numbers, and neither they nor minimum and
 /// maximum change complex ones. A pair is changed only by `Minloc` and `Maxloc`, and these change
-/// nothing else.
+/// nothing else. Values of the classes `Swap` and `Resize` are not changed.
+///
+/// `old` must have exactly the bytes of the value in user memory.
 ///
 /// # Panics
-/// If a slice is shorter than the value.
+/// May panic if a slice is shorter than the value.
 pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     match value.class() {
         _ if op == Op::NoOp => {}

@@ -23,8 +23,7 @@ fn every_value_has_one_cell() {
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
         }
     }
-    // There is code for every operation on integers of every size, and for every operation that
-    // floating point has.
+    // There is code for all arithmetic, bitwise and logical operations on integers of every size.
     for size in [1, 2, 4, 8, 16] {
         for op in Op::ALL.into_iter().filter(|op| !op.is_location() && *op < Op::Minloc) {
             assert!(function(op, Value::number(crate::nest::Number::Int, size), Level::Baseline).is_some());

@@ -6,7 +6,8 @@ use crate::micro::registers::{Registers, by_length};
 
 /// Returns the numbers of rows and columns of the blocks in which elements of `len` bytes are
 /// moved. This is the square in registers if the instruction set has one for this length. Otherwise
-/// it is 4 columns and 4 rows, or 16 rows of 12 bytes or 8 of 24, which make whole cache lines.
+/// it is 4 columns, with 16 rows for elements of 12 bytes and 8 rows for those of 24 bytes, so that
+/// they make whole cache lines, and 4 rows for other lengths.
 pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) {
     match (by_length(I::SQUARES, len), len) {
         (0, 12) => (16, 4),

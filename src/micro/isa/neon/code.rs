@@ -8,14 +8,14 @@
 //! based on the number of instructions per block in the inner loop, as the compiler writes it; no
 //! machine has timed them:
 //!
-//!  Blocks | portable | here |
-//! ---|---|---|
-//!  pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
-//!  the same from or to a list | 3.6 | 2.6 |
-//!  pack 1, 2, 4, 8 B at a stride of twice the length | 2.6 | 0.25, 0.5, 1, 2 |
-//!  pack 1 B at 3 or 4, 2 B at 6 or 8, 3 B at 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
-//!  pack 3 to 15 B except powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
-//!  any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
+//! | Blocks | portable | here |
+//! |---|---|---|
+//! | pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
+//! | the same from or to a list | 3.6 | 2.6 |
+//! | pack 1, 2, 4, 8 B at a stride of twice the length | 2.6 | 0.25, 0.5, 1, 2 |
+//! | pack 1 B at 3 or 4, 2 B at 6 or 8, 3 B at 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
+//! | pack 3 to 15 B except powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
+//! | any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
 //!
 //! Unpacking of other short lengths stays portable: NEON has no masked stores, and lanes that are
 //! stored one by one are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less
