@@ -258,8 +258,8 @@ pub(crate) enum Kept {
     Described(&'static Described),
 }
 
-/// Type of a convertor's request. The bytes that ddtc's mover packs or unpacks for the convertor are
-/// counted for this type.
+/// Type of a convertor's request. The bytes that ddtc's mover packs or unpacks for the convertor
+/// are counted for this type.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     Entry(&'static TypeEntry),
@@ -536,8 +536,8 @@ mod tests {
     use super::super::layout::NO_GAPS;
     use super::*;
 
-    /// Memory of a convertor, as Open MPI may leave it, that has values only in the words and flags
-    /// which ddtc's movers read.
+    /// Memory of a convertor, in a state in which Open MPI may leave it. Only the words and flags
+    /// that ddtc's movers read have values.
     struct Words([u64; 32]);
 
     impl Words {

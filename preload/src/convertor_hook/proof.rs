@@ -167,7 +167,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
 
 /// Returns the [`Order`] in which Open MPI's descriptions hold an element's two counts. Read in
 /// that order, the description of each subject, and that of a type with other bounds, must mean the
-/// same layout as the decoded type. Returns `None` if this is so for no order.
+/// same layout as the decoded type. Returns `None` if no order satisfies this.
 fn order(
     host: &'static Host,
     functions: &Functions,
@@ -263,7 +263,7 @@ fn copies(subject: &Subject) -> Holds {
     holds(moved && code == 0 && to == expected, "a copy leaves other bytes")
 }
 
-/// Makes the type `{int, 2 doubles, char}` with gaps, of which the first lies before the `int`.
+/// Makes the type `{int, 2 doubles, char}` with gaps. The first gap lies before the `int`.
 fn structure(host: &'static Host) -> Holds<Made> {
     let named = [Named::Int, Named::Double, Named::Char].map(|named| host.handle(named));
     let [Some(int), Some(double), Some(char)] = named else { return Err("a named type is missing") };
@@ -570,7 +570,8 @@ impl Proof<'_> {
 /// Number of instances that each convertor of the proof packs or unpacks.
 const COUNT: u64 = 3;
 
-/// Results of one call of a mover, by which Open MPI's mover and ddtc's are compared.
+/// Results of one call of a mover. The proof compares the results of Open MPI's mover with those of
+/// ddtc's mover.
 #[derive(PartialEq, Eq)]
 struct Step {
     result: c_int,
