@@ -91,8 +91,8 @@ impl<T> Record<T> {
         spare.unwrap_or_else(|| Box::leak(Box::new(Record::new())))
     }
 
-    /// Returns true if [`Calls::inspect_innermost`] has passed on the memory of this record during
-    /// the present call.
+    /// Returns true if [`Calls::inspect_innermost`] has called `inspect` with the memory of this
+    /// record during the present call.
     pub(crate) fn is_inspected(&self) -> bool {
         self.is_inspected.load(Ordering::Relaxed)
     }
@@ -225,8 +225,9 @@ impl<T: Kept> Calls<T> {
         self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
-    /// Finds the abandoned calls of this thread, which a new call at the stack address `place`
-    /// reveals. Empties their records and passes the memory to [`Kept::abandoned`].
+    /// Finds the calls of this thread that must have been abandoned, because a new call is made at
+    /// the stack address `place`. Empties their records and passes the memory to
+    /// [`Kept::abandoned`].
     #[cold]
     fn remove_abandoned(&self, place: usize) {
         let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {

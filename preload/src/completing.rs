@@ -22,9 +22,9 @@ use crate::status::{self, Status, Statuses};
 
 /// Memory in which a completion call reports how its operations have ended.
 pub(crate) enum Answer {
-    /// The call completes no request, so it reports the end of none. If it reports on an array of
-    /// requests (`MPI_Request_get_status_all` and similar calls), the value contains the statuses
-    /// of the call.
+    /// The call completes no request, so it reports no end of an operation. If it reports on an
+    /// array of requests (`MPI_Request_get_status_all` and similar calls), the value contains the
+    /// statuses of the call.
     Nowhere(Option<Statuses>),
     /// The call completes at most one operation, and reports by its error code and one status.
     One,

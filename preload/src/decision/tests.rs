@@ -64,7 +64,7 @@ fn each_fact_decides_as_the_table_says() {
     let verdict = |gains, loses| Some(Verdict { gains, loses });
     let file = |uncached| Purpose::File { call: Call::FileWrite, uncached };
     let rows = [
-        // The type.
+        // Cases in which the facts about the type decide.
         (facts, Stage(Plan::Packed)),
         (argument(Record::Unseen), Bypass(B::UnknownType)),
         (Facts { purpose: PACK, ..argument(Record::Unseen) }, Bypass(B::FirstUse)),
@@ -79,11 +79,11 @@ fn each_fact_decides_as_the_table_says() {
             Bypass(B::Contiguous),
         ),
         (Facts { is_layers: true, ..facts }, Bypass(B::Layer)),
-        // The buffer.
+        // Cases in which the facts about the buffer decide.
         (paid(|payload| payload.moves = false), Bypass(B::NothingToMove)),
         (paid(|payload| payload.is_null = true), Bypass(B::NullBuffer)),
         (paid(|payload| payload.bytes = None), Bypass(B::Other)),
-        // The policy and the measured times.
+        // Cases in which the policy or the measured times decide.
         (with_bytes(facts, 400), Bypass(B::TooSmall)),
         (with_bytes(known(|known| known.payloads = 1 << 12), 8192), Bypass(B::TooLarge)),
         (known(|known| known.payloads = 0), Bypass(B::Policy)),
