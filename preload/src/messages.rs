@@ -212,7 +212,8 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
-    /// Count and substitute datatype for the MPI library, and the gap in the packed bytes.
+    /// Arguments that the MPI library gets for the staging buffer: the number of elements, the
+    /// substitute datatype, and the gap in each element.
     replacement: Substitute,
     origin: Origin,
 }

@@ -124,8 +124,8 @@ fn other_or_of_caller() -> Option<&'static Host> {
 
 /// Arranges that all later calls are passed on to the MPI library unchanged. The fork handler calls
 /// this in a child process that was forked while another thread was in a fork section
-/// ([`ddtc::internal::process`]). This child must not read anything that threads of its parent may have
-/// locked or half changed.
+/// ([`ddtc::internal::process`]). This child must not read anything that threads of its parent may
+/// have locked or half changed.
 fn hand_on() {
     not_all_are_for_first();
     OTHER.store(None);
