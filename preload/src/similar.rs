@@ -267,8 +267,8 @@ impl SimilarityClass {
         if !self.measured.is_decided(bytes) {
             return Gain::Unknown;
         }
-        // Inside the MPI library nothing is staged, so more time is saved than by staging, or some
-        // time if staging gains nothing.
+        // Inside the MPI library nothing is staged. So compiled code there saves more time than a
+        // conversion with staging, and may save time even if staging gains nothing.
         let inside = self.measured.gain_inside(bytes).filter(|_| moves_inside);
         self.measured.saves(bytes).max(inside).map_or(Gain::Nothing, Gain::Nanos)
     }
@@ -339,7 +339,7 @@ impl SimilarityClass {
     }
 }
 
-/// Adds a number to a running mean, in which it counts a quarter. If two threads add at once, only
+/// Adds a number to a running mean, with a weight of a quarter. If two threads add at once, only
 /// one number may count.
 fn add_to_mean(mean: &AtomicU64, n: u64) {
     let mean_now = match mean.load(Relaxed) {

@@ -221,7 +221,8 @@ pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     change(fetched.win, |window| {
         let waiting = &mut window.fetched;
         if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
-            // Before the list would grow, gets whose requests have completed are removed.
+            // The list is full. Before it grows, all gets whose requests have completed are removed
+            // from it.
             waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
         }
         waiting.push(target, Arc::downgrade(fetched));

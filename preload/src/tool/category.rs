@@ -31,7 +31,7 @@ fn sizes(host: &Host, index: c_int) -> Result<[c_int; 3], c_int> {
 /// wrote the indices, the last of the `n` elements may hold values from before the call.
 ///
 /// # Safety
-/// `indices` must have room for `len` numbers, of which the MPI library has written up to `n`.
+/// `indices` must have room for `len` numbers. The MPI library must have written up to `n` of them.
 unsafe fn show(list: &[Source], n: c_int, len: c_int, indices: *mut c_int) {
     for k in 0..n.min(len).max(0) as usize {
         // SAFETY: `k` is less than `n` and `len`, so the element lies in the array, as the caller

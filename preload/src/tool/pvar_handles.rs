@@ -62,7 +62,7 @@ pub(super) struct Closing {
 pub(super) fn opened(host: *const c_void) {
     let old = registry().sessions.insert(host.addr(), None);
     // If the registry has a session at this address already, that session was freed without a call
-    // that ddtc saw. It ends now.
+    // that ddtc saw. So the engine's session for it is closed now.
     end(old.flatten());
 }
 

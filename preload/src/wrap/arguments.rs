@@ -177,8 +177,9 @@ impl ArgumentTypes {
         self.entries[usize::from(second)] = looked.entry;
         self.wanted |= looked.is_wanted;
         if is_same {
-            // The second look-up has counted another use of the same type. If that use has paid for
-            // decoding the type, the type has a new entry, which the first side needs too.
+            // The second look-up has counted another use of the same type. If decoding pays from
+            // that use on, the type was decoded and has a new entry, which the first side needs
+            // too.
             self.entries[0] = looked.entry;
         }
     }
