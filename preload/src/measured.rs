@@ -29,9 +29,9 @@ use crate::profile_cache;
 use crate::times::{LATER, PART, ROUNDS, Runs, Times, is_faster};
 use crate::use_kind::CompletedBy;
 
-/// Factor by which the minimum number of bytes before a timing is multiplied if the layout's
-/// similarity class decides already about messages of this size. Without this factor, SPECFEM3D_cm
-/// took 1.69 times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids, 2026-11-29).
+/// Factor for the minimum number of bytes before a timing. It is applied if the layout's similarity
+/// class decides already about messages of this size. Without this factor, SPECFEM3D_cm took 1.69
+/// times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids, 2026-11-29).
 const SIMILAR_FACTOR: u64 = 16;
 /// Number of times that a timing moves its sample: in each round the MPI library and our kernel
 /// pack the sample, and its packed bytes are copied. A size class is timed only after its messages
@@ -482,8 +482,8 @@ mod tests {
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
-        // A layout whose runs are unlike those of the similarity class gives the class no times, in
-        // a size class for which the similarity class has none.
+        // A layout whose runs are unlike those of the similarity class gives the similarity class
+        // no times, even in a size class in which the similarity class has none.
         of(12).learn_bytes(
             &profile::MPICH.costs,
             16_384,
@@ -547,7 +547,8 @@ mod tests {
                 && !measured.wants(8192, SameCall, false)
         );
         assert_eq!((measured.spares(8000), measured.spares(8192)), (Some(8100 * 8000 / 4096), None));
-        // A size class was timed, another was not, and a third could not be timed.
+        // The size class of 5000 bytes was timed, that of 8192 bytes was not, and that of 2 MiB
+        // could not be timed.
         let faster = [5000, 8192, 2 << 20].map(|bytes| measured.packs_faster(bytes));
         assert_eq!(faster, [Some(true), None, None]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };

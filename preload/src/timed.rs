@@ -15,7 +15,7 @@ use crate::times::{PART, ROUNDS, Times};
 
 /// Maximum number of rounds of one timing, including those that were interrupted.
 const MOST: u64 = 2 * ROUNDS;
-/// Nanoseconds from which on a timing ends early. An uninterrupted round ends the timing at once if
+/// Minimum nanoseconds for ending a timing early. An uninterrupted round ends the timing at once if
 /// the MPI library's packing takes at least this long in it and ddtc's kernel takes less than half
 /// as long as the MPI library.
 const LONG: u64 = 50_000;
@@ -81,7 +81,7 @@ fn touched(bytes: u64) -> Option<Buffer> {
 /// Result of timing a type.
 pub(crate) enum Timing {
     /// The MPI library and ddtc's kernel packed the same bytes, except for bytes inside elements
-    /// that the MPI library is known to lose. The times are those of both.
+    /// that the MPI library is known to lose. The times are those that both took.
     Same(Times),
     /// The bytes that the MPI library packed differ from those of ddtc's kernel, and not only in
     /// bytes inside elements that the MPI library is known to lose.
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_timed_has_its_pages() {
-        // More bytes than the buffers that other tests leave in the pool.
+        // This buffer is larger than all buffers that other tests leave in the pool.
         let bytes = 3 << 20;
         let new = Buffer::get(bytes).unwrap();
         let old = touched(bytes).unwrap();

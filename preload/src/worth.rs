@@ -66,7 +66,7 @@ pub(crate) fn arguments(nanos: u64) -> u64 {
     nanos.saturating_sub(DECODE) / DECODE_ARGUMENT
 }
 
-/// Facts from which the time that conversions of a type's later uses save is estimated.
+/// Facts for an estimate of the time that conversions of a type's later uses save.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     /// Number of bytes that all uses of the type have transferred so far, including the present
@@ -116,7 +116,7 @@ mod tests {
         // than the similar types.
         assert_eq!(decoded_at(12_000, 20, 1200), Some(1));
         assert_eq!(decoded_at(20 * 1200, 20, 1200), Some(40));
-        // Similar types were used once or twice.
+        // Similar types were used only once or twice, and this type is used more often.
         assert_eq!([1, 2].map(|mean| decoded_at(2400, mean, 1200)), [Some(3), Some(4)]);
         // Each use costs 1200 ns, and a conversion saves only a tenth of that.
         assert_eq!(decoded_at(12_000, 20, 120), Some(120));

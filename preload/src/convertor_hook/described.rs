@@ -102,8 +102,8 @@ impl Described {
             counted::adopted(&committed);
             described.committed = Some(committed);
         }
-        // The class is `Dense` if the layout is dense. It is still `Dense` too if the description
-        // was not understood or the type was not compiled.
+        // The class is `Dense` in three cases: the layout is dense, the description was not
+        // understood, or the type was not compiled.
         if described.class == Class::Dense {
             described.served.refuse();
         }
@@ -184,8 +184,9 @@ impl Described {
                 || overhead_budget::allows(0) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
-                // Until enough bytes were found equal, bytes that Open MPI has received are
-                // compared by packing them again, which needs the kernels for packing.
+                // Before compiled code serves the type, the bytes of its first requests are
+                // compared with those that Open MPI moves. For received bytes, compiled code packs
+                // them again. So the kernels for packing are needed.
                 committed.make_ranges(Direction::Pack);
                 self.served.serve(direction);
             }

@@ -136,8 +136,8 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
         // here, because Open MPI must set the position of the clone anyway before using it.
         if at < size {
             let mut start = 0;
-            // At position 0 Open MPI makes the stack from nothing. The second call advances it from
-            // there to `at`.
+            // The first call sets position 0, for which Open MPI makes the stack anew. The second
+            // call advances the stack from position 0 to `at`.
             set_position(convertor, &raw mut start);
             if at > 0 {
                 set_position(convertor, &raw mut at);

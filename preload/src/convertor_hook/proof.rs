@@ -78,7 +78,8 @@ struct Subject {
 
 impl Subject {
     /// Decodes and compiles a type with an engine that only the proof uses. The engine of the
-    /// process is not used, because the report counts the costs of the program's types there.
+    /// process is not used, because the report takes the costs of that engine as those of the
+    /// program's types.
     fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
@@ -234,8 +235,8 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
         let buffer = memory.as_mut_ptr().cast();
         let asked = recv_init(buffer, 1, made.handle, 0, 0, host.myself, (&raw mut request).cast()) == 0;
         let before = DELETED.load(Relaxed);
-        // From here on the type is freed as after a call of `MPI_Type_free` by the program, and
-        // only the request still holds a reference to it.
+        // Dropping `made` frees the type, as a call of `MPI_Type_free` by the program does. Then
+        // only the request still holds a reference to the type.
         drop(made);
         let there = is_set && asked && DELETED.load(Relaxed) == before;
         let freed = asked && request_free((&raw mut request).cast()) == 0;
