@@ -349,7 +349,7 @@ impl Batch {
     }
 
     /// Unpacks the messages of a call that reports whether all its requests are complete. `done` is
-    /// true if they are. Returns the error code for the program.
+    /// true if all of them are complete. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, and the
@@ -380,9 +380,9 @@ impl Batch {
         }
     }
 
-    /// Unpacks the message of a call that reports at most one request as complete, namely the
-    /// request for whose index `status` returns a status. `code` is the error code of the call.
-    /// Returns the error code for the program.
+    /// Unpacks the message of a call that reports at most one request as complete. `status` returns
+    /// the status of that request if it is called with the index of the request, and `None` for any
+    /// other index. `code` is the error code of the call. Returns the error code for the program.
     ///
     /// # Safety
     /// As [`Batch::note`].

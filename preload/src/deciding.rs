@@ -252,7 +252,7 @@ pub(crate) struct Approved {
 /// bypassed, or if compiled code moves its bytes inside the MPI library. `peer`: the rank at the
 /// other end; `None` if the call does not name a single rank. `max_bytes`: the maximum number of
 /// bytes that the call of the MPI library can carry. `direction`: the direction in which compiled
-/// code moves the bytes, or moves them first if it does both.
+/// code moves the bytes; if it moves them in both directions, the first of the two.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,
@@ -418,7 +418,7 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
     }
 }
 
-/// Returns the reason for bypassing a buffer on which `decide` has returned `decision`. If the
+/// Returns the reason for bypassing a buffer for which `decide` has returned `decision`. If the
 /// reason holds for similar messages too, starts a back-off, in which the next similar messages are
 /// bypassed without being examined ([`rest`]).
 #[inline(never)]

@@ -79,7 +79,8 @@ fn decide(host: &'static Host) -> bool {
         }
         let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
         let on = guard(|| supported(host) && is_right()).unwrap_or(false);
-        // Another thread may have been connected meanwhile, which ends conversions.
+        // Another thread may have connected the process to another job meanwhile, and so ended
+        // conversions.
         let decided = if on { ON } else { OFF };
         let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::Relaxed, Ordering::Relaxed);
         Some(on && before.unwrap_or_else(|state| state) != OFF)

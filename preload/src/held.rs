@@ -254,7 +254,7 @@ impl Staged {
         // success, the receive has succeeded with this status.
         let refused = unsafe {
             // If an error handler has run, the mark is gone: the status has its old contents or
-            // those that the MPI library has written. The receive is taken for failed then.
+            // those that the MPI library has written. Then the receive counts as failed.
             if !is_unpacked && marked.is_written(host) && code == 0 {
                 if keeps_error {
                     marked.marked.restore_error(abi, status);

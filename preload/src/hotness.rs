@@ -355,8 +355,8 @@ pub(crate) fn forget_other(handle: u64) {
         && let Some(slot) = OTHERS.find(handle)
     {
         slot.end();
-        // Other threads may still have a reference to the slot. They then add to counts of a slot
-        // that no type has, or that the next type has.
+        // Other threads may still have a reference to the slot. These threads then add to the
+        // counts of a slot that no type has, or that the next type has.
         OTHERS.unbind(slot);
         OTHERS.give_back(slot);
     }
@@ -517,7 +517,7 @@ fn looked_at(
         }
         Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN, 0),
     };
-    // Nanoseconds that decoding may take.
+    // `budget` is the number of nanoseconds that decoding may take.
     let budget = (outlook.saves() >> doublings).saturating_sub(compiling);
     if budget >= worth::cost(arguments) {
         return Some(worth::arguments(budget));

@@ -230,8 +230,7 @@ impl Staging {
         UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 
-    /// Returns the number of bytes by which the staging buffer counts towards the limit on all
-    /// staging buffers.
+    /// Returns how many bytes of the limit on all staging buffers this staging buffer takes.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity()
     }

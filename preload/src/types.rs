@@ -88,9 +88,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     // library is not queried about it here. The type is decoded when a call that no layer takes
     // uses the type.
     if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
-        // A decoded type that is committed again is recorded again in the hotness counters. They do
-        // not count its uses, because calls look for a decoded type before they look for a recorded
-        // one.
+        // A decoded type that is committed again is recorded again in the hotness counters. The
+        // counters do not count its uses, because calls look for a decoded type before they look
+        // for a recorded one.
         hotness::record(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);

@@ -180,8 +180,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
         return handing_on();
     }
-    // The reserve must exist before anything is allocated, since a failed allocation is served from
-    // it.
+    // The reserve of memory must exist before anything is allocated, because it serves allocations
+    // for which the system has no memory.
     reserve::set_aside();
     let host = described(&find_scope(c"PMPI_Type_commit")?);
     loop {

@@ -120,7 +120,8 @@ tool! {
         let code = call!(host.category_get_cvars(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&variables, sizes(host, i)?[0], len, indices) };
         }
         Ok(code)
@@ -136,7 +137,8 @@ tool! {
         let code = call!(host.category_get_pvars(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&measured, sizes(host, i)?[1], len, indices) };
         }
         Ok(code)
@@ -150,7 +152,8 @@ tool! {
         let code = call!(host.category_get_categories(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&list, sizes(host, i)?[2], len, indices) };
         }
         Ok(code)

@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(free(a, first), Err(ErrorClass::ToolInvalidHandle));
         let second = alloc(a, 0).unwrap();
         assert!(second != first);
-        // The MPI library first refuses to free the session, then frees it. Before `done` is called
-        // for the old session, a new session gets its address.
+        // In this test the MPI library first refuses to free the session, and then frees it. Before
+        // `done` is called for the old session, a new session gets its address.
         closing(a).unwrap().back();
         assert!(find(a, second).is_ok());
         let old = closing(a).unwrap();

@@ -140,7 +140,7 @@ impl ArgumentTypes {
     pub(super) const NONE: ArgumentTypes =
         ArgumentTypes { handles: [0; 2], entries: [None; 2], wanted: false };
 
-    /// Makes the result for a call whose wrapper looks its types up itself.
+    /// Makes the result for a call whose wrapper itself looks up the types.
     #[inline(always)]
     pub(super) fn of_itself(wanted: bool) -> ArgumentTypes {
         ArgumentTypes { wanted, ..ArgumentTypes::NONE }
@@ -243,7 +243,7 @@ macro_rules! looked {
 }
 pub(super) use looked;
 
-/// Gathers the arguments by which a call is counted for the report.
+/// Gathers the arguments that are needed to count a call for the report.
 ///
 /// # Safety
 /// `arguments` must be the arguments of a call that the MPI library has accepted.
