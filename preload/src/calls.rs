@@ -91,8 +91,8 @@ impl<T> Record<T> {
         spare.unwrap_or_else(|| Box::leak(Box::new(Record::new())))
     }
 
-    /// Returns true if [`Calls::inspect_innermost`] has passed on the memory of this record during
-    /// the present call.
+    /// Returns true if [`Calls::inspect_innermost`] has called `inspect` with the memory of this
+    /// record during the present call.
     pub(crate) fn is_inspected(&self) -> bool {
         self.is_inspected.load(Ordering::Relaxed)
     }
@@ -178,8 +178,8 @@ impl<T: Kept> Calls<T> {
     /// Moves the memory of a call into a record, before the call enters the MPI library. `place`
     /// must be the address that [`here`] returns in the frame that calls the MPI library. If
     /// `place` were the address of a deeper frame, it could be below the address of a call that an
-    /// error handler makes while this call is in the MPI library. Then this call would be taken for
-    /// abandoned.
+    /// error handler makes while this call is in the MPI library. Then this call would be mistaken
+    /// for an abandoned one.
     pub(crate) fn enter(&self, place: usize, kept: T) -> &'static Record<T> {
         if !self.lists.borrow().under_way.is_empty() {
             self.remove_abandoned(place);
@@ -193,8 +193,8 @@ impl<T: Kept> Calls<T> {
     }
 
     /// Takes the memory of a call out of its record, after the MPI library has returned. Returns
-    /// `None` if the call was taken for abandoned while it was in the MPI library. This happens to
-    /// a call of a coroutine whose stack is copied to another address.
+    /// `None` if the call was mistaken for an abandoned one while it was in the MPI library. This
+    /// happens to a call of a coroutine whose stack is copied to another address.
     pub(crate) fn leave(&self, record: &'static Record<T>) -> Option<T> {
         let kept = record.take();
         let mut lists = self.lists.borrow_mut();
@@ -225,8 +225,9 @@ impl<T: Kept> Calls<T> {
         self.own.get_or_init(bounds).as_ref().is_some_and(|own| own.contains(&place))
     }
 
-    /// Finds the abandoned calls of this thread, which a new call at the stack address `place`
-    /// reveals. Empties their records and passes the memory to [`Kept::abandoned`].
+    /// Finds the calls of this thread that must have been abandoned, because a new call is made at
+    /// the stack address `place`. Empties their records and passes the memory to
+    /// [`Kept::abandoned`].
     #[cold]
     fn remove_abandoned(&self, place: usize) {
         let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn a_call_that_never_returned_is_found_by_the_next_one() {
         let calls = Calls::new();
-        // Calls that return, one inside the other.
+        // Two nested calls, both of which return.
         let outer = calls.enter(here(), Number(1));
         deeper(|| {
             let inner = calls.enter(here(), Number(2));
@@ -345,8 +346,8 @@ mod tests {
         .join()
         .unwrap();
         assert_eq!(abandoned(), [11]);
-        // When `calls` is dropped as at the end of a thread, calls on other stacks than the
-        // thread's own are not abandoned.
+        // Dropping `calls` does what happens at the end of a thread: the call on the thread's own
+        // stack is abandoned, and calls on other stacks are not.
         calls.enter(here(), Number(12));
         drop(calls);
         assert_eq!(abandoned(), [12]);

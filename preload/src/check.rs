@@ -2,9 +2,9 @@
 //! (`DDTC_CHECK=1`).
 //!
 //! After a call was converted, the bytes that compiled code has packed or unpacked are compared
-//! with those of the interpreter ([`ddtc::internal::exec::interp`]), whose result is by definition the right
-//! result. Bytes that differ are corrected, and the difference is counted as a fault of ddtc. Then
-//! the MPI library packs or unpacks a pattern in memory of the check, not of the program
+//! with those of the interpreter ([`ddtc::internal::exec::interp`]), whose result is by definition
+//! the right result. Bytes that differ are corrected, and the difference is counted as a fault of
+//! ddtc. Then the MPI library packs or unpacks a pattern in memory of the check, not of the program
 //! ([`ddtc_hosts::places`]). If its result differs from the definition, the MPI library has either
 //! a known fault or one that is worth investigating. The first differences of each kind are
 //! reported with the type, the places and a C program that shows the difference.
@@ -165,8 +165,8 @@ impl Checked<'_> {
         unsafe { self.compare_theirs() };
     }
 
-    /// Lets the MPI library pack or unpack in memory of the check, and compares the result with the
-    /// definition.
+    /// Lets the MPI library pack or unpack in memory that the check has allocated, and compares the
+    /// result with the definition.
     ///
     /// # Safety
     /// The call must have been valid and must have just returned.
@@ -179,8 +179,8 @@ impl Checked<'_> {
         // are those of a call that was valid just now.
         if let Outcome::Different(different) = unsafe { instances.compare(direction) } {
             // Some faults of the MPI library only lose bytes inside elements. They explain the
-            // difference only if nothing but bytes of this kind is different. Otherwise only faults
-            // by which bytes go to wrong places are considered.
+            // difference only if nothing but bytes of this kind is different. Otherwise only the
+            // faults that move bytes to wrong places are considered.
             let known = if different.is_lost_bytes { faults::of } else { faults::misplaces };
             let difference = Difference { host, datatype, count, direction };
             difference.is_theirs(known(library, datatype), || different.what);

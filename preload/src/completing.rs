@@ -22,9 +22,9 @@ use crate::status::{self, Status, Statuses};
 
 /// Memory in which a completion call reports how its operations have ended.
 pub(crate) enum Answer {
-    /// The call completes no request, so it reports the end of none. If it reports on an array of
-    /// requests (`MPI_Request_get_status_all` and similar calls), the value contains the statuses
-    /// of the call.
+    /// The call completes no request, so it reports no end of an operation. If it reports on an
+    /// array of requests (`MPI_Request_get_status_all` and similar calls), the value contains the
+    /// statuses of the call.
     Nowhere(Option<Statuses>),
     /// The call completes at most one operation, and reports by its error code and one status.
     One,
@@ -349,7 +349,7 @@ impl Batch {
     }
 
     /// Unpacks the messages of a call that reports whether all its requests are complete. `done` is
-    /// true if they are. Returns the error code for the program.
+    /// true if all of them are complete. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, and the
@@ -380,9 +380,9 @@ impl Batch {
         }
     }
 
-    /// Unpacks the message of a call that reports at most one request as complete, namely the
-    /// request for whose index `status` returns a status. `code` is the error code of the call.
-    /// Returns the error code for the program.
+    /// Unpacks the message of a call that reports at most one request as complete. `status` returns
+    /// the status of that request if it is called with the index of the request, and `None` for any
+    /// other index. `code` is the error code of the call. Returns the error code for the program.
     ///
     /// # Safety
     /// As [`Batch::note`].

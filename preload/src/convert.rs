@@ -106,8 +106,8 @@ unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<P
     Some(Place { bytes: (end - at) as u64, packed, position })
 }
 
-/// Gathers the facts on which [`decide`] decides about a pack or unpack with a decoded type.
-/// `watch` is the set of flags of [`crate::slow_path`] that make calls take the long path.
+/// Gathers the facts from which [`decide`] decides how a pack or unpack with a decoded type is
+/// done. `watch` is the set of flags of [`crate::slow_path`] that make calls take the long path.
 #[inline(always)]
 fn facts<P: Count>(
     host: &'static Host,
@@ -345,10 +345,10 @@ fn bypass(decision: Decision) -> Outcome {
     if why == Bypass::FirstUse { Outcome::PassAndLearn } else { Outcome::Pass }
 }
 
-/// Handles a call with a type that is not decoded or that cannot be converted. If the type's uses
-/// have paid for decoding, decodes the type and returns its entry. Otherwise returns the outcome of
-/// the bypassed call. `is_known` is true if the type has an entry but cannot be decoded or has no
-/// bytes.
+/// Handles a call with a type that is not decoded or that cannot be converted. If the type was used
+/// so much that decoding pays, decodes the type and returns its entry. Otherwise returns the
+/// outcome of the bypassed call. `is_known` is true if the type has an entry but cannot be decoded
+/// or has no bytes.
 #[cold]
 fn undecoded<P: Count>(
     host: &'static Host,

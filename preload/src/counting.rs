@@ -134,7 +134,7 @@ impl Arguments {
 
     /// Returns the types of the call that this rank uses, which are all types except in a gather or
     /// a scatter. There, only the root uses the receive type of the gather or the send type of the
-    /// scatter. On an intercommunicator the root uses no type but that, and the other ranks of the
+    /// scatter. On an intercommunicator the root uses only that type, and the other ranks of the
     /// root's group use no type at all. If the ranks of the communicator cannot be found out,
     /// returns all types.
     fn used(&self, host: &'static Host) -> &[HandleWord] {

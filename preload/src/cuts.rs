@@ -115,8 +115,8 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
             let end = at.checked_add(entry.count as usize)?;
             let (inner, bytes) =
                 body(entries.get(at + 1..end)?, sizes, depth + 1).filter(|_| depth < DEEPEST)?;
-            // The entry that ends the loop contains the packed bytes of an iteration, which must be
-            // the number that was computed from the iteration's elements.
+            // The entry that ends the loop contains the number of packed bytes of an iteration. It
+            // must be equal to the number that was computed from the iteration's elements.
             let last = entries.get(end).filter(|last| last.kind == END && last.extent as u64 == bytes)?;
             if last.count != entry.count {
                 return None;
@@ -180,8 +180,8 @@ mod tests {
         let cuts = Cuts::of(&[element(INT, 3, 2), element(INT, 1, 1)], &sizes(), 28).unwrap();
         assert!(cuts.is_even());
         assert_eq!(ends(&cuts, 12), [0, 4, 8, 12]);
-        // A loop over elements of the same size is part of the stretch of the elements around it,
-        // too.
+        // A loop over elements of one size is also part of the stretch that consists of its
+        // neighbouring elements of that size.
         let ring =
             [Entry { kind: LOOP, count: 2, length: 5 | 7 << 32, ..Entry::default() }, element(INT, 1, 2)];
         let end = Entry { kind: END, count: 2, extent: 8, ..Entry::default() };

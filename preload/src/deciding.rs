@@ -39,8 +39,8 @@ use crate::{eligible, gpu, overhead_budget, reserve, retired};
 pub(crate) struct Looked {
     /// Table entry of the type; `None` for a named type and for a type that is not decoded.
     pub(crate) entry: Option<&'static TypeEntry>,
-    /// True if some number of bytes of the type may be converted in calls of the kind for which the
-    /// type was looked up.
+    /// True if buffers of the type may be converted, at least those of some lengths, in calls of
+    /// the kind for which the type was looked up.
     pub(crate) is_wanted: bool,
 }
 
@@ -252,7 +252,7 @@ pub(crate) struct Approved {
 /// bypassed, or if compiled code moves its bytes inside the MPI library. `peer`: the rank at the
 /// other end; `None` if the call does not name a single rank. `max_bytes`: the maximum number of
 /// bytes that the call of the MPI library can carry. `direction`: the direction in which compiled
-/// code moves the bytes, or moves them first if it does both.
+/// code moves the bytes; if it moves them in both directions, the first of the two.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,
@@ -346,9 +346,9 @@ fn decided_for(
     }
     let Decision::Stage(plan) = decision else {
         if !known.converts {
-            // No payload of the type is converted in such calls, so the type was already bypassed
-            // when it was looked up. No reason is recorded here, because `counting` finds the
-            // reason again from the entry of the type when it counts the call.
+            // No payload of the type is converted in calls of this kind, so the type was already
+            // bypassed when it was looked up. No reason is recorded here, because `counting` finds
+            // the reason again from the entry of the type when it counts the call.
             return None;
         }
         return bypassed(reason(host, entry, given, purpose, bytes, decision));
@@ -386,9 +386,9 @@ fn worked(
                 let measured = entry.measured().filter(|_| purpose.is_message());
                 let both =
                     measured.and_then(|measured| measured.verdict_of_both(&host.profile.costs, bytes as u64));
-                // If both ranks must decide alike, a message that gains by its runs is converted as
-                // soon as its type is decoded. So two ranks that decode their types at the same
-                // message also compile them at the same message.
+                // If both ranks must decide alike, a message for which the layout alone promises a
+                // gain is converted as soon as its type is decoded. So two ranks that decode their
+                // types at the same message also compile them at the same message.
                 let moved = if both.is_some_and(|both| both.gains) { u64::MAX } else { bytes as u64 };
                 // SAFETY: the entry is bound to a handle, and the program holds the type of that
                 // handle during the call, so nobody retires the entry meanwhile.
@@ -418,7 +418,7 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
     }
 }
 
-/// Returns the reason for bypassing a buffer on which `decide` has returned `decision`. If the
+/// Returns the reason for bypassing a buffer for which `decide` has returned `decision`. If the
 /// reason holds for similar messages too, starts a back-off, in which the next similar messages are
 /// bypassed without being examined ([`rest`]).
 #[inline(never)]

@@ -5,7 +5,7 @@
 //! record, the profile of the MPI library, the settings and the call. It reads no clock, no buffer
 //! and no communicator. If `decide` returns work, its caller does the work, enters the result into
 //! the facts and calls `decide` again. This happens at most three times, once for each kind of
-//! work. Whether the uses of a type have paid for the work is decided by [`crate::hotness`] and by
+//! work. Whether a type was used so much that the work pays is decided by [`crate::hotness`] and by
 //! the type's entry in the table.
 //!
 //! A call is decided in two steps. The first step considers only the types of the call's arguments,
@@ -105,10 +105,10 @@ pub(crate) enum Purpose {
         count: i64,
         /// Number of elements that one rank sends to another in the collective call, on average.
         part: i64,
-        /// Number of bytes: if a part of the buffer is shorter, the buffer is converted whatever
-        /// the policy says, because the buffer on the other side of the call is converted. If only
-        /// one of the two buffers became contiguous, the MPI library could not use its fast path
-        /// for contiguous buffers. 0 if the other side is not converted.
+        /// Size of a part, in bytes, below which the buffer is converted whatever the policy says,
+        /// because the buffer on the other side of the call is converted. If only one of the two
+        /// buffers became contiguous, the MPI library could not use its fast path for contiguous
+        /// buffers. 0 if the other side is not converted.
         beside: u64,
         completed_by: CompletedBy,
     },
@@ -409,8 +409,8 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
             let part = known.size.saturating_mul(part).max(0) as u64;
             let mut lengths = [each, part].into_iter().filter(|&bytes| bytes >= beside && bytes != u64::MAX);
             // The costs of conversions in collective calls are not measured. So the policy must
-            // convert both lengths, and the measured times of messages must not show that a
-            // conversion loses time.
+            // convert both lengths (of a part and, with a gap in each instance, of an instance),
+            // and the measured times of messages must not show that a conversion loses time.
             lengths
                 .find_map(why_not)
                 .or_else(|| known.verdict.is_some_and(|verdict| verdict.loses).then_some(Bypass::Policy))

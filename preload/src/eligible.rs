@@ -1,6 +1,7 @@
 //! Decision whether any message of this process is converted. Each process decides for itself,
 //! without the other processes, and keeps the decision until its world is finalized or the epoch
-//! ends, or until the process is connected to another job by a transport with which nothing was right.
+//! ends, or until the process is connected to another job by a transport with which no kind of call
+//! was right.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -25,7 +26,7 @@ const OFF: u8 = 2;
 /// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`].
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
-/// Allows only those kinds of calls to be converted that were right with the transport to other jobs
+/// Restricts conversions to the kinds of calls that were right with the transport to other jobs
 /// too. Called before the program is connected to processes of another job.
 pub(crate) fn connects(host: &Host) {
     host.kinds.restrict(host.kinds_beyond);
@@ -78,7 +79,8 @@ fn decide(host: &'static Host) -> bool {
         }
         let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
         let on = guard(|| supported(host) && is_right()).unwrap_or(false);
-        // Another thread may have been connected meanwhile, which ends conversions.
+        // Another thread may have connected the process to another job meanwhile, and so ended
+        // conversions.
         let decided = if on { ON } else { OFF };
         let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::Relaxed, Ordering::Relaxed);
         Some(on && before.unwrap_or_else(|state| state) != OFF)

@@ -19,7 +19,7 @@ const INT: i64 = c_int::MAX as i64;
 pub(crate) struct Forms<S, L> {
     pub(crate) small: Option<S>,
     pub(crate) large: Option<L>,
-    /// Kind of call as which the policy treats the function.
+    /// Kind of call under which the policy has its rules for the function.
     pub(crate) call: Call,
     /// True if a type of this call may be converted. If false, ddtc handles the call only because
     /// the MPI library lacks the form that the program has called, so that the counts must be

@@ -255,7 +255,7 @@ macro_rules! by_user {
                     (c_name!(concat!($($part),*)), c_name!(concat!($p, concat!($($part),*))));
                 // Open MPI's binding calls C by the `PMPI_` names, so no C wrapper sees the call.
                 // The bindings of other MPI libraries call the C wrappers. If a PMPI layer has the
-                // Fortran function, which C functions it calls is not known.
+                // Fortran function, it is not known which C functions the layer calls.
                 let is_seen = !host.is_open_mpi() && host.layers_fortran(own, profiling).is_none();
                 // SAFETY: the arguments are those of the caller, who keeps the contract of the
                 // Fortran function, so `ierror` is null or points to an integer.

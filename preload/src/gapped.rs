@@ -26,7 +26,8 @@ use crate::host::{HandleWord, Host};
 use crate::own_types;
 
 /// Length in bytes of the hole between the two runs of a substitute datatype. The second run is no
-/// longer than the hole, so that its places before and after the hole do not overlap.
+/// longer than the hole. So the bytes of the second run can be copied from the place directly after
+/// the first run to the place after the hole without an overlap.
 const HOLE: usize = 32;
 /// Maximum length in bytes of the second run of a substitute datatype whose basic elements are
 /// bytes.
@@ -149,7 +150,7 @@ pub(crate) fn substitute(
     let (n, rest) = if width == 1 { (size, 0) } else { (size / width, size % width) };
     let after_gap = if width == 1 { TAIL.min(n / 2) } else { 1 };
     // An element that is a single basic element has no place for a gap. If the second run were
-    // longer than the hole, its places before and after the hole would overlap when it is copied.
+    // longer than the hole, the places between which its bytes are copied would overlap.
     if n < 2 || rest != 0 || after_gap * width > HOLE as i64 {
         return None;
     }

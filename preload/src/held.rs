@@ -93,9 +93,10 @@ pub(crate) fn handlers_begun() -> u64 {
     HANDLERS_BEGUN.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Keeps memory in a record while `call` calls the MPI library. Returns the return value of `call`;
-/// the memory, or `None` if the call was wrongly taken for abandoned; and true if an error handler
-/// of the program has run during the call, before which the received bytes were unpacked.
+/// Keeps memory in a record while `call` calls the MPI library. Returns three values: the return
+/// value of `call`; the memory; and true if an error handler of the program has run during the
+/// call, in which case the received bytes were unpacked before the handler ran. The memory is
+/// `None` if the call was mistaken for an abandoned one ([`Calls::leave`]).
 #[inline]
 fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, bool) {
     let (place, mut held) = (here(), Some(held));
@@ -140,7 +141,7 @@ pub(crate) fn before_a_handler() {
 }
 
 impl Staged {
-    /// Runs a blocking call after whose success nothing needs to be unpacked, because the call only
+    /// Runs a blocking call that leaves nothing to unpack after a success, because the call only
     /// sends, only writes to a file, or is bypassed. Returns the return value of the call.
     #[inline]
     pub(crate) fn sending(self, call: impl FnOnce() -> c_int) -> c_int {
@@ -201,10 +202,10 @@ impl Staged {
         unsafe { self.with_status(status, true, call) }
     }
 
-    /// Runs a read from a file, or `MPI_Sendrecv_replace`, in whose status MPICH sets `MPI_ERROR` to
-    /// 0 whatever the type is. Passes the program's status to `call`, or a status of ddtc if the
-    /// program passes `MPI_STATUS_IGNORE`. After a success, unpacks as many bytes as the status
-    /// reports. Returns the value that the wrapper returns to the program.
+    /// Runs a read from a file, or `MPI_Sendrecv_replace`. In the status of these calls MPICH sets
+    /// `MPI_ERROR` to 0 whatever the type is. Passes the program's status to `call`, or a status of
+    /// ddtc if the program passes `MPI_STATUS_IGNORE`. After a success, unpacks as many bytes as
+    /// the status reports. Returns the value that the wrapper returns to the program.
     ///
     /// # Safety
     /// `status` must be null, `MPI_STATUS_IGNORE`, or point to a status. `call` must receive into
@@ -253,7 +254,7 @@ impl Staged {
         // success, the receive has succeeded with this status.
         let refused = unsafe {
             // If an error handler has run, the mark is gone: the status has its old contents or
-            // those that the MPI library has written. The receive is taken for failed then.
+            // those that the MPI library has written. Then the receive counts as failed.
             if !is_unpacked && marked.is_written(host) && code == 0 {
                 if keeps_error {
                     marked.marked.restore_error(abi, status);
@@ -374,8 +375,9 @@ pub(crate) unsafe fn start(
 
 /// Runs a call that completes operations or reports on them. Then runs `after` with the operations
 /// and the return value of the call; `after` returns the value for the program. `answer` is the
-/// place where the call reports how the operations have ended. If the call was wrongly taken for
-/// abandoned, `after` does not run, and the return value of the call is returned.
+/// place where the call reports how the operations have ended. If the call was mistaken for an
+/// abandoned one ([`Calls::leave`]), `after` does not run, and the return value of the call is
+/// returned.
 pub(crate) fn completing(
     mut batch: Batch,
     answer: Answer,

@@ -12,14 +12,15 @@ use crate::host::{HandleWord, Host};
 use crate::table::TypeEntry;
 
 /// Handle of the type that ddtc's wrapper of `MPI_Type_commit` is committing, 0 if it is committing
-/// none. A hook that sees all commits inside the MPI library compares the type of each with this
-/// handle, and so distinguishes commits by the wrapper from other commits. If two threads commit at
-/// once, a commit by the wrapper may look like one of the others. Then the hook searches the stack
-/// for a call of the program, and may be enabled without need.
+/// none. ddtc's hook in the MPI library may see every commit, also those that do not pass through
+/// the wrapper. It compares the handle of each committed type with this handle, and so
+/// distinguishes commits by the wrapper from other commits. If two threads commit at once, a commit
+/// by the wrapper may look like one of the others. Then the hook searches the stack for a call of
+/// the program, and may be enabled without need.
 static COMMITTING: AtomicU64 = AtomicU64::new(0);
 
-/// Commits a type of the program by calling `commit`. If the hook of the MPI library sees the
-/// commits inside the MPI library, the type's handle is in [`COMMITTING`] during the call.
+/// Commits a type of the program by calling `commit`. If ddtc's hook in this MPI library sees
+/// commits, the type's handle is in [`COMMITTING`] during the call.
 #[inline]
 pub(crate) fn committing(host: &Host, datatype: HandleWord, commit: impl FnOnce() -> c_int) -> c_int {
     if !host.shows_commits() {
@@ -44,8 +45,8 @@ pub(crate) struct HookReport {
     /// Number of types that are known only by the MPI library's own descriptions of them, because
     /// the program passes them to no call that ddtc sees.
     pub(crate) types_unseen: u64,
-    /// Number of types, among those known only by the MPI library's own descriptions, of which the
-    /// MPI library and compiled code were found to move different bytes.
+    /// Number of types that are known only by the MPI library's own descriptions and for which a
+    /// comparison has found that the MPI library and compiled code move different bytes.
     pub(crate) types_different: u64,
 }
 
@@ -89,8 +90,8 @@ pub(crate) trait Hook: Sync {
     ) -> HookState;
 
     /// Counts a message that is packed into a staging buffer because compiled code does not serve
-    /// its type inside the MPI library yet. After enough of these messages the type is queued for
-    /// that.
+    /// its type inside the MPI library yet. After enough of these messages the type is queued to be
+    /// made ready for that.
     fn offer(&self, host: &'static Host, entry: &TypeEntry, bytes: u64, direction: Direction);
 
     /// Adds, to a sum, the nanoseconds that would have been saved if compiled code had moved a

@@ -342,7 +342,8 @@ pub(crate) struct Host {
     pub(crate) library: Library,
     /// Properties of this release of the MPI library that decisions about conversion depend on.
     pub(crate) profile: &'static Profile,
-    /// Knowledge of this release, with the transport of this job, by the matrix of MPI libraries.
+    /// What the project's test runs, the matrix of MPI libraries, have shown about this release
+    /// with the transport of this job.
     pub(crate) standing: Standing,
     /// Kinds of calls that may be converted. They become fewer if the process is connected to
     /// another job (`kinds_beyond`).
@@ -367,9 +368,9 @@ pub(crate) struct Host {
 
 const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
-/// Returns the kinds of calls that may be converted under an MPI library: those that were right when
-/// the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of the
-/// nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds.
+/// Returns the kinds of calls that may be converted under an MPI library: those that were right
+/// when the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of
+/// the nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds.
 fn kinds(library: &Library, profile: &Profile, standing: Standing) -> Kinds {
     let settings = settings();
     if settings.unproven && library.family != Family::Other {
@@ -462,14 +463,15 @@ impl Host {
         Kind::of(call).is_none_or(|kind| self.kinds.get().has(kind))
     }
 
-    /// Returns true if fewer kinds of calls may be converted than before the process was connected to
-    /// another job.
+    /// Returns true if fewer kinds of calls may be converted than before the process was connected
+    /// to another job.
     pub(crate) fn is_restricted(&self) -> bool {
         self.kinds.get() != kinds(&self.library, self.profile, self.standing)
     }
 
-    /// Returns true if calls of this kind are left to the MPI library whatever their types are. Not
-    /// under Open MPI, inside which compiled code may move the bytes of any call.
+    /// Returns true if calls of this kind are left to the MPI library whatever their types are.
+    /// Under Open MPI the result is always false, because compiled code may move the bytes of any
+    /// call inside Open MPI.
     pub(crate) fn never_converts(&self, call: Call) -> bool {
         !self.permits(call) && !self.profile.costs.moves_inside
     }

@@ -68,7 +68,7 @@ const USES_AT: u32 = 16;
 /// back-off to similar messages.
 const LIKE_AT: u32 = 32;
 /// Number of messages in the back-off that starts after a message of a decoded type was bypassed.
-/// So many of the next similar messages pass without any decision about them.
+/// This many of the next similar messages pass without any decision about them.
 const ALIKE_PASS: u64 = 63;
 
 /// Property by which messages of one type are similar: the number of elements, and whether the call
@@ -355,8 +355,8 @@ pub(crate) fn forget_other(handle: u64) {
         && let Some(slot) = OTHERS.find(handle)
     {
         slot.end();
-        // Other threads may still have a reference to the slot. They then add to counts of a slot
-        // that no type has, or that the next type has.
+        // Other threads may still have a reference to the slot. These threads then add to the
+        // counts of a slot that no type has, or that the next type has.
         OTHERS.unbind(slot);
         OTHERS.give_back(slot);
     }
@@ -509,14 +509,15 @@ fn looked_at(
     let (outlook, doublings, compiling) = match gain {
         None => (outlook, 0, 0),
         Some((class, Gain::Unknown)) => (Outlook { mean, ..outlook }, class.vain().min(MAX_DOUBLINGS), 0),
-        // Types of a class that gains are compiled at once, so the saving must cover that too.
+        // Types of a class that gains are compiled at once, so the saving must cover the cost of
+        // compiling too.
         Some((class, Gain::Nanos(saves))) => {
             let compiling = if class.makes_new_layouts() { COMPILE } else { 0 };
             (Outlook { mean, saves, ..outlook }, 0, compiling)
         }
         Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN, 0),
     };
-    // Nanoseconds that decoding may take.
+    // `budget` is the number of nanoseconds that decoding may take.
     let budget = (outlook.saves() >> doublings).saturating_sub(compiling);
     if budget >= worth::cost(arguments) {
         return Some(worth::arguments(budget));
@@ -527,7 +528,8 @@ fn looked_at(
 }
 
 /// Records that a type is not decoded now, because its constructors together have at least
-/// `arguments` arguments, and decoding that many costs more than the uses of the type pay for.
+/// `arguments` arguments, and decoding that many arguments costs more than the uses of the type
+/// justify.
 pub(crate) fn costs_more(handle: u64, arguments: u64) {
     let Some(slot) = find(handle) else { return };
     slot.look_later();

@@ -1,4 +1,4 @@
-//! Access to the MPI library's datatypes for `ddtc::internal::decode`: envelopes, contents and bounds.
+//! Access to the MPI library's datatypes for `ddtc::internal::decode`: envelopes, contents, bounds.
 //!
 //! At every node of a type's tree of constructors, the large-count functions are used if the MPI
 //! library has them. Each derived type that `contents` returns is a new reference, which must be
@@ -75,9 +75,9 @@ impl Types {
         (self.asked > self.allowed).then_some(self.asked)
     }
 
-    /// Makes a vector type of which the old type is another vector type, and compares the old
-    /// type's handle in its contents with the inner type's handle. Returns true if the handles are
-    /// equal; `None` if a call of the MPI library fails.
+    /// Makes a vector type whose old type is another vector type, and compares the old type's
+    /// handle in its contents with the inner type's handle. Returns true if the handles are equal;
+    /// `None` if a call of the MPI library fails.
     fn hands_out_references(&mut self) -> Option<bool> {
         let f = &self.host.f;
         let (type_vector, type_free) = (f.type_vector?, f.type_free?);

@@ -34,7 +34,8 @@ pub(crate) struct Layers {
 struct Found {
     group: Group,
     object: String,
-    /// Name of the function of the group that was found first in the layer.
+    /// Name of the first function that was found of all the functions of the group that the layer
+    /// defines.
     function: String,
     /// Number of further functions of the group that the layer defines.
     others: usize,
@@ -82,8 +83,8 @@ fn and_others(function: &str, others: usize) -> String {
     }
 }
 
-/// Symbols of which the Fortran binding of an MPI library defines at least one. An object that
-/// defines one of them is taken for such a binding, and not for a PMPI layer.
+/// Symbols of Fortran bindings. Each Fortran binding of an MPI library defines at least one of
+/// them. An object that defines one of them is taken for such a binding, and not for a PMPI layer.
 const FORTRAN_BINDINGS: [&CStr; 5] =
     [c"pmpi_init_", c"pmpi_init", c"pmpi_init__", c"PMPI_INIT", c"pmpi_init_f08_"];
 

@@ -4,8 +4,9 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::{ControlFlow, Range};
 
-/// Returns the address of a symbol in the first object after this library, in the loader's search
-/// order, that has the symbol; null if none has.
+/// Returns the address of a symbol. Searches only the objects after this library in the loader's
+/// search order, and takes the first of them that has the symbol. Returns null if none has the
+/// symbol.
 pub(crate) fn symbol_after_ours(name: &CStr) -> *mut c_void {
     // SAFETY: a pseudo-handle that `dlsym` accepts, and a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }

@@ -29,19 +29,20 @@ use crate::profile_cache;
 use crate::times::{LATER, PART, ROUNDS, Runs, Times, is_faster};
 use crate::use_kind::CompletedBy;
 
-/// Factor by which the minimum number of bytes before a timing is multiplied, if the layout's
-/// similarity class decides already about messages of this size. Without this factor, SPECFEM3D_cm took 1.69 times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids,
-/// 2026-11-29).
+/// Factor for the minimum number of bytes before a timing. It is applied if the layout's similarity
+/// class decides already about messages of this size. Without this factor, SPECFEM3D_cm took 1.69
+/// times as long and LAMMPS_full 1.22 times under Open MPI (Emerald Rapids, 2026-11-29).
 const SIMILAR_FACTOR: u64 = 16;
 /// Number of times that a timing moves its sample: in each round the MPI library and our kernel
-/// pack the sample, and its packed bytes are copied. Before a size class is timed, its messages must
-/// have moved this number times the bytes of one message, or times [`PART`] if that is less.
+/// pack the sample, and its packed bytes are copied. A size class is timed only after its messages
+/// have moved this many times the bytes of the sample, which is one message or, if that is less,
+/// [`PART`] bytes.
 const MOVED_BY_TIMING: u64 = 3 * ROUNDS;
 /// Number of size classes. Size class `n` holds messages of 2^n to 2^(n+1) - 1 bytes. The last size
 /// class has no upper bound.
 pub(crate) const CLASSES: usize = 40;
-/// Maximum number of layouts of which times are kept. About messages of other layouts the
-/// similarity class decides, or the policy table.
+/// Maximum number of layouts whose times are kept. For messages of other layouts, the times of the
+/// similarity class decide, or the policy table.
 const MOST: usize = 2048;
 
 /// Measured times of one size class of a layout, or of a similarity class.
@@ -52,8 +53,8 @@ struct Class {
     host: AtomicU32,
     ours: AtomicU32,
     copy: AtomicU32,
-    /// Nanoseconds that a conversion of the shortest message of the size class saves, by
-    /// [`Times::saves`].
+    /// Nanoseconds that a conversion of the shortest message of the size class saves, as
+    /// [`Times::saves`] computes them.
     saves: AtomicU32,
 }
 
@@ -83,8 +84,8 @@ pub(crate) struct Measured {
     /// Size classes that are not timed any more, one bit for each: those that were timed and those
     /// that could not be timed.
     timed: AtomicU64,
-    /// Timed size classes, one bit for each, for which a conversion gains by [`Times::gains`],
-    /// whatever the policy table says.
+    /// Timed size classes, one bit for each, for which a conversion gains according to
+    /// [`Times::gains`], whatever the policy table says.
     gains: AtomicU64,
     /// Timed size classes, one bit for each, for which our kernel is no faster than the MPI
     /// library, or for which the layout alone decides against a conversion ([`Times::loses`]).
@@ -251,9 +252,9 @@ impl Measured {
 
     /// Counts a message of `bytes` bytes, which is about to be sent or received. Returns true if
     /// the message's size class is to be timed now. That is so if this layout has moved enough
-    /// bytes in messages of this size class, or if its similarity class has and does not decide
-    /// about them yet. `least` is the minimum number of bytes; if `least` is 0, a size class is
-    /// timed at its first message.
+    /// bytes in messages of this size class, or if its similarity class has moved enough bytes in
+    /// them and does not decide about them yet. `least` is the minimum number of bytes; if `least`
+    /// is 0, a size class is timed at its first message.
     #[inline]
     pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
         if self.is_timed(bytes) {
@@ -282,8 +283,9 @@ impl Measured {
 
     /// Records the times of the size class with the number `at` and the verdicts that follow from
     /// them. From now on these verdicts decide. The similarity class takes the times over if it has
-    /// none for this size. If the similarity class has times and only one of the two gains by a
-    /// conversion, the similarity class does not decide about this size any more.
+    /// none for this size. If the similarity class has times already, and a conversion gains either
+    /// for the layout only or for the similarity class only, the similarity class does not decide
+    /// about this size any more.
     fn learn(&self, costs: &Costs, at: usize, times: Times) {
         let (Some(class), bit) = (self.classes.get(at), 1u64 << at.min(CLASSES - 1)) else { return };
         class.bytes.store(times.bytes, Relaxed);
@@ -392,8 +394,8 @@ impl Measured {
     }
 
     /// Takes over the times of a similarity class that an earlier run of the program has written to
-    /// the profile cache ([`Measured::serialize`]). Rows for numbers that are larger than that of
-    /// the last size class are ignored.
+    /// the profile cache ([`Measured::serialize`]). Rows with a size class whose number is larger
+    /// than that of the last size class are ignored.
     pub(crate) fn deserialize(
         &self,
         costs: &Costs,
@@ -480,8 +482,8 @@ mod tests {
         );
         let decided = [12, 16_384, 0].map(|run| of(run).is_decided(173_712));
         assert_eq!(decided, [false, true, true]);
-        // A layout whose runs are unlike those of the similarity class gives the class no times, in
-        // a size class for which the similarity class has none.
+        // A layout whose runs are unlike those of the similarity class gives the similarity class
+        // no times, even in a size class in which the similarity class has none.
         of(12).learn_bytes(
             &profile::MPICH.costs,
             16_384,
@@ -545,7 +547,8 @@ mod tests {
                 && !measured.wants(8192, SameCall, false)
         );
         assert_eq!((measured.spares(8000), measured.spares(8192)), (Some(8100 * 8000 / 4096), None));
-        // A size class was timed, another was not, and a third could not be timed.
+        // The size class of 5000 bytes was timed, that of 8192 bytes was not, and that of 2 MiB
+        // could not be timed.
         let faster = [5000, 8192, 2 << 20].map(|bytes| measured.packs_faster(bytes));
         assert_eq!(faster, [Some(true), None, None]);
         let slow = Times { bytes: 8192, host: 9000, ours: 9000, copy: 100 };

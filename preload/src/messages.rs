@@ -212,7 +212,8 @@ pub(crate) struct Staging {
     count: u64,
     bytes: i64,
     datatype: HandleWord,
-    /// Count and substitute datatype for the MPI library, and the gap in the packed bytes.
+    /// Arguments that the MPI library gets for the staging buffer: the number of elements, the
+    /// substitute datatype, and the gap in each element.
     replacement: Substitute,
     origin: Origin,
 }
@@ -229,8 +230,7 @@ impl Staging {
         UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
     }
 
-    /// Returns the number of bytes by which the staging buffer counts towards the limit on all
-    /// staging buffers.
+    /// Returns how many bytes of the limit on all staging buffers this staging buffer takes.
     pub(crate) fn capacity(&self) -> usize {
         self.buffer.capacity()
     }

@@ -75,8 +75,8 @@ pub(crate) fn look(objects: &[String], unloads: u64) {
     let ours = object_of(look as *const c_void);
     let mut search =
         Search { unseen: &unseen, ours: &ours, found: None, ends: false, speaking: HashSet::new() };
-    // SAFETY: `examine` expects a pointer to a `Search`. `search` is one, and outlives this call,
-    // during which alone the callback runs.
+    // SAFETY: `examine` expects a pointer to a `Search`. `search` is one, and outlives this call.
+    // The callback runs only during this call.
     unsafe { libc::dl_iterate_phdr(Some(examine), (&raw mut search).cast()) };
     let Search { found, ends, speaking, .. } = search;
     for object in &unseen {
@@ -424,7 +424,7 @@ mod tests {
     fn references_of_this_process_are_read() {
         let mut all: Vec<String> = Vec::new();
         // SAFETY: `collect` expects a pointer to a vector of strings. `all` is one, and outlives
-        // this call, during which alone the callback runs.
+        // this call. The callback runs only during this call.
         unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut all).cast()) };
         for name in ["dl_iterate_phdr", "dlsym"] {
             assert!(all.iter().any(|known| known == name), "{name} of {}", all.len());

@@ -1,12 +1,12 @@
 //! Overhead budget: the time that ddtc may spend on measurements and on other work that saves no
 //! time by itself.
 //!
-//! The time for decoding, compiling and timing types is counted here. Decoding and compiling begin
-//! when the uses of a type have paid for them ([`crate::worth`]), whatever the budget is. Timing,
-//! and work for types that only Open MPI's convertor hook has seen, must fit into the budget. The
-//! budget is a part of the time that the program has run, plus a fixed amount ([`AHEAD`]), plus the
-//! time that conversions have saved. Work that has begun is finished, so one measurement may exceed
-//! the budget.
+//! The time for decoding, compiling and timing types is counted here. Decoding and compiling of a
+//! type begin when the type was used so much that they pay ([`crate::worth`]), whatever the budget
+//! is. Timing, and work for types that only Open MPI's convertor hook has seen, must fit into the
+//! budget. The budget is a part of the time that the program has run, plus a fixed amount
+//! ([`AHEAD`]), plus the time that conversions have saved. Work that has begun is finished, so one
+//! measurement may exceed the budget.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;

@@ -8,15 +8,16 @@
 //!
 //! * Open MPI receives all bytes and succeeds.
 //! * MPICH refuses the message with `MPI_ERR_TYPE` and receives only the whole elements, if the
-//!   message comes in one piece. Of a longer message MPICH receives all bytes, from a length on
-//!   that depends on its transport. This module refuses longer messages too.
+//!   message comes in one piece. If a message is longer than a limit that depends on the transport,
+//!   MPICH receives all its bytes. This module refuses these longer messages too.
 //! * Intel MPI refuses the message if all elements of the receiver's type are of one basic type.
 //!   The error is `MPI_ERR_TRUNCATE`, or `MPI_ERR_TYPE` if the message was matched before. Through
 //!   libfabric the error is always `MPI_ERR_TYPE`, and the status reports all bytes. If the
 //!   elements are of several basic types, Intel MPI receives all bytes.
 //!
-//! [`Host::partial_element`] is the rule that the MPI library follows with the transport of the job.
-//! If some ranks of the job share memory and others use libfabric, it is the rule of libfabric.
+//! [`Host::partial_element`] is the rule that the MPI library follows with the transport of the
+//! job. If some ranks of the job share memory and others use libfabric, it is the rule of
+//! libfabric.
 
 use std::ffi::{c_int, c_void};
 

@@ -50,8 +50,9 @@ impl Parts {
         Some(Parts::Own { parts: parts.collect::<Option<_>>()?, total })
     }
 
-    /// Removes the parts for whose index `there` returns false. These parts have no process at the
-    /// other end, so nobody reads or writes them. The packed buffer keeps its length.
+    /// Keeps only the parts with an index for which `there` returns true. The removed parts have no
+    /// process at the other end, so nobody reads or writes them. The packed buffer keeps its
+    /// length.
     pub(crate) fn only(self, there: impl Fn(usize) -> bool) -> Parts {
         match self {
             Parts::Equal { blocks, count } => {

@@ -191,7 +191,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the number of bytes by which the buffer counts towards the cap on all buffers.
+    /// Returns how many bytes of the cap on all buffers this buffer takes.
     pub(crate) fn capacity(&self) -> usize {
         layout(self.size).map_or(0, |l| l.size())
     }

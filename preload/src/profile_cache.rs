@@ -38,9 +38,8 @@ const LAYOUT: usize = 16;
 /// class, and the measured times of that size class.
 pub(crate) type Row = (u64, usize, Times);
 
-/// Text of the file of a profile cache, whose rows are in ascending order. A process looks up only
-/// few of its rows, of which there are up to [`MOST`], so a row is parsed only when it is looked
-/// up.
+/// Text of the file of a profile cache, whose rows are in ascending order. There are up to [`MOST`]
+/// rows, and a process looks up only a few of them. So a row is parsed only when it is looked up.
 struct ProfileCache {
     text: String,
     /// Length in bytes of the file's first line, with its newline.

@@ -5,9 +5,9 @@ use std::cell::Cell;
 use crate::stack::here;
 
 thread_local! {
-    /// Stack address of the outermost of this thread's calls of the MPI library that ddtc makes
-    /// itself; 0 if it makes none. A call at that address or above it is the program's, because
-    /// then ddtc's own call was abandoned, for example by a jump.
+    /// Stack address of the outermost call of the MPI library that ddtc itself is making on this
+    /// thread; 0 if there is no such call. A call at that address or above it is the program's,
+    /// because then ddtc's own call was abandoned, for example by a jump.
     static INSIDE: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct Inside(());
 
 impl Inside {
     /// Makes a guard; `None` if this thread is making calls of ddtc's own already, or if its
-    /// thread-local variables are gone.
+    /// thread-local variables are already destroyed.
     #[inline(always)] // The address must be that of the frame that calls the MPI library.
     pub(crate) fn enter() -> Option<Inside> {
         let place = here();
@@ -39,7 +39,7 @@ impl Drop for Inside {
 }
 
 /// Returns true if this thread is making calls of ddtc's own to the MPI library. Also returns true
-/// late in the end of a thread, when its thread-local variables are gone.
+/// if the thread is ending and its thread-local variables are already destroyed.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     INSIDE.try_with(|inside| inside.get() != 0 && here() < inside.get()).unwrap_or(true)

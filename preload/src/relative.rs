@@ -64,8 +64,8 @@ fn end(n: i64, t: &Datatype) -> i64 {
     (n - 1).max(0).saturating_mul(t.extent()).saturating_add(t.true_ub())
 }
 
-/// Returns the displacements of the relative form, of which the smallest is 0. The distance of a
-/// block from the end of the blocks before it is kept if it is less than [`FAR`]. Otherwise the
+/// Returns the displacements of the relative form. The smallest displacement is 0. The distance of
+/// a block from the end of the blocks before it is kept if it is less than [`FAR`]. Otherwise the
 /// block begins at the next multiple of [`PAGE`]. `ends`: the bytes from each displacement to the
 /// end of its block.
 fn places(displacements: &[i64], ends: impl Iterator<Item = i64>) -> Option<Vec<i64>> {

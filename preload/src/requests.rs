@@ -464,9 +464,9 @@ pub(crate) fn drain(host: &'static Host) -> usize {
     if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
 }
 
-/// Finds the first request in `RequestTable::freed` from index `from` on whose `asked` is false, so
-/// that no other thread calls the MPI library about it. Sets `asked`, and returns the index, the
-/// handle and the serial number.
+/// Searches `RequestTable::freed`, from index `from` on, for the first request whose `asked` is
+/// false, so that no other thread calls the MPI library about this request. Sets `asked`, and
+/// returns the index, the handle and the serial number.
 fn next_freed(from: usize) -> Option<(usize, u64, u64)> {
     let mut table = table();
     let freed = &mut table.as_mut()?.freed;

@@ -9,9 +9,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum bytes of all retired buffers with which calls without a request are converted. If more
-/// bytes are retired, these calls are bypassed, because each further error would retire more
-/// buffers.
+/// Limit on the bytes of all retired buffers. While no more bytes are retired, calls without a
+/// request are converted. If more bytes are retired, these calls are bypassed, because each further
+/// error would retire more buffers.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Sum of the bytes of all retired staging buffers.

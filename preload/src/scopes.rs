@@ -81,8 +81,8 @@ pub(crate) fn next(name: &CStr) -> *mut c_void {
     let ours = own_object();
     let caller = caller(&ours).and_then(|caller| Opened::loaded(&caller));
     let found = caller.map_or(std::ptr::null_mut(), |scope| scope.symbol(name));
-    // If the calling function has ended with a jump to the wrapper (a tail call), it is not on the
-    // stack, so its object was not found.
+    // If the calling function has ended with a jump to the wrapper (a tail call), the calling
+    // function is not on the stack, so its object was not found.
     if found.is_null() { after_ours(name.to_str().unwrap_or_default()) } else { found }
 }
 

@@ -43,7 +43,7 @@ const COPIES_REFUSED: u8 = 128;
 /// 1.5 MiB and 3 MiB (Sapphire Rapids, two ranks).
 const LONG: u64 = 1 << 20;
 
-/// Maximum number of times that the number of bytes after which a type is queued is doubled: the
+/// Maximum number of doublings of the number of bytes after which a type is queued. It is the
 /// largest number of bits by which a `u64` can be shifted.
 const MOST_WAITS: u8 = 63;
 
@@ -318,8 +318,8 @@ mod tests {
         served.serve(Direction::Pack);
         assert!(served.by(Direction::Pack).is_some());
         served.end();
-        // Does what another thread does that had begun to make the type ready before the type was
-        // ended.
+        // Another thread may have begun to make the type ready before the end of its conversion.
+        // That thread then makes this call.
         served.serve(Direction::Unpack);
         assert!(Direction::BOTH.into_iter().all(|direction| served.by(direction).is_none()));
         assert!(

@@ -41,10 +41,10 @@ const PROBES: usize = 8;
 /// their fields are not 0.
 static ALL: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
 
-/// Facts about the freed types of a combiner, from which its new classes start. ScaLAPACK's LU
-/// makes types of twenty classes and uses each type once or twice. If each class had to learn that
-/// by itself, one type or more of each would be decoded in vain, and decoding takes 10 to 60 us in
-/// a program that computes between its messages (Emerald Rapids).
+/// Facts about the freed types of a combiner. New classes of the combiner start from these facts.
+/// ScaLAPACK's LU makes types of twenty classes and uses each type once or twice. If each class had
+/// to learn that by itself, one type or more of each would be decoded in vain, and decoding takes
+/// 10 to 60 us in a program that computes between its messages (Emerald Rapids).
 struct Combiner {
     /// Running mean of the uses of one instance of a type, in units of 1 / [`ONE_USE`]; 0: no type
     /// was freed.
@@ -267,8 +267,8 @@ impl SimilarityClass {
         if !self.measured.is_decided(bytes) {
             return Gain::Unknown;
         }
-        // Inside the MPI library nothing is staged, so more time is saved than by staging, or some
-        // time if staging gains nothing.
+        // Inside the MPI library nothing is staged. So compiled code there saves more time than a
+        // conversion with staging, and may save time even if staging gains nothing.
         let inside = self.measured.gain_inside(bytes).filter(|_| moves_inside);
         self.measured.saves(bytes).max(inside).map_or(Gain::Nothing, Gain::Nanos)
     }
@@ -339,7 +339,7 @@ impl SimilarityClass {
     }
 }
 
-/// Adds a number to a running mean, in which it counts a quarter. If two threads add at once, only
+/// Adds a number to a running mean, with a weight of a quarter. If two threads add at once, only
 /// one number may count.
 fn add_to_mean(mean: &AtomicU64, n: u64) {
     let mean_now = match mean.load(Relaxed) {
@@ -438,7 +438,7 @@ mod tests {
         let second = of(500);
         second.start(500);
         assert_eq!((second.mean(), second.vain()), (500, 1));
-        // Types that are used twice, and one that was converted.
+        // Facts about types that are used twice, and about one type that was converted.
         (0..20).for_each(|_| second.ended(1000, 500));
         second.decoded_ended(1000, 500, true);
         let third = of(8000);

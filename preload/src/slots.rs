@@ -286,7 +286,7 @@ mod tests {
         for i in 0..100_000u64 {
             retire(bound(0x7f00_0000_0000 + i * 64));
         }
-        // These are two statements because each takes the lock.
+        // Two statements are needed, because each takes the lock of the table.
         assert_eq!(PLAIN.state().bits, bits);
         assert_eq!(PLAIN.state().free.len(), free_before);
         PLAIN.forget_all(|_| ());

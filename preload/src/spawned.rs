@@ -7,8 +7,8 @@ use crate::host::Host;
 /// Returns true if another MPI program started this process by `MPI_Comm_spawn`. Then the process
 /// has a rank in a world of its own, and a process of the other program has the same rank.
 ///
-/// The MPI library is asked once, because the program may free the communicator of the parent later.
-/// Before the world is initialized the result is false.
+/// The MPI library is asked only once, because the program may free the parent's communicator
+/// later. Before the world is initialized the result is false.
 pub(crate) fn is_spawned(host: &Host) -> bool {
     static SPAWNED: Awaited<bool> = Awaited::new();
     if let Some(&known) = SPAWNED.get() {

@@ -49,8 +49,8 @@ pub(crate) struct TypeEntry {
     /// Kinds of calls in which some payload of the type is converted: bit `call as u32` for each
     /// [`Call`].
     calls: AtomicU32,
-    /// Numbers of bytes of a message with which the type is converted: bit `n` stands for 2^n to
-    /// 2^(n+1) - 1 bytes, as in [`ddtc_hosts::policy::Policy::has`].
+    /// Set of the message lengths in bytes for which the type is converted: bit `n` stands for 2^n
+    /// to 2^(n+1) - 1 bytes, as in [`ddtc_hosts::policy::Policy::has`].
     payloads: AtomicU64,
     /// Index of the layout class in `Class::ALL`, or `u8::MAX` for a dense layout, which
     /// `Class::ALL` does not contain.
@@ -136,8 +136,8 @@ impl TypeEntry {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Returns the numbers of bytes with which messages of the type are converted, as the bits that
-    /// [`ddtc_hosts::policy::Policy::has`] reads.
+    /// Returns the set of the message lengths in bytes for which the type is converted, as the bits
+    /// that [`ddtc_hosts::policy::Policy::has`] reads.
     #[inline]
     pub(crate) fn payloads(&self) -> u64 {
         self.payloads.load(Ordering::Relaxed)

@@ -15,8 +15,9 @@ use crate::times::{PART, ROUNDS, Times};
 
 /// Maximum number of rounds of one timing, including those that were interrupted.
 const MOST: u64 = 2 * ROUNDS;
-/// Minimum nanoseconds of the MPI library's packing in an uninterrupted round that ends the timing
-/// at once, if ddtc's kernel takes less than half as long in the same round.
+/// Minimum nanoseconds for ending a timing early. An uninterrupted round ends the timing at once if
+/// the MPI library's packing takes at least this long in it and ddtc's kernel takes less than half
+/// as long as the MPI library.
 const LONG: u64 = 50_000;
 
 /// Returns how many times another thread has taken the core from this thread (involuntary context
@@ -80,7 +81,7 @@ fn touched(bytes: u64) -> Option<Buffer> {
 /// Result of timing a type.
 pub(crate) enum Timing {
     /// The MPI library and ddtc's kernel packed the same bytes, except for bytes inside elements
-    /// that the MPI library is known to lose. The times are those of both.
+    /// that the MPI library is known to lose. The times are those that both took.
     Same(Times),
     /// The bytes that the MPI library packed differ from those of ddtc's kernel, and not only in
     /// bytes inside elements that the MPI library is known to lose.
@@ -202,8 +203,9 @@ mod tests {
     fn what_was_interrupted_does_not_count_as_slow() {
         let quiet = [8000, 1000, 400];
         let cut = |at: usize| (std::array::from_fn(|n| quiet[n] + if n == at { 4_000_000 } else { 0 }), true);
-        // ddtc's kernel, the MPI library and the copy lose the core in turn. The result is the same
-        // as without these three rounds.
+        // In each of the first three rounds, one of the three steps (ddtc's kernel, the MPI
+        // library, the copy) takes much longer, because another thread takes the core. The result
+        // is the same as without these rounds.
         let rounds = [cut(1), cut(0), cut(2), (quiet, false), (quiet, false), (quiet, false)];
         assert_eq!(of(&rounds), (Some(quiet), 6));
         // On machines that do not report interruptions, one slow round of ddtc's kernel has no
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_timed_has_its_pages() {
-        // More bytes than the buffers that other tests leave in the pool.
+        // This buffer is larger than all buffers that other tests leave in the pool.
         let bytes = 3 << 20;
         let new = Buffer::get(bytes).unwrap();
         let old = touched(bytes).unwrap();

@@ -126,7 +126,7 @@ impl Runs {
     /// Returns true if, as far as is known, MPI libraries move these runs and the runs `others` by
     /// the same methods. The methods differ between short and long runs, between runs at regular
     /// steps and runs of a list, and between short runs near each other and short runs that lie
-    /// apart. Runs of unknown length are treated as like all other runs.
+    /// apart. Runs of unknown length count as similar to all other runs.
     pub(crate) fn are_like(self, others: Runs) -> bool {
         let unknown = |runs: Runs| runs.bytes == 0;
         unknown(self)
@@ -203,7 +203,7 @@ impl Times {
             host.max(part.checked_div(runs.bytes).unwrap_or(0) * run)
         };
         // A packed message is copied once on each side. From the rendezvous limit on, there is only
-        // a single copy between the two sides, half of which counts on this side.
+        // a single copy between the two sides, and half of its time counts on this side.
         let copy = if bytes >= costs.rendezvous { copy / 2 } else { copy };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
@@ -259,7 +259,7 @@ mod tests {
         );
         assert!(!short.are_like(Runs::new(8, true, 600)));
         // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B, each in a cache line of its own. The
-        // third runs are 8 B in every 24 B.
+        // third layout has runs of 8 B, one in every 24 B.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
             .map(|(bytes, memory)| Runs::new(bytes, false, memory).gain_on_both_ranks(&MPICH, 1 << 20));
         assert_eq!((wrf, mg, near), (Some(true), Some(false), Some(true)));
@@ -287,8 +287,8 @@ mod tests {
         // by far.
         assert!(gains(&INTEL, 65536, 8000, 5000, 1000) && !gains(&OPEN_MPI, 65536, 8000, 5000, 1000));
         assert!(gains(&OPEN_MPI, 2048, 8000, 5000, 1000) && !gains(&OPEN_MPI, 8192, 8000, 5000, 1000));
-        // Open MPI moves messages of types that are lists of blocks in pieces or by one copy only
-        // from 16 KiB on.
+        // If a type is a list of blocks, Open MPI moves its messages in pieces or by one copy only
+        // if they have 16 KiB or more.
         let times = Times { bytes: 8192, host: 8000, ours: 5000, copy: 1000 };
         let list = |bytes| times.gains(&OPEN_MPI, bytes, Runs::new(16384, true, 0));
         assert!(list(8192) && !list(16384));
@@ -304,12 +304,12 @@ mod tests {
         let near = Times { bytes: 1 << 20, host: 62_000, ours: 57_000, copy: 54_000 };
         assert!(far.gains(&MPICH, 262_144, strided(2048)) && !far.gains(&INTEL, 262_144, strided(2048)));
         assert!(!near.gains(&MPICH, 1 << 20, strided(4096)));
-        // Short runs under Intel MPI gain too. For runs of unknown length the number of runs is not
-        // known, so only the packing times count.
+        // Messages in short runs gain under Intel MPI. For runs of unknown length the number of
+        // runs is not known, so only the packing times count.
         assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
         // The MPI library and a kernel take equally long for elements that lie far from each other,
-        // so a conversion loses. Under Intel MPI the packing times do not show that, so they do not
-        // count.
+        // so a conversion loses. Under Intel MPI the packing times do not show whether messages
+        // lose, so no message counts as losing there.
         let far = Times { bytes: 65536, host: 90_000, ours: 88_000, copy: 3000 };
         assert!(
             far.loses(&MPICH, 65536, strided(0))

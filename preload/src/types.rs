@@ -50,9 +50,9 @@ pub(crate) fn engine() -> Engine {
 /// that a tool makes later stays, because later calls do nothing.
 pub(crate) fn configured() {
     static ONCE: Once<()> = Once::new();
-    // The settings are read before the `Once` is entered. The closure of the `Once` runs in a
-    // section for whose end a fork waits, and no such section may wait for an `Awaited` value such
-    // as the settings.
+    // The settings are read before the `Once` is entered. A fork of the process waits until a
+    // running closure of a `Once` has ended. Code for which a fork waits must not wait for an
+    // `Awaited` value such as the settings.
     let settings = settings();
     ONCE.get_or_init(|| {
         // This cannot fail. A configuration is refused only for a CPU level that the machine does
@@ -88,9 +88,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     // library is not queried about it here. The type is decoded when a call that no layer takes
     // uses the type.
     if mode() == Mode::Lazy || host.layers.take(policy::Call::Message) {
-        // A decoded type that is committed again is recorded again in the hotness counters. They do
-        // not count its uses, because calls look for a decoded type before they look for a recorded
-        // one.
+        // A decoded type that is committed again is recorded again in the hotness counters. The
+        // counters do not count its uses, because calls look for a decoded type before they look
+        // for a recorded one.
         hotness::record(handle);
     } else if matches!(table::find(handle), Found::Unknown) {
         adopt(host, datatype, u64::MAX);
@@ -98,9 +98,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
 }
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type
-/// alone. That is so if the type is a named type, or if this use is among those that pass without a
-/// look at the type ([`hotness::passes`]). The use of a type by a persistent request never passes
-/// so, because one persistent request stands for many uses. `completed_by` is the kind of call that
+/// alone. That is so if the type is a named type, or if this use passes in the back-off of the type
+/// ([`hotness::passes`]). The use of a type by a persistent request never passes in a back-off,
+/// because one persistent request stands for many uses. `completed_by` is the kind of call that
 /// completes the message, or `None` if the call transfers no message.
 #[inline(always)]
 pub(crate) fn is_hosts(
@@ -367,9 +367,9 @@ fn commit_short(
     Ok(committed)
 }
 
-/// Decodes and compiles a type of which no equal type is kept. `contents` are the contents of the
-/// type if the MPI library was queried for them already. Returns `Ok(None)` if the MPI library
-/// copies bytes at other places than those of the type map.
+/// Decodes and compiles a type for which no equal compiled type is kept. `contents` are the
+/// contents of the type if the MPI library was queried for them already. Returns `Ok(None)` if the
+/// MPI library copies bytes at other places than those of the type map.
 fn commit_new(
     host: &Host,
     types: &mut Types,

@@ -60,8 +60,8 @@ impl Fetched {
         }
     }
 
-    /// Returns the number of bytes by which the staging buffer counts towards the limits on staging
-    /// buffers; 0 if the buffer was taken out to be unpacked.
+    /// Returns how many bytes of the limits on staging buffers this staging buffer takes; 0 if the
+    /// buffer was taken out to be unpacked.
     pub(crate) fn capacity(&self) -> usize {
         self.staging.lock().as_ref().map_or(0, |staging| staging.capacity())
     }
@@ -221,7 +221,8 @@ pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     change(fetched.win, |window| {
         let waiting = &mut window.fetched;
         if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
-            // Before the list would grow, gets whose requests have completed are removed.
+            // The list is full. Before it grows, all gets whose requests have completed are removed
+            // from it.
             waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
         }
         waiting.push(target, Arc::downgrade(fetched));
@@ -252,8 +253,9 @@ pub(crate) fn ending(win: HandleWord, target: Option<c_int>) -> Ending {
     if is_inconsistent() {
         return ending;
     }
-    // Gets that are unpacked already. If `done` holds the last reference to a get, dropping the
-    // reference frees the get's buffer, which must not happen under the lock.
+    // `done` gets the references to gets that are unpacked already. If `done` holds the last
+    // reference to a get, dropping the reference frees the get's buffer, which must not happen
+    // under the lock.
     let mut done = Vec::new();
     let mut windows = WINDOWS.lock();
     let Some(window) = windows.get_mut(&win) else { return ending };

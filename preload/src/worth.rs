@@ -20,9 +20,9 @@
 /// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
 /// once"). On an Emerald Rapids a vector, subarray or flat structure takes 2200 to 5300 ns. If an
 /// equal type is found by its arguments, it takes 600 to 900 ns, or 2000 ns for a structure under
-/// Open MPI. Before the uses of a type have cost the MPI library so much, the
-/// type is not even compared with similar types. If the constant is too small, types that are freed
-/// soon are decoded in vain. If it is too large, a few more messages are bypassed before a type is
+/// Open MPI. Until the uses of a type have cost the MPI library this many nanoseconds, the type is
+/// not even compared with similar types. If the constant is too small, types that are freed soon
+/// are decoded in vain. If it is too large, a few more messages are bypassed before a type is
 /// decoded.
 pub(crate) const DECODE: u64 = 1500;
 /// Nanoseconds that decoding a type costs for each argument of its constructors. Measured: 8 to 32
@@ -36,19 +36,21 @@ pub(crate) const CONSTRUCTOR: u64 = 50;
 /// costs the MPI library, in addition to the cost of the block's bytes. Measured: 6 under Open MPI
 /// to 24 under Intel MPI (3225 blocks of 4 B, Zen 3).
 pub(crate) const BLOCK: u64 = 4;
-/// Estimated nanoseconds that compiling a layout in both directions costs, for the cheapest kernels.
-/// Measured: 8700 for lists of 250 blocks (Emerald Rapids, 2026-11-29); the first compilation in a
-/// process takes 60000 and more (Zen 3). Without this estimate, such lists took 1.3 times as long
-/// under MPICH, if they were new for each step of the program and used 20 times in it.
+/// Estimated nanoseconds that compiling a layout in both directions costs, for the cheapest
+/// kernels. Measured: 8700 for lists of 250 blocks (Emerald Rapids, 2026-11-29); the first
+/// compilation in a process takes 60000 and more (Zen 3). Without this estimate, such lists took
+/// 1.3 times as long under MPICH, if they were new for each step of the program and used 20 times
+/// in it.
 pub(crate) const COMPILE: u64 = 10_000;
 /// Maximum number of times that the required saving of a type is doubled. As long as the gain of
-/// similar types is not known, it is doubled for each of them that was decoded in vain since one
-/// was compiled (`SimilarityClass::vain`). ScaLAPACK's LU makes 1100 types and frees each after one
-/// or two uses, so most types that are decoded there are never converted. With 9 doublings,
+/// similar types is not known, the required saving is doubled for each similar type that was
+/// decoded in vain. The count of these types starts again when a similar type is freed after it was
+/// compiled (`SimilarityClass::vain`). ScaLAPACK's LU makes 1100 types and frees each after one or
+/// two uses, so most types that are decoded there are never converted. With 9 doublings,
 /// SPECFEM3D_mt was never converted under Intel MPI and took 9 times as long (Emerald Rapids).
 pub(crate) const MAX_DOUBLINGS: u64 = 6;
 /// Number of times that the required saving of a type is doubled if conversions of similar types
-/// gained nothing. Then only a type that is used for long is decoded, to find out whether it
+/// gained nothing. Then only a type that is used for a long time is decoded, to find out whether it
 /// differs from the similar types. With 6 doublings, LAMMPS_full, whose receives gain nothing, took
 /// 1.11 to 1.24 times as long as without ddtc (MPICH and Intel MPI, Emerald Rapids).
 pub(crate) const DOUBLINGS_WITHOUT_GAIN: u64 = 9;
@@ -64,18 +66,18 @@ pub(crate) fn arguments(nanos: u64) -> u64 {
     nanos.saturating_sub(DECODE) / DECODE_ARGUMENT
 }
 
-/// Facts from which the time that conversions of a type's later uses save is estimated.
+/// Facts for an estimate of the time that conversions of a type's later uses save.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     /// Number of bytes that all uses of the type have transferred so far, including the present
     /// use.
     pub(crate) moved: u64,
-    /// Mean number of bytes that each similar type has transferred until it was freed; 0 if none
-    /// was freed.
+    /// Mean number of bytes that a similar type has transferred until it was freed; 0 if no similar
+    /// type was freed.
     pub(crate) mean: u64,
     /// Number of bytes that the present use of the type transfers.
     pub(crate) bytes: u64,
-    /// Nanoseconds that a conversion of the present use would save.
+    /// Nanoseconds that a conversion would save in the present use of the type.
     pub(crate) saves: u64,
 }
 
@@ -114,9 +116,9 @@ mod tests {
         // than the similar types.
         assert_eq!(decoded_at(12_000, 20, 1200), Some(1));
         assert_eq!(decoded_at(20 * 1200, 20, 1200), Some(40));
-        // Similar types were used once or twice.
+        // Similar types were used only once or twice, and this type is used more often.
         assert_eq!([1, 2].map(|mean| decoded_at(2400, mean, 1200)), [Some(3), Some(4)]);
-        // A conversion saves a tenth of the cost of the use.
+        // Each use costs 1200 ns, and a conversion saves only a tenth of that.
         assert_eq!(decoded_at(12_000, 20, 120), Some(120));
     }
 

@@ -11,9 +11,10 @@ use super::standing::is_in;
 use crate::hook::is_committing;
 use crate::host::host;
 
-/// Number of commits that ddtc still examines, of those that no wrapper of ddtc has made. 0 as soon
-/// as one of them was made by the program. If the program has made none of the first 64, ddtc
-/// assumes that the program makes no unseen commits, and stops examining.
+/// Number of commits that ddtc will still examine. Only commits that no wrapper of ddtc has made
+/// are examined. The number becomes 0 as soon as ddtc has found that the program made one of them.
+/// If the program has made none of the first 64, ddtc assumes that the program makes no unseen
+/// commits, and stops examining.
 static LEFT: AtomicU32 = AtomicU32::new(64);
 
 /// Commits a type by Open MPI's function of this name. Then examines whether the program has made

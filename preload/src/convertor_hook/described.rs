@@ -26,14 +26,14 @@ use crate::served::Served;
 use crate::times::SHORT_BYTES;
 
 /// Minimum number of packed bytes for which the hook examines or prepares a type. If a request has
-/// so many bytes and its type is not in the table, the type is looked up by Open MPI's description
-/// of it. Once the requests and staged messages of a type have together moved this many bytes in
-/// one direction, the type is marked to be made ready. Making a type ready takes some ten microseconds,
-/// and longer for a type with a list-like combiner.
+/// at least this many bytes and its type is not in the table, the type is looked up by Open MPI's
+/// description of it. Once the requests and staged messages of a type have together moved this many
+/// bytes in one direction, the type is marked to be made ready. Making a type ready takes some ten
+/// microseconds, and longer for a type with a list-like combiner.
 pub(crate) const ENOUGH: u64 = 16 << 10;
 
-/// Compiled code that packs or unpacks requests of a type in Open MPI's convertor hook, with the
-/// places where the pieces that it packs may end.
+/// Compiled code that packs or unpacks requests of a type in Open MPI's convertor hook, and the
+/// places at which the pieces that this code packs may end.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) direction: Direction,
@@ -102,8 +102,8 @@ impl Described {
             counted::adopted(&committed);
             described.committed = Some(committed);
         }
-        // The class is `Dense` if the layout is dense. It is still `Dense` too if the description
-        // was not understood or the type was not compiled.
+        // The class is `Dense` in three cases: the layout is dense, the description was not
+        // understood, or the type was not compiled.
         if described.class == Class::Dense {
             described.served.refuse();
         }
@@ -144,7 +144,8 @@ impl Described {
     }
 
     /// Returns a lower bound of the nanoseconds that compiled code saves in moving this number of
-    /// bytes: one for [`SHORT_BYTES`] bytes in short runs of structures and indexed types, else 0.
+    /// bytes. For structures and indexed types with short runs, that is one nanosecond for every
+    /// [`SHORT_BYTES`] bytes. For all other types it is 0.
     pub(crate) fn spares(&self, bytes: u64) -> u64 {
         if matches!(self.class, Class::BlocksShort | Class::TableShort) { bytes / SHORT_BYTES } else { 0 }
     }
@@ -183,8 +184,9 @@ impl Described {
                 || overhead_budget::allows(0) && committed.settled(direction, moved)
             {
                 committed.make_ranges(direction);
-                // Until enough bytes were found equal, bytes that Open MPI has received are
-                // compared by packing them again, which needs the kernels for packing.
+                // Before compiled code serves the type, the bytes of its first requests are
+                // compared with those that Open MPI moves. For received bytes, compiled code packs
+                // them again. So the kernels for packing are needed.
                 committed.make_ranges(Direction::Pack);
                 self.served.serve(direction);
             }
@@ -192,12 +194,12 @@ impl Described {
     }
 }
 
-/// Number of types that are known only by Open MPI's descriptions and of which Open MPI and
-/// compiled code were found to move different bytes.
+/// Number of types that are known only by Open MPI's descriptions and for which a comparison has
+/// found that Open MPI and compiled code move different bytes.
 static DIFFERENT: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of types that are known only by Open MPI's descriptions and of which Open MPI
-/// and compiled code were found to move different bytes.
+/// Returns the number of types that are known only by Open MPI's descriptions and for which a
+/// comparison has found that Open MPI and compiled code move different bytes.
 pub(crate) fn different() -> u32 {
     DIFFERENT.load(Ordering::Relaxed)
 }

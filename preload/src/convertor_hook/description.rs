@@ -253,9 +253,10 @@ mod tests {
     fn blocks_are_a_vector() {
         let t = read([24, 0, 48, 0, 48], &[element(INT, 3, 2, 20, 0), end(1, 24)]).unwrap();
         assert!(alike(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
-        // This description has the 32-bit count and the 64-bit count of the one above exchanged.
-        // Read in the order `Blocks`, it describes a type that does not agree with its bounds, so
-        // it is refused. Read in the order `Lengths`, it describes the same type as the one above.
+        // In this description the 32-bit count and the 64-bit count of the description above are
+        // exchanged. Read in the order `Blocks`, it describes a type that does not agree with its
+        // bounds, so it is refused. Read in the order `Lengths`, it describes the same type as the
+        // one above.
         let view = View { bounds: [24, 0, 48, 0, 48], entries: &[element(INT, 2, 3, 20, 0), end(1, 24)] };
         assert!(datatype(&view, &sizes(), Order::Blocks).is_none());
         assert!(datatype(&view, &sizes(), Order::Lengths).is_some());
@@ -286,9 +287,9 @@ mod tests {
         {
             assert!(read(bounds, &good).is_none(), "{bounds:?}");
         }
-        // In turn: a description without its end; a loop without its end; a loop whose end has
-        // another number of bytes; an element of an unknown basic type; a loop that is longer than
-        // its description.
+        // Descriptions that are refused, in this order: a description without its end; a loop
+        // without its end; a loop whose end has another number of bytes; an element of an unknown
+        // basic type; a loop that is longer than its description.
         for entries in [
             &good[..1],
             &[ring(2, 2, 40), good[0], good[1]],

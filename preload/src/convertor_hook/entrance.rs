@@ -285,7 +285,7 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     }
     // SAFETY: the caller promises buffers with `count` instances of the type, and a type that lives
     // during the call. `served` has only copies from a type to itself, so both sizes are the same,
-    // and for which `LayoutCopy::make` was called.
+    // and only copies for which `LayoutCopy::make` was called.
     let done = unsafe { guard(|| copies.copy_made(from.cast(), to.cast(), instances)) == Some(true) };
     if done {
         counted::copied_inside(bytes as u64);

@@ -147,9 +147,9 @@ impl Functions {
 
     /// Returns the places where the elements of Open MPI's description of a type end, after a test
     /// that Open MPI uses the same places. For the test, a convertor is set to about `asked`
-    /// positions, and Open MPI must round each position down to the end of an element that was read
-    /// from the description. Returns `None` if Open MPI rounds one position differently, or if the
-    /// description is not understood.
+    /// positions, one after the other, and Open MPI must round each position down to the end of an
+    /// element that was read from the description. Returns `None` if Open MPI rounds one position
+    /// differently, or if the description is not understood.
     ///
     /// # Safety
     /// `datatype` must be a committed type of Open MPI, of `size` bytes, and `layout` the layout of
@@ -233,9 +233,9 @@ impl Drop for Own {
 }
 
 /// Disables the convertor hook and forgets ddtc's own convertors and the addresses that were looked
-/// up in [`host`]. Called when Open MPI has no user any more, because it may then be unloaded.
-/// [`FOUND`] keeps the functions of Open MPI: if Open MPI gets a user again, the hook is enabled
-/// without another proof.
+/// up in [`host`]. Called when Open MPI has no user (the world or a session) any more, because it
+/// may then be unloaded. [`FOUND`] keeps the functions of Open MPI: if Open MPI gets a user again,
+/// the hook is enabled without another proof.
 pub(crate) fn close() {
     host::close();
     // The convertors are not freed, because their memory may be gone if Open MPI was unloaded.

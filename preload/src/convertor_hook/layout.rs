@@ -59,7 +59,7 @@ pub(crate) struct Bits {
     pub(crate) sized: u32,
 }
 
-/// Number of offsets in a [`Layout`], all of which [`Layout::planted`] takes.
+/// Number of offsets in a [`Layout`]. [`Layout::planted`] takes an array of this many offsets.
 #[cfg(debug_assertions)]
 pub(crate) const OFFSETS: usize = 11;
 
@@ -137,7 +137,8 @@ pub(crate) fn take_for(version: [u32; 3]) -> bool {
 
 /// Number of bytes at the beginning of a convertor in which all fields of a [`Layout`] lie.
 pub(crate) const WITHIN: u32 = 0x100;
-/// Number of bytes at the beginning of a type in which all fields lie that the hook reads.
+/// Number of bytes at the beginning of Open MPI's structure of a type. All fields that the hook
+/// reads lie in them.
 pub(crate) const TYPE_WITHIN: u32 = 320;
 
 /// Mask of those bits of a convertor's flags that are copied from the type.

@@ -136,8 +136,8 @@ pub(crate) unsafe fn give_back(layout: &Layout, convertor: Convertor, theirs: us
         // here, because Open MPI must set the position of the clone anyway before using it.
         if at < size {
             let mut start = 0;
-            // At position 0 Open MPI makes the stack from nothing. The second call advances it from
-            // there to `at`.
+            // The first call sets position 0, for which Open MPI makes the stack anew. The second
+            // call advances the stack from position 0 to `at`.
             set_position(convertor, &raw mut start);
             if at > 0 {
                 set_position(convertor, &raw mut at);
@@ -258,8 +258,8 @@ pub(crate) enum Kept {
     Described(&'static Described),
 }
 
-/// Type of a convertor's request. The bytes that ddtc's mover packs or unpacks for the convertor are
-/// counted for this type.
+/// Type of a convertor's request. The bytes that ddtc's mover packs or unpacks for the convertor
+/// are counted for this type.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner {
     Entry(&'static TypeEntry),
@@ -536,8 +536,8 @@ mod tests {
     use super::super::layout::NO_GAPS;
     use super::*;
 
-    /// Memory of a convertor, as Open MPI may leave it, that has values only in the words and flags
-    /// which ddtc's movers read.
+    /// Memory of a convertor, in a state in which Open MPI may leave it. Only the words and flags
+    /// that ddtc's movers read have values.
     struct Words([u64; 32]);
 
     impl Words {

@@ -9,8 +9,8 @@ use ddtc::internal::methods::*;
 use super::described::Way;
 use super::layout::{Convertor, layout};
 
-/// Interval of planted faults: one in this many compared pieces is moved wrongly on purpose; 0: none
-/// is.
+/// Interval of planted faults: one in this many compared pieces is moved wrongly on purpose. If it
+/// is 0, no piece is moved wrongly.
 static EVERY: AtomicU64 = AtomicU64::new(0);
 static PIECES: AtomicU64 = AtomicU64::new(0);
 

@@ -78,7 +78,8 @@ struct Subject {
 
 impl Subject {
     /// Decodes and compiles a type with an engine that only the proof uses. The engine of the
-    /// process is not used, because the report counts the costs of the program's types there.
+    /// process is not used, because the report takes the costs of that engine as those of the
+    /// program's types.
     fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
@@ -167,7 +168,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
 
 /// Returns the [`Order`] in which Open MPI's descriptions hold an element's two counts. Read in
 /// that order, the description of each subject, and that of a type with other bounds, must mean the
-/// same layout as the decoded type. Returns `None` if this is so for no order.
+/// same layout as the decoded type. Returns `None` if no order satisfies this.
 fn order(
     host: &'static Host,
     functions: &Functions,
@@ -234,8 +235,8 @@ fn retains(host: &'static Host, int: HandleWord) -> Holds {
         let buffer = memory.as_mut_ptr().cast();
         let asked = recv_init(buffer, 1, made.handle, 0, 0, host.myself, (&raw mut request).cast()) == 0;
         let before = DELETED.load(Relaxed);
-        // From here on the type is freed as after a call of `MPI_Type_free` by the program, and
-        // only the request still holds a reference to it.
+        // Dropping `made` frees the type, as a call of `MPI_Type_free` by the program does. Then
+        // only the request still holds a reference to the type.
         drop(made);
         let there = is_set && asked && DELETED.load(Relaxed) == before;
         let freed = asked && request_free((&raw mut request).cast()) == 0;
@@ -263,7 +264,7 @@ fn copies(subject: &Subject) -> Holds {
     holds(moved && code == 0 && to == expected, "a copy leaves other bytes")
 }
 
-/// Makes the type `{int, 2 doubles, char}` with gaps, of which the first lies before the `int`.
+/// Makes the type `{int, 2 doubles, char}` with gaps. The first gap lies before the `int`.
 fn structure(host: &'static Host) -> Holds<Made> {
     let named = [Named::Int, Named::Double, Named::Char].map(|named| host.handle(named));
     let [Some(int), Some(double), Some(char)] = named else { return Err("a named type is missing") };
@@ -570,7 +571,8 @@ impl Proof<'_> {
 /// Number of instances that each convertor of the proof packs or unpacks.
 const COUNT: u64 = 3;
 
-/// Results of one call of a mover, by which Open MPI's mover and ddtc's are compared.
+/// Results of one call of a mover. The proof compares the results of Open MPI's mover with those of
+/// ddtc's mover.
 #[derive(PartialEq, Eq)]
 struct Step {
     result: c_int,

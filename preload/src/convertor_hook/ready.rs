@@ -1,6 +1,6 @@
 //! Preparation of datatypes for Open MPI's convertor hook, in which compiled code packs and unpacks
-//! the bytes of requests inside Open MPI. When the program itself passes a type to a call, the type
-//! is compiled, and the places in its packed bytes are found at which its elements end.
+//! the bytes of requests inside Open MPI. When the program itself passes a type to a call, this
+//! module compiles the type and finds the places in its packed bytes at which its elements end.
 //!
 //! Inside Open MPI's progress ddtc decodes and compiles nothing, and waits for nothing. If the type
 //! of a request is not ready there, Open MPI's mover packs or unpacks the request, and the type is
@@ -41,8 +41,8 @@ use crate::times::{SHORT_BYTES, staging};
 /// made before that, takes 0.8 ms.
 const MISSED: u64 = 2 << 20;
 
-/// Approximate number of positions at which Open MPI is tested to end elements of a type where ddtc
-/// expects their ends ([`Functions::cuts`]).
+/// Approximate number of positions for a test whether the elements of a type end in Open MPI where
+/// ddtc expects their ends ([`Functions::cuts`]).
 const ASKED: u64 = 8;
 
 /// Reason why the proof of Open MPI's structures has failed; `None` if the proof has succeeded or

@@ -89,9 +89,9 @@ impl Piece<'_> {
 }
 
 impl Shadow {
-    /// Returns a new shadow of a request. The shadow has packed the bytes before `position`, or
-    /// before the last end of an element that is not after `position`. Returns `None` if Open MPI
-    /// cannot make or prepare the convertor.
+    /// Returns a new shadow of a request. The shadow has already packed the bytes before
+    /// `position`. If `position` lies inside an element, the shadow has packed only the bytes
+    /// before this element. Returns `None` if Open MPI cannot make or prepare the convertor.
     ///
     /// # Safety
     /// `of` must identify a request of Open MPI that may be sent or received now.

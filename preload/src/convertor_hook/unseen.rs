@@ -154,8 +154,8 @@ fn may_make() -> bool {
 /// `size` packed bytes of the type `datatype`.
 #[cold]
 pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype: u64, size: u64) {
-    // If the program passes the type to calls that ddtc sees, the type is decoded once its uses
-    // have paid for that, and its description is not needed.
+    // If the program passes the type to calls that ddtc sees, the type is decoded once it was used
+    // so much that decoding pays, and its description is not needed.
     if order().is_none() || hotness::is_used(datatype) && is_decoded_by_uses() {
         return;
     }
@@ -192,9 +192,9 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
     }
 }
 
-/// Returns true if ddtc counts the uses of types in messages, and decodes a type when its uses have
-/// paid for that. ddtc does not count them if a PMPI layer takes messages, because then no type is
-/// decoded by its handle.
+/// Returns true if ddtc counts the uses of types in messages, and decodes a type once it was used
+/// so much that decoding pays. ddtc does not count uses if a PMPI layer takes messages, because
+/// then no type is decoded by its handle.
 fn is_decoded_by_uses() -> bool {
     known().is_none_or(|host| !host.layers.take(Call::Message))
 }

@@ -64,7 +64,7 @@ fn each_fact_decides_as_the_table_says() {
     let verdict = |gains, loses| Some(Verdict { gains, loses });
     let file = |uncached| Purpose::File { call: Call::FileWrite, uncached };
     let rows = [
-        // The type.
+        // Cases in which the facts about the type decide.
         (facts, Stage(Plan::Packed)),
         (argument(Record::Unseen), Bypass(B::UnknownType)),
         (Facts { purpose: PACK, ..argument(Record::Unseen) }, Bypass(B::FirstUse)),
@@ -79,11 +79,11 @@ fn each_fact_decides_as_the_table_says() {
             Bypass(B::Contiguous),
         ),
         (Facts { is_layers: true, ..facts }, Bypass(B::Layer)),
-        // The buffer.
+        // Cases in which the facts about the buffer decide.
         (paid(|payload| payload.moves = false), Bypass(B::NothingToMove)),
         (paid(|payload| payload.is_null = true), Bypass(B::NullBuffer)),
         (paid(|payload| payload.bytes = None), Bypass(B::Other)),
-        // The policy and the measured times.
+        // Cases in which the policy or the measured times decide.
         (with_bytes(facts, 400), Bypass(B::TooSmall)),
         (with_bytes(known(|known| known.payloads = 1 << 12), 8192), Bypass(B::TooLarge)),
         (known(|known| known.payloads = 0), Bypass(B::Policy)),
@@ -92,12 +92,12 @@ fn each_fact_decides_as_the_table_says() {
         (known(|known| known.verdict = Some(Verdict { gains: false, loses: false })), Stage(Plan::Packed)),
         (with_bytes(sent(Known { verdict: verdict(true, false), ..KNOWN }), 400), Stage(Plan::Packed)),
         (with_bytes(sent(Known { verdict: verdict(false, false), ..KNOWN }), 400), Bypass(B::Policy)),
-        // Types whose bytes can be moved inside the MPI library, by the convertor hook.
+        // Cases with types whose bytes can be moved inside the MPI library, by the convertor hook.
         (known(|known| known.hook = HookState::Ready { gains: true }), Hook),
         (known(|known| known.hook = HookState::Ready { gains: false }), Stage(Plan::Packed)),
         (known(|known| known.hook = HookState::NotReady), Stage(Plan::Packed)),
         (argument(Record::Known(Known { hook: HookState::Ready { gains: true }, ..KNOWN })), Hook),
-        // An MPI library that was not tried, and types that are not compiled.
+        // Cases with an MPI library that was not tried, and with types that are not compiled.
         (Facts { is_tried: false, ..facts }, Bypass(B::Untried)),
         (known(|known| known.code = Code::Missing), W(Work::Compile)),
         (known(|known| known.code = Code::Declined), Bypass(B::Rare)),
@@ -105,7 +105,7 @@ fn each_fact_decides_as_the_table_says() {
             Facts::of_type(Call::Message, true, Record::Known(Known { code: Code::Missing, ..KNOWN })),
             W(Work::Compile),
         ),
-        // Packing by the program.
+        // Cases in which the program itself packs.
         (of(PACK), Stage(Plan::Direct)),
         (
             Facts { purpose: PACK, ..sent(Known { converts: false, payloads: 0, ..KNOWN }) },
@@ -152,7 +152,7 @@ fn each_fact_decides_as_the_table_says() {
         (of(file(0)), Stage(Plan::FileElements)),
         (with_bytes(of(file(4096)), 8192), Bypass(B::Other)),
         (of(file(4096)), Stage(Plan::FileElements)),
-        // The form in which the MPI library gets the packed bytes.
+        // Cases that differ in the form in which the MPI library gets the packed bytes.
         (wire(SEND, GAP), Stage(Plan::PiecesWithGap)),
         (wire(Purpose::Receive(LaterCall), GAP), Stage(Plan::BytesWithGap)),
         (wire(SEND, SEGMENTS), Stage(Plan::Uncut)),

@@ -124,8 +124,8 @@ fn other_or_of_caller() -> Option<&'static Host> {
 
 /// Arranges that all later calls are passed on to the MPI library unchanged. The fork handler calls
 /// this in a child process that was forked while another thread was in a fork section
-/// ([`ddtc::internal::process`]). This child must not read anything that threads of its parent may have
-/// locked or half changed.
+/// ([`ddtc::internal::process`]). This child must not read anything that threads of its parent may
+/// have locked or half changed.
 fn hand_on() {
     not_all_are_for_first();
     OTHER.store(None);
@@ -180,8 +180,8 @@ pub(crate) fn host_of_caller() -> Option<&'static Host> {
     if is_inconsistent() {
         return handing_on();
     }
-    // The reserve must exist before anything is allocated, since a failed allocation is served from
-    // it.
+    // The reserve of memory must exist before anything is allocated, because it serves allocations
+    // for which the system has no memory.
     reserve::set_aside();
     let host = described(&find_scope(c"PMPI_Type_commit")?);
     loop {

@@ -59,10 +59,10 @@ fn uses_pass_while_nothing_can_come_of_them() {
         while passes(handle, None) {}
         slot.passed()
     };
-    // Each use costs 10. After the first use, the back-off lets no use pass. After ten uses it lets
-    // as many pass as there were before the last one. If the next decision is due at a cost of 140,
-    // it lets only 4 uses pass, for the 40 that are left. If that cost is exceeded already, it lets
-    // none pass.
+    // Each use costs 10. After the first use, the back-off lets no use pass. After ten uses the
+    // back-off lets nine uses pass, the number of uses before the last one. If the next decision is
+    // due at a cost of 140, it lets only 4 uses pass, for the 40 that are left. If that cost is
+    // exceeded already, it lets none pass.
     assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 9]);
     assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [4, 0]);
     assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);

@@ -31,7 +31,7 @@ fn sizes(host: &Host, index: c_int) -> Result<[c_int; 3], c_int> {
 /// wrote the indices, the last of the `n` elements may hold values from before the call.
 ///
 /// # Safety
-/// `indices` must have room for `len` numbers, of which the MPI library has written up to `n`.
+/// `indices` must have room for `len` numbers. The MPI library must have written up to `n` of them.
 unsafe fn show(list: &[Source], n: c_int, len: c_int, indices: *mut c_int) {
     for k in 0..n.min(len).max(0) as usize {
         // SAFETY: `k` is less than `n` and `len`, so the element lies in the array, as the caller
@@ -120,7 +120,8 @@ tool! {
         let code = call!(host.category_get_cvars(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&variables, sizes(host, i)?[0], len, indices) };
         }
         Ok(code)
@@ -136,7 +137,8 @@ tool! {
         let code = call!(host.category_get_pvars(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&measured, sizes(host, i)?[1], len, indices) };
         }
         Ok(code)
@@ -150,7 +152,8 @@ tool! {
         let code = call!(host.category_get_categories(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
-            // library has written as many as the category has and the array has room for.
+            // library has written as many numbers as the category has items, but no more than the
+            // array has room for.
             unsafe { show(&list, sizes(host, i)?[2], len, indices) };
         }
         Ok(code)

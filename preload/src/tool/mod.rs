@@ -245,7 +245,7 @@ macro_rules! call {
     };
 }
 
-// These modules use the macros above, so they must come after them.
+// These modules use the macros above, so the modules must come after the macros.
 mod category;
 mod control;
 mod enumeration;

@@ -62,7 +62,7 @@ pub(super) struct Closing {
 pub(super) fn opened(host: *const c_void) {
     let old = registry().sessions.insert(host.addr(), None);
     // If the registry has a session at this address already, that session was freed without a call
-    // that ddtc saw. It ends now.
+    // that ddtc saw. So the engine's session for it is closed now.
     end(old.flatten());
 }
 
@@ -170,8 +170,8 @@ mod tests {
         assert_eq!(free(a, first), Err(ErrorClass::ToolInvalidHandle));
         let second = alloc(a, 0).unwrap();
         assert!(second != first);
-        // The MPI library first refuses to free the session, then frees it. Before `done` is called
-        // for the old session, a new session gets its address.
+        // In this test the MPI library first refuses to free the session, and then frees it. Before
+        // `done` is called for the old session, a new session gets its address.
         closing(a).unwrap().back();
         assert!(find(a, second).is_ok());
         let old = closing(a).unwrap();

@@ -140,7 +140,7 @@ impl ArgumentTypes {
     pub(super) const NONE: ArgumentTypes =
         ArgumentTypes { handles: [0; 2], entries: [None; 2], wanted: false };
 
-    /// Makes the result for a call whose wrapper looks its types up itself.
+    /// Makes the result for a call whose wrapper itself looks up the types.
     #[inline(always)]
     pub(super) fn of_itself(wanted: bool) -> ArgumentTypes {
         ArgumentTypes { wanted, ..ArgumentTypes::NONE }
@@ -177,8 +177,9 @@ impl ArgumentTypes {
         self.entries[usize::from(second)] = looked.entry;
         self.wanted |= looked.is_wanted;
         if is_same {
-            // The second look-up has counted another use of the same type. If that use has paid for
-            // decoding the type, the type has a new entry, which the first side needs too.
+            // The second look-up has counted another use of the same type. If decoding pays from
+            // that use on, the type was decoded and has a new entry, which the first side needs
+            // too.
             self.entries[0] = looked.entry;
         }
     }
@@ -242,7 +243,7 @@ macro_rules! looked {
 }
 pub(super) use looked;
 
-/// Gathers the arguments by which a call is counted for the report.
+/// Gathers the arguments that are needed to count a call for the report.
 ///
 /// # Safety
 /// `arguments` must be the arguments of a call that the MPI library has accepted.

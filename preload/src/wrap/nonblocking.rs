@@ -195,8 +195,9 @@ unsafe fn receive<N: Count>(
     }
 }
 
-/// Returns false if messages may be converted under this MPI library, but not those of exchanges. Returns
-/// true if no message may be converted, because then the decision about each buffer bypasses it.
+/// Returns false if messages may be converted under this MPI library, but not those of exchanges
+/// (`MPI_Isendrecv`). Returns true if no message may be converted, because then the decision about
+/// each buffer bypasses it.
 fn may_exchange(host: &'static Host) -> bool {
     let kinds = eligible::kinds(host);
     kinds.has(Kind::Exchanges) || !kinds.has(Kind::Messages)

@@ -1,11 +1,13 @@
 //! Wrappers of the functions that connect this process to processes of other jobs.
 //!
 //! Messages within a job and messages between jobs may take different transports: ranks on one
-//! machine share memory, but two jobs on it use the network. If fewer kinds of calls were right with
-//! the second transport, no message is converted from then on. Communicators are not told apart,
-//! because a message's communicator is not looked up.
+//! machine share memory, but two jobs on it use the network. As soon as this process is connected
+//! to another job, only those kinds of calls are converted that were right with both transports.
+//! This holds for calls within the job too, because ddtc does not look up to which job the
+//! communicator of a message leads.
 //!
-//! A process can also reach another job by an intercommunicator whose leader was connected to it.
+//! A process can also reach another job by an intercommunicator whose leader was connected to that
+//! job.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -75,8 +77,8 @@ fn is_within_world(host: &Host, intercomm: HandleWord) -> Option<bool> {
     let f = &host.f;
     let (mut remote, mut world, mut size): (u64, u64, c_int) = (0, 0, 0);
     // SAFETY: the MPI library has just made `intercomm`, and the world exists as long as its
-    // communicators do. `remote`, `world` and `size` may be written, the arrays have `size` elements,
-    // and each group is freed once.
+    // communicators do. `remote`, `world` and `size` may be written, the arrays have `size`
+    // elements, and each group is freed once.
     unsafe {
         if f.comm_remote_group?(intercomm, (&raw mut remote).cast()) != 0
             || f.comm_group?(host.world, (&raw mut world).cast()) != 0

@@ -25,8 +25,8 @@ collective! {
         let g = UserBuffer { buf: buffer, count: count.wide(), datatype, entry: forms.entries[0] };
         let g = match call.role(root) {
             // The tree algorithms of MPICH and Intel MPI cut a broadcast into pieces by the type
-            // that the local rank has passed. So the call is bypassed if these algorithms may be
-            // used with pieces.
+            // that the local rank has passed. So the call is bypassed if these algorithms may cut
+            // it into pieces.
             _ if call.pipelined() => g,
             Some(Role::Root) => call.send_equal(g, 1),
             Some(Role::Other) => call.receive_equal(g, 1, Own::Nothing),
