@@ -275,7 +275,8 @@ impl Committed {
     ///
     /// If the layout has a kernel, the line describes the kernel, although some calls do not use it:
     /// a single run of bytes is copied, and neither calls that are split over threads nor calls that
-    /// store past the caches run the kernel as a whole. In the modes that never compile, the line says "not compiled yet", although
+    /// store past the caches run the kernel as a whole. In the modes that never compile, the line
+    /// says "not compiled yet", although
     /// calls in [`Mode::Off`] follow the type map.
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {

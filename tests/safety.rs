@@ -72,7 +72,8 @@ fn what_is_shared_survives_a_fork() {
     const LOCKS: [&str; 8] =
         ["Mutex", "RwLock", "Once", "OnceLock", "LazyLock", "Condvar", "Barrier", "ReentrantLock"];
     // Files that do not run in programs that embed or preload the library: test equipment,
-    // the program that judges kernels on a GPU, and modules that only the command line uses to load or find MPI libraries.
+    // the program that judges kernels on a GPU, and modules that only the command line uses to load
+    // or find MPI libraries.
     const APART: [&str; 4] =
         ["src/fuzzing/", "gpu/src/judge/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

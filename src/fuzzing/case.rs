@@ -132,16 +132,18 @@ pub struct Case {
 /// Maximum span of user memory, in bytes, for which a [`Case`] is made.
 const MAX_SPAN: i64 = 256 << 20;
 
-/// Bytes of memory for each entry of the type map while a [`Case`] is made: its place and length, in a list that doubles when it
-/// grows.
+/// Number of bytes of memory for each entry of the type map while a [`Case`] is made: 24 for its
+/// offset and length, in a list that doubles when it grows.
 const ENTRY: u64 = 48;
-/// Images of the span, and of the packed stream, that are held at the same time: those of the [`Case`], copies that a stage works on,
-/// and the buffers of the rig.
+
+/// Number of images of the span, and of the packed stream, that exist at the same time: those of the
+/// [`Case`], the copies on which a stage works, and the buffers of the rig.
 const IMAGES: u64 = 10;
 
 impl Case {
-    /// Returns an upper estimate, in bytes, of the memory that the checks of a case of `count` instances of `t` take. It is computed
-    /// from the bounds alone. None if the span of the instances is too large for a case.
+    /// Returns an upper estimate of the memory, in bytes, that the checks of a case of `count`
+    /// instances of `t` need. It is computed from the bounds, the size and the signature of `t`. The
+    /// result is none if the span of the instances is too large for a case.
     pub fn memory(t: &Datatype, count: u64) -> Option<u64> {
         let last = i128::from(t.extent()).abs() * (i128::from(count) - 1).max(0);
         let span = i128::from(t.true_ub()) - i128::from(t.true_lb()) + last;

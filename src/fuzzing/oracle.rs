@@ -39,6 +39,9 @@ const WHOLE: u64 = 32 << 20;
 /// Length in bytes of the pieces that are moved of longer streams.
 const PIECE: u64 = 100_003;
 
+/// Function that is told of each step of a check.
+type Watch = dyn FnMut(&str, usize, usize) + Send;
+
 /// All checks at some CPU levels, with engines that keep their caches from one datatype to the
 /// next.
 pub struct Oracle {
@@ -52,7 +55,7 @@ pub struct Oracle {
     rig: Rig,
     /// Called at the start of each step with its name, the number of steps that are done, and the
     /// number of all steps.
-    watch: Box<dyn FnMut(&str, usize, usize) + Send>,
+    watch: Box<Watch>,
     /// The Cranelift emitter with its verifier turned on. None if Cranelift is not compiled in.
     cranelift: Option<Result<Box<dyn Emitter>, Error>>,
 }
@@ -109,7 +112,8 @@ impl Oracle {
         }
     }
 
-    /// Returns these oracles with `watch`, which [`Oracle::check`] tells what begins, the number of steps that are done, and the number of
+    /// Returns these oracles with a function that [`Oracle::check`] calls at the start of each step.
+    /// Its arguments are the name of the step, the number of steps that are done, and the number of
     /// all steps.
     pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
         Oracle { watch: Box::new(watch), ..self }
