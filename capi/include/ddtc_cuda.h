@@ -5,20 +5,21 @@
  * ddtc_cuda_open is called. Nothing in this header has run on a GPU yet; docs/GPU.md says how it is
  * tested.
  *
- * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped ranges)
- *          or pinned host memory. A null pointer, pageable memory, managed memory, and memory of
- *          another device or context are DDTC_ERR_BUFFER, before anything is submitted. Only the first
- *          byte of each buffer is asked about.
- * Stream   A CUstream or cudaStream_t: a default stream (0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD,
- *          which mean what the driver API means), or a stream of the primary context of the layout's
- *          device, which is the context of the CUDA runtime. A stream of another context is
- *          DDTC_ERR_ARG. Functions that take a stream submit work to it, in its order, and return.
- *          They do not wait and allocate no memory, so that the stream may be captured. The buffers
- *          and the layout must stay until the stream has done the work.
+ * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped
+ *          ranges) or pinned host memory. A null pointer, pageable memory, managed memory, and
+ *          memory of another device or context are DDTC_ERR_BUFFER, before anything is submitted.
+ *          Only the first byte of each buffer is asked about.
+ * Stream   A CUstream or cudaStream_t: a default stream (0, CU_STREAM_LEGACY,
+ *          CU_STREAM_PER_THREAD, which mean what the driver API means), or a stream of the
+ *          primary context of the layout's device, which is the context of the CUDA runtime. A
+ *          stream of another context is DDTC_ERR_ARG. Functions that take a stream submit work to
+ *          it, in its order, and return. They do not wait and allocate no memory, so that the
+ *          stream may be captured. The buffers and the layout must stay until the stream has done
+ *          the work.
  * Errors   of the work itself, such as a buffer that is too short, appear at the caller's own
- *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, and
- *          ddtc_error_string has the driver's text. The current context of the calling thread is
- *          the same before and after every call.
+ *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, or
+ *          DDTC_ERR_NO_MEM if the device is full, and ddtc_error_string has the driver's text.
+ *          The current context of the calling thread is the same before and after every call.
  * fork     A child process must not use a layout of its parent (DDTC_ERR_OTHER), since the driver
  *          does not work there. It may close it, which frees memory of the child only.
  */
@@ -37,24 +38,25 @@ typedef struct ddtc_cuda_layout ddtc_cuda_layout;
 /* The type CUstream of the driver API and cudaStream_t of the runtime API. */
 typedef struct CUstream_st *ddtc_cuda_stream;
 
-/* Opens a committed type on the device with this number: chooses the kernels, and loads them into the
- * device's primary context, which the layout retains until it is closed. The driver compiles up to
- * ten short kernels, unless they are in its cache.
- * DDTC_ERR_UNSUPPORTED_OPERATION if there is no driver or no device, if the driver refuses a kernel,
- * or if the layout is not served. Served are layouts of one run of bytes in at most five loops, the
- * instances included; lists of blocks and structures of several runs are not. DDTC_ERR_ARG for a
- * device that does not exist. DDTC_ERR_NO_MEM if the device is full. */
+/* Opens a committed type on the device with this number: chooses the kernels, and loads them into
+ * the device's primary context, which the layout retains until it is closed. The driver compiles
+ * up to ten short kernels, unless they are in its cache. DDTC_ERR_UNSUPPORTED_OPERATION if there
+ * is no driver or no device, if the driver refuses a kernel, or if the layout is not served.
+ * Served are layouts of one run of bytes in at most five loops, the instances included; lists of
+ * blocks and structures of several runs are not. DDTC_ERR_ARG for a device that does not exist.
+ * DDTC_ERR_NO_MEM if the device is full. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
-/* Waits for all work of the device's primary context, and frees the layout. Faults of that work are
- * not reported here. DDTC_ERR_OTHER while a stream of the context is captured: the layout stays open.
- * A graph that was captured with the layout must not be launched later. No other thread may use the
+/* Waits for all work of the device's primary context, and frees the layout. Faults of that work
+ * are not reported here. DDTC_ERR_OTHER while a stream of the context is captured: the layout
+ * stays open. A graph that was captured with the layout must not be launched later. A program that
+ * resets the device (cudaDeviceReset) must close its layouts before. No other thread may use the
  * layout at that time. */
 int ddtc_cuda_close(ddtc_cuda_layout *layout);
 
-/* Sets `bytes` to the alignment of both buffers and of both ends of a range from which on the widest
- * words are moved: 1, 2, 4, 8 or 16. The place that must be aligned in the user's buffer is that of
- * the first byte of data. Everything else is served by narrower words. */
+/* Sets `bytes` to the alignment of both buffers and of both ends of a range from which on the
+ * widest words are moved: 1, 2, 4, 8 or 16. The place that must be aligned in the user's buffer is
+ * that of the first byte of data. Everything else is served by narrower words. */
 int ddtc_cuda_unit(const ddtc_cuda_layout *layout, ddtc_count *bytes);
 
 /* Packs or unpacks whole instances. Threads have no order: unpacking instances that write a byte
@@ -65,8 +67,8 @@ int ddtc_cuda_unpack(const ddtc_cuda_layout *layout, const void *packed, void *u
                      ddtc_cuda_stream stream);
 
 /* Moves a range of the packed stream of `count` instances, as ddtc_committed_range does: the bytes
- * from `offset` on, to or from `packed`, as many as `max_bytes` and are left. Sets `bytes` to their
- * number. */
+ * from `offset` on, to or from `packed`, as many as `max_bytes` and are left. Sets `bytes` to
+ * their number. */
 int ddtc_cuda_range(const ddtc_cuda_layout *layout, int direction, void *user, ddtc_count count, ddtc_count offset,
                     void *packed, ddtc_count max_bytes, ddtc_count *bytes, ddtc_cuda_stream stream);
 

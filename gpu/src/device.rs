@@ -55,8 +55,9 @@ pub struct Layout {
     process: u32,
 }
 
-// SAFETY: the driver's functions may be called by any thread, and nothing is changed after the layout
-// was opened. The pointers are names of objects of the driver, which are not bound to a thread.
+// SAFETY: the driver's functions may be called by any thread, and nothing is changed after the
+// layout was opened. The pointers are names of objects of the driver, which are not bound to a
+// thread.
 unsafe impl Send for Layout {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Layout {}
@@ -106,9 +107,9 @@ impl Layout {
     /// device's primary context.
     ///
     /// # Errors
-    /// Class `Unsupported` if no kernel serves the layout, if there is no driver or no device, or if
-    /// the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem` if the device is
-    /// full. Nothing stays loaded.
+    /// Class `Unsupported` if no kernel serves the layout, if there is no driver or no device, or
+    /// if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem` if the
+    /// device is full. Nothing stays loaded.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -172,8 +173,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes of addresses and ends of ranges from which on calls are as fast
-    /// as the layout allows.
+    /// Returns the alignment in bytes of addresses and ends of ranges from which on calls are as
+    /// fast as the layout allows.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -191,14 +192,14 @@ impl Layout {
     ///
     /// # Safety
     /// `stream` must be a default stream or one that was not destroyed. All mapped bytes of the
-    /// instances and the packed bytes of the range must be valid, and not be written by others, until
-    /// the stream has done the work. The two sides must not overlap.
+    /// instances and the packed bytes of the range must be valid, and not be written by others,
+    /// until the stream has done the work. The two sides must not overlap.
     ///
     /// # Errors
     /// Class `Buffer` for an address that is null or no device memory or pinned memory; `Arg` for a
-    /// stream of another context; `Unsupported` for unpacking instances that overlap; `Other` in the
-    /// child of a fork, and for errors of the driver. Nothing is written, unless the driver refuses
-    /// the second or a later launch of a transfer that needs several.
+    /// stream of another context; `Unsupported` for unpacking instances that overlap; `Other` in
+    /// the child of a fork, and for errors of the driver. Nothing is written, unless the driver
+    /// refuses the second or a later launch of a transfer that needs several.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -264,9 +265,9 @@ impl Layout {
             let number = PLAIN_PARAMETERS + 3 * kernels.chain.divisions.len();
             let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
             let parameters = &mut parameters[..number];
-            // SAFETY: the kernel belongs to a module that is loaded until the layout is closed. Each
-            // parameter has 4 or 8 bytes, the first ones of its value. The kernel accesses words of
-            // the layout and of the packed bytes only, for which the caller vouches.
+            // SAFETY: the kernel belongs to a module that is loaded until the layout is closed.
+            // Each parameter has 4 or 8 bytes, the first ones of its value. The kernel accesses
+            // words of the layout and of the packed bytes only, for which the caller vouches.
             unsafe { self.driver.launch(kernel, launch.blocks(width), THREADS, stream, parameters)? };
         }
         Ok(())

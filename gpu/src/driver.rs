@@ -78,8 +78,8 @@ macro_rules! functions {
             /// Finds all functions, or returns the name of one that is missing.
             ///
             /// # Safety
-            /// `scope` must be the handle of a library whose functions of these names have the types
-            /// that cuda.h declares.
+            /// `scope` must be the handle of a library whose functions of these names have the
+            /// types that cuda.h declares.
             unsafe fn find(scope: *mut c_void) -> std::result::Result<Functions, &'static CStr> {
                 Ok(Functions {
                     $($field: {
@@ -160,7 +160,8 @@ impl Driver {
             let rule = "must be installed, as NVIDIA's driver library, to pack in device memory";
             return Err(unsupported(operation, &name.to_string_lossy(), rule));
         }
-        // SAFETY: the handle was returned by `dlopen`; the types are those of cuda.h, as the caller promises.
+        // SAFETY: the handle was returned by `dlopen`; the types are those of cuda.h, as the caller
+        // promises.
         let driver = match unsafe { Functions::find(scope) } {
             Ok(functions) => Driver(functions),
             Err(missing) => {
@@ -179,7 +180,8 @@ impl Driver {
     /// that the driver refused.
     pub fn error(&self, operation: &'static str, what: &'static str, code: c_int) -> Error {
         let mut text = std::ptr::null();
-        // SAFETY: the place is valid. The driver sets it to a string that is never freed, or to null.
+        // SAFETY: the place is valid. The driver sets it to a string that is never freed, or to
+        // null.
         let known = unsafe { (self.0.error_text)(code, &raw mut text) } == SUCCESS && !text.is_null();
         let text = match known {
             // SAFETY: not null, so a C string of the driver, which lives as long as the library.
@@ -262,7 +264,8 @@ impl Driver {
     /// `module` must be loaded.
     pub unsafe fn kernel(&self, module: Opaque, name: &CStr) -> Outcome<Opaque> {
         let mut function = std::ptr::null_mut();
-        // SAFETY: the place is valid and the name a C string; the module is loaded, as the caller promises.
+        // SAFETY: the place is valid and the name a C string; the module is loaded, as the caller
+        // promises.
         outcome(unsafe { (self.0.module_function)(&raw mut function, module, name.as_ptr()) })?;
         Ok(function)
     }
@@ -280,8 +283,8 @@ impl Driver {
     ///
     /// # Safety
     /// `kernel` must be a kernel of a loaded module of this context, and `stream` a stream of the
-    /// context. `parameters` must point to values of the kernel's parameters. The kernel must access
-    /// only memory that is valid until it has run.
+    /// context. `parameters` must point to values of the kernel's parameters. The kernel must
+    /// access only memory that is valid until it has run.
     pub unsafe fn launch(
         &self,
         kernel: Opaque,
@@ -300,8 +303,8 @@ impl Driver {
     /// Copies bytes in stream order.
     ///
     /// # Safety
-    /// `stream` must be a stream of the current context. The bytes on both sides must be valid until
-    /// the copy was made, and must not overlap.
+    /// `stream` must be a stream of the current context. The bytes on both sides must be valid
+    /// until the copy was made, and must not overlap.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.copy)(to, from, bytes as usize, stream) })

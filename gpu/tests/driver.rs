@@ -35,7 +35,8 @@ macro_rules! standin {
                 // SAFETY: the handle is that of the stand-in, and the name is a C string.
                 let symbol = unsafe { libc::dlsym(scope(), name.as_ptr()) };
                 assert!(!symbol.is_null(), "{name:?}");
-                // SAFETY: the stand-in has the function with this type, and each test passes what cuda.h asks for.
+                // SAFETY: the stand-in has the function with this type, and each test passes what
+                // cuda.h asks for.
                 unsafe {
                     std::mem::transmute::<Opaque, unsafe extern "C" fn($($type),*) -> $result>(symbol)($($argument),*)
                 }
@@ -91,7 +92,8 @@ fn driver() -> Result<Driver> {
     unsafe { Driver::load_from("test", &library()) }
 }
 
-/// The turn of a test, with the primary context of device 0 current, as in a program of the CUDA runtime.
+/// The turn of a test, with the primary context of device 0 current, as in a program of the CUDA
+/// runtime.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -215,7 +217,8 @@ fn ranges_begin_anywhere() {
     turn.end();
 }
 
-/// Work that is submitted to a captured stream is captured, and nothing is done that a capture forbids.
+/// Work that is submitted to a captured stream is captured, and nothing is done that a capture
+/// forbids.
 #[test]
 fn streams_are_captured() {
     let turn = turn();
@@ -373,7 +376,8 @@ fn every_call_fails_in_turn() {
     drop(turn);
 }
 
-/// A driver that refuses a kernel, or has no memory for it, is an error of its own, and nothing stays.
+/// A driver that refuses a kernel, or has no memory for it, is an error of its own, and nothing
+/// stays.
 #[test]
 fn refused_kernels_are_told_apart() {
     let turn = turn();

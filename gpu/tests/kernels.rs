@@ -1,7 +1,8 @@
-//! The printed kernels, run by an interpreter of PTX on sparse memory and compared with the type map.
+//! The printed kernels, run by an interpreter of PTX on sparse memory and compared with the type
+//! map.
 //!
-//! User memory has the mapped bytes of a case and nothing else, so that a kernel that touches a gap,
-//! or a byte before or after the range that is packed, is refused.
+//! User memory has the mapped bytes of a case and nothing else, so that a kernel that touches a
+//! gap, or a byte before or after the range that is packed, is refused.
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 mod interpreter;
@@ -165,7 +166,8 @@ fn instances(t: &Datatype) -> u64 {
     (MAX_BYTES / t.size() as u64).clamp(1, 5)
 }
 
-/// Packs and unpacks all bytes and a range, at the layout's own alignment and at `skew` bytes after it.
+/// Packs and unpacks all bytes and a range, at the layout's own alignment and at `skew` bytes after
+/// it.
 fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     if t.size() == 0 || t.size() as u64 > MAX_BYTES {
         return;
@@ -315,8 +317,9 @@ fn tails() {
     }
 }
 
-/// A call of more words than a launch takes, and one whose offsets leave 32 bits, has several launches.
-/// Each begins where the one before it ends, and the host's arithmetic agrees with a plain loop.
+/// A call of more words than a launch takes, and one whose offsets leave 32 bits, has several
+/// launches. Each begins where the one before it ends, and the host's arithmetic agrees with a
+/// plain loop.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");

@@ -186,8 +186,9 @@ static void with_driver(void)
     EQ(standin_faults(), 0);
 
     /* A layout may be left open at the end of the program. */
+    static ddtc_cuda_layout *left_open;
     committed = strided();
-    OK(ddtc_cuda_open(committed, 0, &layout));
+    OK(ddtc_cuda_open(committed, 0, &left_open));
     OK(ddtc_committed_release(committed));
 }
 

@@ -106,7 +106,8 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies words of 16 bytes: `strided` without a division, with words that lie together.
+/// A kernel that copies words of 16 bytes: `strided` without a division, with words that lie
+/// together.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
@@ -154,8 +155,8 @@ pub(crate) struct Memory<'c> {
 
 impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and all work on it was
-        // waited for.
+        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and all work on it
+        // was waited for.
         unsafe {
             match self.host.is_null() {
                 true => self.cuda.cu_free(self.address),
@@ -248,8 +249,8 @@ impl Cuda {
         unsafe { self.cu_copy(to, from, bytes as usize, stream) };
     }
 
-    /// Submits a 2-D copy on the device, of `rows` rows of `width` bytes that are `pitch` bytes apart,
-    /// to memory without gaps.
+    /// Submits a 2-D copy on the device, of `rows` rows of `width` bytes that are `pitch` bytes
+    /// apart, to memory without gaps.
     pub(crate) fn copy_2d(&self, to: u64, from: u64, (width, pitch, rows): (u64, u64, u64), stream: Opaque) {
         let none = std::ptr::null_mut::<c_void>();
         let copy = Copy2d {
@@ -270,12 +271,13 @@ impl Cuda {
             width: width as usize,
             height: rows as usize,
         };
-        // SAFETY: the driver reads the structure before it returns; callers pass memory of all rows.
+        // SAFETY: the driver reads the structure before it returns; callers pass memory of all
+        // rows.
         unsafe { self.cu_copy_2d(&raw const copy, stream) };
     }
 
-    /// Returns the median time in microseconds of one of `chain` calls of `submit`, which are captured
-    /// as one graph and replayed `repeats` times. The first replay does not count.
+    /// Returns the median time in microseconds of one of `chain` calls of `submit`, which are
+    /// captured as one graph and replayed `repeats` times. The first replay does not count.
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());

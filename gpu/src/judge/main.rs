@@ -1,11 +1,13 @@
 //! Judges the kernels on a GPU: first whether they are right, then how fast they are.
 //!
-//! Every row is packed and unpacked at three sizes, in turn with a copy kernel of the same payload and
-//! with what MPI libraries do today, a copy for every block and a 2-D copy. Each figure is the median
-//! of some replays of a captured chain of calls. The exit status is 1 if a byte is wrong, 2 if the copy
-//! kernel is too slow for the run to say anything, and 0 else, whether or not aims are reached.
+//! Every row is packed and unpacked at three sizes, in turn with a copy kernel of the same payload
+//! and with what MPI libraries do today, a copy for every block and a 2-D copy. Each figure is the
+//! median of some replays of a captured chain of calls. The exit status is 1 if a byte is wrong, 2
+//! if the copy kernel is too slow for the run to say anything, and 0 else, whether or not aims are
+//! reached.
 //!
-//! `--quick` takes the smallest size and short chains, which shows whether the program itself works.
+//! `--quick` takes the smallest size and short chains, which shows whether the program itself
+//! works.
 #![deny(unsafe_code)]
 
 mod cuda;
@@ -161,7 +163,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Prints what packing takes by a copy for every block, and by a 2-D copy, where blocks are regular.
+/// Prints what packing takes by a copy for every block, and by a 2-D copy, where blocks are
+/// regular.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -189,7 +192,7 @@ fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> boo
     kernel <= driver * (1.0 + tolerance)
 }
 
-/// Prints what packing to pinned memory takes, and unpacking from it, beside the copy kernel.
+/// Prints what packing to pinned memory takes, and unpacking from it, next to the copy kernel.
 fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
     let (user, device) =
@@ -285,6 +288,6 @@ fn measure_all(rig: &Rig<'_>, quick: bool) -> ExitCode {
     if valid {
         return ExitCode::SUCCESS;
     }
-    println!("VOID: the copy kernel is too slow beside the driver's copy");
+    println!("VOID: the copy kernel is too slow, compared with the driver's copy");
     ExitCode::from(2)
 }

@@ -1,5 +1,5 @@
-//! `ptxas`, NVIDIA's assembler, takes every kernel for every GPU from sm_70 to sm_120, without local
-//! memory and with few registers. A part of e2e: the assembler is a wheel, which pip fetches.
+//! `ptxas`, NVIDIA's assembler, takes every kernel for every GPU from sm_70 to sm_120, without
+//! local memory and with few registers. A part of e2e: the assembler is a wheel, which pip fetches.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +9,8 @@ use ddtc_gpu::ptx;
 use ddtc_gpu::selection::MAX_DIVISIONS;
 use ddtc_gpu::strided::{Shape, WIDTHS};
 
-/// The last release whose assembler knows sm_70, by the hashes of its wheels for x86-64 and aarch64.
+/// The last release whose assembler knows sm_70, by the hashes of its wheels for x86-64 and
+/// aarch64.
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
 

@@ -4,8 +4,8 @@ use super::memory::Memory;
 use super::parse::{Instruction, Kind, Module, Operand};
 
 impl Module {
-    /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of each
-    /// parameter.
+    /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of
+    /// each parameter.
     pub(crate) fn run(
         &self,
         memory: &mut Memory,
@@ -110,8 +110,8 @@ impl Thread<'_> {
         self.set(&i.operands[0], result)
     }
 
-    /// Returns the width of each value of an access, and the address, which must be a multiple of the
-    /// width of all together.
+    /// Returns the width of each value of an access, and the address, which must be a multiple of
+    /// the width of all together.
     fn place(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };

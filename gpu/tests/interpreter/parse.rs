@@ -235,7 +235,8 @@ impl Reader {
         if fits && from_outside == needs { Ok(()) } else { Err(format!("operands of: {}", i.text)) }
     }
 
-    /// Checks the operands of a load or store whose value is operand `value`, of the kind, or a pair.
+    /// Checks the operands of a load or store whose value is operand `value`, of the kind, or a
+    /// pair.
     fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };

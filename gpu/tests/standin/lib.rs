@@ -3,8 +3,8 @@
 //!
 //! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
 //! addresses that the process cannot access. A fault is a call that a real driver need not survive:
-//! a module that is unloaded with work pending, a function of an unloaded module, a stream of another
-//! context, a kernel that the interpreter refuses. `standin_faults` counts and prints them.
+//! a module that is unloaded with work pending, a function of an unloaded module, a stream of
+//! another context, a kernel that the interpreter refuses. `standin_faults` counts and prints them.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
 
 #[path = "../interpreter/mod.rs"]
