@@ -23,7 +23,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let (library, count) = (context.library, report.subject.count);
     let (t, judged) = (report.subject.root().handle, report.subject.root().judged.clone());
     if map.overlaps {
-        // Values of one type overlap those of another, so the bytes there need not be valid values.
+        // Where values of different types overlap, the bytes need not be valid values.
         return;
     }
     let from = valued(map);

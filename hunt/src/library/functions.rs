@@ -38,7 +38,7 @@ macro_rules! functions {
     };
 }
 
-/// The C type of an MPI function with these argument types.
+/// The C type of an MPI function with the given argument types.
 macro_rules! call {
     ($($arg:ty),* $(,)?) => { unsafe extern "C" fn($($arg),*) -> c_int };
 }
@@ -130,8 +130,8 @@ functions! {
 }
 
 impl Functions {
-    /// Returns the name of a function that the library lacks and without which nothing can be
-    /// checked.
+    /// Returns the name of a required function that the library lacks. Without these functions
+    /// nothing can be checked.
     pub(super) fn absent(&self) -> Option<&'static str> {
         let needed = [
             (self.init.is_some(), "Init"),
