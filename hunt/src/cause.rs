@@ -142,8 +142,8 @@ impl Causes {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }
 
-    /// Returns true if known causes explain a difference and it need not be examined. Counts it as
-    /// seen if a known cause explains it.
+    /// Returns true if known causes explain a difference and it need not be examined. Counts the
+    /// difference as seen if a known cause explains it.
     ///
     /// One cause may hide another, so a difference that is explained is examined nevertheless each
     /// time its count reaches a power of two. This does not apply to causes that do not depend on a
@@ -303,8 +303,8 @@ pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     if constructors.is_empty() { found } else { constructors }
 }
 
-/// Returns the features of a datatype that may be a cause on their own. Shrinking must not bring in
-/// any of them.
+/// Returns the features of a datatype that may be a cause on their own. Shrinking must not add any
+/// of these features.
 pub(crate) fn suspicious(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = features(t);
     found.retain(|f| TELLING.contains(f) || SHAPES.contains(f));

@@ -81,7 +81,7 @@ impl<'s> Judge<'s> {
             let Some(found) = self.later.pop_front() else { return };
             if self.shared.is_over() {
                 // The time of the run is over, so the difference is recorded without being shrunk.
-                // No difference that ended a process is lost.
+                // In this way no difference that ended a process is lost.
                 self.written(&found.difference, &found);
             } else {
                 self.deadly(found);

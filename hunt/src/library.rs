@@ -34,7 +34,7 @@ pub(crate) use transfers::{Area, Received};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Handle(u64);
 
-/// A call that returned an error, with its name and the class of the error.
+/// Error of a call: the name of the call, and the class of the error that it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) call: &'static str,

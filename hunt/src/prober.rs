@@ -23,7 +23,7 @@ pub(crate) struct Prober<'s> {
     /// that hung.
     pub(crate) deaths: u64,
     pub(crate) hangs: u64,
-    /// Time by which the current question must be answered.
+    /// Deadline for the answer to the current question.
     until: Instant,
     /// Known causes. Workers leave the bytes that they predict out of their answers.
     pub(crate) known: Vec<Known>,

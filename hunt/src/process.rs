@@ -38,8 +38,8 @@ fn stalled(file: &str) -> Duration {
     Duration::from_nanos(text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
-/// Clock that counts the time of a process and of the thread that watches it, without the time in
-/// which either of them waited for a processor.
+/// Clock for a process and for the thread that watches it. The clock does not count time in which
+/// either of them waited for a processor.
 pub(crate) struct Clock {
     process: u32,
     began: Instant,

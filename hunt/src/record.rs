@@ -31,7 +31,7 @@ pub(crate) struct Run {
     /// Number of cases that the library could not build.
     pub(crate) unbuilt: u64,
     /// `avoid` has the checks that ended the library, each with the features of the datatypes for
-    /// which it did. `avoided` is the number of checks that were skipped for this reason.
+    /// which this happened. `avoided` is the number of checks that were skipped for this reason.
     pub(crate) avoid: Vec<Avoid>,
     pub(crate) avoided: u64,
     /// Number of times that compiled code packed for comparison with the library.

@@ -116,7 +116,7 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
 /// Minimum time between two reports of finished cases. If the worker dies, it has not reported the
 /// cases since its last report.
 const OFTEN: Duration = Duration::from_millis(50);
-/// In this many cases at the beginning of a run, every case is examined for new features.
+/// Number of cases at the beginning of a run that are all examined for new features.
 const RARE: u64 = 1 << 13;
 /// One of this many cases runs even the checks that must be avoided.
 const BOLD: u64 = 4096;

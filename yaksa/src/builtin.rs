@@ -2,9 +2,8 @@
 //!
 //! Integers that C has under several names are one type here if they have the same size and sign:
 //! the numbers of `int` and `int32_t` name the same type. The character types, `wchar_t` and
-//! `_Bool` are types of their own. The type of a byte is an unsigned integer of 8 bits, because
-//! MPICH passes `MPI_BYTE` under the number of that type, and bitwise operations apply to
-//! `MPI_BYTE`.
+//! `_Bool` are separate types. The type of a byte is an unsigned integer of 8 bits, because MPICH
+//! passes `MPI_BYTE` under the number of that type, and bitwise operations apply to `MPI_BYTE`.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;

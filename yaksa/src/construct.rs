@@ -45,7 +45,8 @@ fn contiguous(count: i64, old: Ref) -> Result<Made> {
     }
 }
 
-/// Returns `count` blocks of `length` copies, `stride` bytes apart.
+/// Returns a type of `count` blocks, which are `stride` bytes apart. Each block has `length` copies
+/// of `old`.
 fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     require(count >= 0 && length >= 0)?;
     match count {
@@ -116,7 +117,7 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
         return Ok(Made::NULL);
     }
     let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
-    // Members of one type are blocks of this type, which need no struct.
+    // If all members have the same type, they are blocks of that type, and no struct is needed.
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }

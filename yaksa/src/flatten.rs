@@ -2,13 +2,13 @@
 //! is a head of 88 bytes followed by ddtc's wire form, which starts with its magic number, version
 //! and length.
 //!
-//! The head protects jobs in which other ranks use yaksa itself. Its `yaksa_unflatten` copies the
-//! bytes of a form into a type, arrays and addresses included, and checks nothing. It first reads
-//! the `int` at byte 4, the kind of the type. Kind 0 is a predefined type, for which yaksa looks up
-//! the type number at byte 80 and reads nothing else. So the head has kind 0 and a number that no
-//! type has. This ends the receiving process: an assertion fails or, in a build without assertions,
-//! the process reads through a null pointer. Without the head, the receive would succeed and the
-//! data would be wrong.
+//! The head protects jobs in which other ranks use yaksa itself. The function `yaksa_unflatten` of
+//! yaksa copies the bytes of a form into a type, arrays and addresses included, and checks nothing.
+//! It first reads the `int` at byte 4, the kind of the type. Kind 0 is a predefined type, for which
+//! yaksa looks up the type number at byte 80 and reads nothing else. So the head has kind 0 and a
+//! number that no type has. This ends the receiving process: an assertion fails or, in a build
+//! without assertions, the process reads through a null pointer. Without the head, the receive
+//! would succeed and the data would be wrong.
 //!
 //! In the other direction, this library ends the process too, with a line that says why
 //! ([`refuse_foreign`]). An error code would not suffice: MPICH ignores it at the target of

@@ -61,8 +61,8 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if there is
-/// none among them.
+/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if none of
+/// these is the NUL character.
 ///
 /// # Safety
 /// `text` must not be null, and must point to a C string or to `most` bytes. These must be
@@ -104,8 +104,8 @@ unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result
         b"yaksa_seq_iov_pack_threshold" | b"yaksa_seq_iov_unpack_threshold" => {
             require(vallen as usize == size_of::<usize>()).map(|()| None)
         }
-        // All other keys are accepted without effect: those that only later releases of yaksa know,
-        // and those about devices that are not used here.
+        // All other keys are accepted without effect. Some of them are known only to later releases
+        // of yaksa, and others concern devices that are not used here.
         _ => Ok(None),
     }
 }

@@ -22,8 +22,8 @@ use crate::startup::running;
 use crate::{compile, list, reduce, request};
 
 /// Maximum number of pieces of a type that calls copy one by one before the type is lowered. Moving
-/// this many pieces takes about as long as lowering a type does (2 to 4 us). So a type of which few
-/// pieces are ever moved is never lowered, and has only its node.
+/// this many pieces takes about as long as lowering a type does (2 to 4 us). So if only few pieces
+/// of a type are ever moved, the type is never lowered and has only its node.
 const LISTED: u16 = 2048;
 
 /// Part of the packed stream that a caller asks for: its offset, and its maximum length in bytes.

@@ -56,8 +56,8 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
             }
             Direction::Pack => {
                 // The destination is the stream again, but the user's instances have gaps. The
-                // instances are packed in chunks of whole elements. Each chunk is then unpacked
-                // with the reduction to the stream, for which the stream counts as instances of a
+                // instances are packed in chunks of whole elements. Each chunk is then unpacked to
+                // the stream with the reduction. For this step, the stream counts as instances of a
                 // type without gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);

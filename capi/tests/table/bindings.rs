@@ -58,7 +58,7 @@ pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, piece
     out + "  end interface\nend module ddtc_c\n"
 }
 
-/// Returns the pointers of the table, each with its function, argument and declaration.
+/// Returns the `pointer` entries of the table as tuples of function, argument and declaration.
 fn pointers(entries: &[Entry]) -> impl Iterator<Item = (&str, &str, &str)> {
     entries.iter().filter_map(|e| match &e.what {
         What::Pointer { function, argument, declaration } => {

@@ -9,7 +9,8 @@ use crate::subject::{Map, has_pairs};
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
     if map.overlaps {
-        // MPI forbids such a receive, however short the message is (MPI 5.0, section 5.1.11).
+        // MPI forbids a receive into overlapping entries, however short the message is (MPI 5.0,
+        // section 5.1.11).
         return;
     }
     let total = map.entries.len();

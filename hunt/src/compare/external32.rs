@@ -9,7 +9,8 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Returns memory for the map in which every entry has a value that both representations can hold.
+/// Returns memory for the map. Every entry has a value that both the native representation and
+/// external32 can hold.
 pub(super) fn valued(map: &Map) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     for (i, &(at, _, named)) in map.entries.iter().enumerate() {

@@ -248,8 +248,8 @@ fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) 
     }
 }
 
-/// Returns true if any node of a datatype was built by a constructor of large counts, even if no
-/// number requires such a constructor.
+/// Returns true if a large-count constructor built at least one node of a datatype, even if no
+/// number of the datatype requires a large-count constructor.
 fn is_large(t: &Datatype) -> bool {
     t.nodes().any(Datatype::is_large_count)
 }

@@ -10,7 +10,7 @@ pub(super) type DeleteFn = unsafe extern "C" fn(u64, c_int, *mut c_void, *mut c_
 
 macro_rules! functions {
     ($($field:ident $name:literal $type:ty;)*) => {
-        /// Functions of the library. `None` where it has no such symbol.
+        /// Functions of the library. A function is `None` if the library does not have its symbol.
         #[derive(Debug)]
         pub(super) struct Functions {
             $(pub(super) $field: Option<$type>,)*

@@ -93,7 +93,7 @@ int main(void)
     for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
     OK(yaksa_init(NULL));
     for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
-        /* Blocks of one length at displacements. */
+        /* Blocks of equal length at displacements. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
         OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
