@@ -1,5 +1,6 @@
-//! Sets the soname of the shared library on Linux. Its suffix is `0.MINOR` while the major version
-//! is 0, because every minor version has its own ABI then, and later it is the major version.
+//! Sets the soname of the shared library on Linux. While the major version is 0, every minor
+//! version has its own ABI, so the suffix of the soname is `0.MINOR`. Later the suffix is the major
+//! version.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,7 +1,8 @@
-//! The global allocator of the library, which an embedder can replace by functions of its own.
+//! The global allocator of the library. An embedder can replace it by functions of its own.
 //!
-//! If `ddtc_set_allocator` succeeds, the library's heap memory comes from the embedder. The
-//! executable pages of code arenas do not. The call succeeds only before the first allocation.
+//! If `ddtc_set_allocator` succeeds, the library's heap memory comes from the embedder's functions.
+//! The executable pages of code arenas still come from the system. `ddtc_set_allocator` succeeds
+//! only before the first allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -21,14 +22,15 @@ pub(crate) struct Hooks {
 
 /// Initial state: nothing was allocated, and no hooks were set.
 const OPEN: u8 = 0;
-/// State while one thread writes the hooks. Allocations of other threads wait for its end.
+/// State while one thread writes the hooks. Allocations of other threads wait until this state
+/// ends.
 const SETTING: u8 = 1;
 /// Final state in which the system's allocator serves all calls.
 const SYSTEM: u8 = 2;
 /// Final state in which the embedder's hooks serve all calls.
 const HOOKED: u8 = 3;
 
-/// The allocator, with its state and the hooks, which are valid only in state `HOOKED`.
+/// The allocator. It consists of its state and the hooks, which are valid only in state `HOOKED`.
 struct Allocator {
     state: AtomicU8,
     hooks: UnsafeCell<Hooks>,
@@ -48,13 +50,14 @@ static ALLOCATOR: Allocator = Allocator {
 };
 
 impl Allocator {
-    /// Returns the embedder's hooks, or none if the system's allocator serves. The first call fixes
-    /// the answer for the life of the process.
+    /// Returns the embedder's hooks, or none if the system's allocator serves. After the first call
+    /// the answer never changes.
     fn hooks(&self) -> Option<&Hooks> {
         let mut state = self.state.load(Ordering::Acquire);
         if state == OPEN {
-            // The first allocation finds no hooks, so the system's allocator serves from now on.
-            // If another thread has changed the state since the load, its decision counts.
+            // The first allocation finds no hooks, so the system's allocator serves from now on. If
+            // another thread has changed the state since it was loaded, the decision of that thread
+            // counts.
             state = match self.state.compare_exchange(OPEN, SYSTEM, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => SYSTEM,
                 Err(now) => now,

@@ -2,8 +2,8 @@
 //! addresses of results, and handles.
 //!
 //! The functions here check what can be checked before a pointer is used: pointers to memory that
-//! is read or written must not be null, and lengths must not be negative. That the memory exists is
-//! the caller's part of the contract in ddtc.h.
+//! is read or written must not be null, and lengths must not be negative. No check can show that
+//! the memory exists. By the contract in ddtc.h, the caller must ensure this.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -40,11 +40,11 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// `MPI_UNDEFINED` of the standard ABI: the result of counts that do not exist or do not fit.
+/// `MPI_UNDEFINED` of the standard ABI. It is the result if a count does not exist or does not fit.
 pub(crate) const UNDEFINED: c_int = -32766;
 
-/// Returns `value` in the form `N` of the call, or `MPI_UNDEFINED` if there is no value or if it
-/// does not fit into that form.
+/// Returns `value` as a number of type `N`, which is the count type of the call. Returns
+/// `MPI_UNDEFINED` if there is no value or if it does not fit in `N`.
 pub(crate) fn or_undefined<N: Count>(value: Option<i64>) -> N {
     value.and_then(N::narrow).unwrap_or(UNDEFINED.into())
 }
@@ -179,8 +179,8 @@ pub(crate) unsafe fn input<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns the `n` entries of an array that is written, and which the program need not have
-/// initialized. The errors are those of [`input`].
+/// Returns the `n` entries of an array that the library writes. The program need not have
+/// initialized them. The errors are those of [`input`].
 ///
 /// # Safety
 /// `array` must be null, or point to aligned room for `n` entries for as long as the returned slice
@@ -204,8 +204,8 @@ pub(crate) unsafe fn output<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(places, n) })
 }
 
-/// Returns a copy of an array of numbers of either form of a call, in 64 bits. The errors are those
-/// of [`input`].
+/// Returns a copy of an array of numbers, converted to 64 bits. `N` is the number type in the form
+/// of the call. The errors are those of [`input`].
 ///
 /// # Safety
 /// The conditions are those of [`input`], until this function returns.
@@ -253,13 +253,13 @@ pub(crate) unsafe fn text<'a>(
         .map_err(|_| Error::new(ErrorClass::Arg, call, argument, "not UTF-8", "must be UTF-8 text"))
 }
 
-/// Returns the handle that a C value stands for, which need not name an object.
+/// Returns the handle that a C value stands for. The handle need not name an object.
 #[inline]
 pub(crate) fn handle(datatype: Type) -> Handle {
     Handle::from_bits(datatype.addr() as u64)
 }
 
-/// Returns the C value of a handle, which is a pointer only by its type.
+/// Returns the C value of a handle. This value has a pointer type, but is never dereferenced.
 pub(crate) fn to_c(handle: Handle) -> Type {
     std::ptr::without_provenance_mut(handle.bits() as usize)
 }

@@ -28,13 +28,14 @@ type FortranCopy = unsafe extern "C" fn(
 /// A delete callback in Fortran: `SUBROUTINE DELETE(DATATYPE, KEYVAL, VALUE, EXTRA_STATE, IERROR)`.
 type FortranDelete = unsafe extern "C" fn(*const c_int, *const c_int, *const isize, *const isize, *mut c_int);
 
-/// A callback argument: one of the two small constants that the ABI defines, or a function.
+/// A callback argument: one of the ABI's two constants 0 and 1, or a function.
 #[derive(Clone, Copy)]
 enum Choice<F> {
-    /// `MPI_TYPE_NULL_COPY_FN` or `MPI_TYPE_NULL_DELETE_FN`: the attribute is not copied, or
-    /// nothing is done before it is deleted.
+    /// `MPI_TYPE_NULL_COPY_FN` or `MPI_TYPE_NULL_DELETE_FN`. As a copy callback it does not copy
+    /// the attribute. As a delete callback it does nothing.
     Null,
-    /// `MPI_TYPE_DUP_FN`: the copy has the same value. As a delete callback it does nothing.
+    /// `MPI_TYPE_DUP_FN`. As a copy callback it copies the attribute with the same value. As a
+    /// delete callback it does nothing.
     Dup,
     Call(F),
 }
@@ -49,8 +50,8 @@ fn choice<F>(bits: usize, function: impl FnOnce(*const ()) -> F) -> Choice<F> {
     }
 }
 
-/// Callbacks in C. `extra` is the address `extra_state`, stored as a number, because it belongs to
-/// the program and is only passed back to it.
+/// Callbacks in C. `extra` is the address `extra_state`, stored as a number. The address belongs to
+/// the program, and the library only passes it back to the program.
 struct InC {
     copy: Choice<Copy>,
     delete: Choice<Delete>,

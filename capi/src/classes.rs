@@ -95,8 +95,9 @@ const TOOL_CLASSES: [&str; 18] = [
     "the performance variable cannot be read and reset at once",
 ];
 
-/// Returns the description of a predefined error class, or none for any other number. It is the
-/// message for a code for which the thread has no message of a failed call.
+/// Returns the description of a predefined error class, or none for any other number. The
+/// description serves as the message for a code if the thread has no message of a failed call for
+/// it.
 pub(crate) fn meaning(code: c_int) -> Option<&'static str> {
     let code = usize::try_from(code).ok()?;
     CLASSES.get(code).or_else(|| TOOL_CLASSES.get(code.checked_sub(FIRST_TOOL)?)).copied()

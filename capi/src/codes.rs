@@ -1,5 +1,5 @@
-//! Error classes, codes and strings that the program adds (MPI 5.0, 9.5), and the attributes that
-//! MPI predefines on communicators.
+//! Error classes, error codes and error strings that the program adds (MPI 5.0, 9.5), and the
+//! attributes that MPI predefines on communicators.
 //!
 //! The attributes are here because one of them, `MPI_LASTUSEDCODE`, is the highest number that was
 //! given out for an error class or code, even if the program has removed it again.
@@ -20,14 +20,14 @@ const LAST_PREDEFINED: c_int = 0x3fff;
 
 /// An error class or error code that the program added.
 struct Code {
-    /// The class to which a code belongs, or none if this is a class itself.
+    /// The class to which the code belongs, or none if this entry is a class itself.
     class: Option<c_int>,
-    /// The string that the program added for the number, or none.
+    /// The string that the program added for this code or class, or none.
     text: Option<Box<[u8]>>,
 }
 
-/// Value of the attribute `MPI_TAG_UB`. The program gets the address of this value, as of the four
-/// below.
+/// Value of the attribute `MPI_TAG_UB`. The program gets the address of this variable, and likewise
+/// of the four variables below.
 static TAG_UB: AtomicI32 = AtomicI32::new(i32::MAX);
 /// Value of the attribute `MPI_IO`: `MPI_ANY_SOURCE`, since every process can do I/O.
 static IO: AtomicI32 = AtomicI32::new(-1);
@@ -52,8 +52,8 @@ pub(crate) fn class_of(code: c_int) -> Option<c_int> {
     codes().get(code).map(|c| c.class.unwrap_or(code))
 }
 
-/// Returns the string of a code or class that the program added, which is empty until the program
-/// adds one. Returns none for any other number.
+/// Returns the string of a code or class that the program added. The string is empty until the
+/// program adds one. Returns none for a number that is not such a code or class.
 pub(crate) fn text_of(code: c_int) -> Option<Box<[u8]>> {
     codes().get(code).map(|c| c.text.clone().unwrap_or_default())
 }
@@ -65,8 +65,8 @@ fn refuse(call: &'static str, argument: &'static str, value: c_int, rule: &'stat
 /// Removes an error class if `is_class` is true, otherwise an error code.
 ///
 /// # Errors
-/// Class `Arg` if the program did not add such a class or code, if it still has a string, or if a
-/// code still belongs to the class. Nothing is removed then.
+/// Class `Arg` if the program did not add this class or code, if the class or code still has a
+/// string, or if a code still belongs to the class. After an error, nothing is removed.
 fn remove(call: &'static str, argument: &'static str, code: c_int, is_class: bool) -> Result<()> {
     let mut codes = codes();
     if codes.get(code).is_none_or(|c| c.class.is_none() != is_class) {

@@ -39,23 +39,25 @@ pub(crate) struct CConfig {
     stream_bytes: u64,
 }
 
-/// The sizes of the structure in bytes that are accepted: that of earlier versions, which ends
-/// before the first field that a later version added, and the present size.
+/// The accepted sizes of the structure in bytes. The first is the size in earlier versions, where
+/// the structure ends before the first field that a later version added. The second is the present
+/// size.
 const SIZES: [usize; 2] = [offset_of!(CConfig, stream_bytes), size_of::<CConfig>()];
 
-/// Returns the position of `one` in `all`, which is the value of its constant in ddtc.h, or -1.
+/// Returns the index of `one` in `all`, or -1 if it is not there. The index is the value of the
+/// corresponding constant in ddtc.h.
 fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
     all.iter().position(|x| x == one).map_or(-1, |i| i as c_int)
 }
 
-/// Returns the value of `all` that the constant `i` of ddtc.h stands for, or an error of class
-/// `Arg`.
+/// Returns the value in `all` that the constant of ddtc.h with the value `i` stands for, or an
+/// error of class `Arg` if there is none.
 fn pick<T: Copy>(argument: &'static str, all: &[T], i: c_int, rule: &'static str) -> Result<T> {
     let one = usize::try_from(i).ok().and_then(|i| all.get(i)).copied();
     one.ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, i, rule))
 }
 
-/// Returns a configuration in the form of ddtc.h.
+/// Returns a configuration as the C structure of ddtc.h.
 fn to_c(config: &Config) -> CConfig {
     CConfig {
         struct_size: size_of::<CConfig>(),
@@ -180,8 +182,8 @@ pub(crate) extern "C" fn ddtc_version_string() -> *const c_char {
 /// The embedder's function for log lines: `ddtc_log_function` of ddtc.h.
 type LogFunction = unsafe extern "C" fn(*mut c_void, c_int, *const c_char);
 
-/// The embedder's log function with its context, as a number, and the least urgent level it
-/// receives.
+/// The embedder's log function, its context as a number, and the least urgent level that the
+/// function receives.
 struct Hook {
     function: LogFunction,
     context: usize,
@@ -254,7 +256,7 @@ impl tracing::Subscriber for Log {
 static STATE: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
-    /// True if this thread called `MPI_Init`, which is the answer of `MPI_Is_thread_main`.
+    /// True if this thread called `MPI_Init`. `MPI_Is_thread_main` returns this value.
     static MAIN: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -1,7 +1,8 @@
 //! Exports that create, look up, duplicate, commit and free datatypes.
 //!
-//! Most constructors have a form for `int` and one for `MPI_Count`. One generic function implements
-//! both: its parameter `N` is the type of counts, and `A` that of displacements if this differs.
+//! Most constructors have a form with counts of type `int` and a form with counts of type
+//! `MPI_Count`. One generic function implements both forms. Its type parameter `N` is the type of
+//! counts. If displacements have a different type, the type parameter `A` stands for that type.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::arguments::{Out, Type, UNDEFINED, export, handle, input, numbers, out
 use crate::guard::Outcome;
 
 /// Creates a datatype and its handle, and writes the handle to `newtype`. After an error `newtype`
-/// is unchanged. In the form for `MPI_Count` the datatype is marked as built by a large-count
+/// is unchanged. If `N` is `MPI_Count`, the datatype is marked as built by a large-count
 /// constructor.
 fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
     let datatype = Datatype::new(combiner)?;
@@ -25,7 +26,7 @@ fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
     Ok(())
 }
 
-/// Returns the address of the new handle, or an error of class `Arg` if it is null.
+/// Returns the address `newtype` for the new handle, or an error of class `Arg` if it is null.
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle for as long as the result is used.
@@ -50,7 +51,7 @@ fn order(call: &'static str, value: c_int) -> Result<Order> {
 type Numbers = Arc<[i64]>;
 
 /// Returns the block lengths and displacements of a constructor of the indexed family or of struct.
-/// `A` is the form of the displacements.
+/// `A` is the type of the displacements.
 ///
 /// # Safety
 /// Each array must be null or point to `count` initialized and aligned entries, which nothing
@@ -87,7 +88,7 @@ unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[D
     Ok(trees?.into())
 }
 
-/// Creates a datatype of `count` copies of `oldtype` one after the other, for both forms of
+/// Creates a datatype of `count` successive copies of `oldtype`, for both forms of
 /// `ddtc_type_contiguous`.
 ///
 /// # Safety
@@ -114,8 +115,8 @@ export! {
     }
 }
 
-/// Creates a datatype of `count` blocks at equal distances, as a multiple of the extent, for both
-/// forms of `ddtc_type_vector`.
+/// Creates a datatype of `count` blocks at equal distances, for both forms of `ddtc_type_vector`.
+/// The distance is given as a multiple of the extent of `oldtype`.
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle.
@@ -148,8 +149,9 @@ export! {
     }
 }
 
-// In the functions below, `legacy` is true for the constructors of MPI-1's Fortran binding, whose
-// addresses are INTEGERs. Their datatypes decode with the combiners MPI_COMBINER_*_INTEGER.
+// In the functions below, `legacy` is true for the constructors of MPI-1's Fortran binding, which
+// have INTEGERs as addresses. Datatypes that these constructors make decode with the combiners
+// MPI_COMBINER_*_INTEGER.
 
 /// Creates a datatype of `count` blocks at equal distances in bytes, for both forms of
 /// `ddtc_type_create_hvector` and for `ddtc_type_hvector_integer`.
@@ -196,8 +198,8 @@ export! {
     }
 }
 
-/// Creates a datatype of blocks of different lengths at displacements in extents, for both forms of
-/// `ddtc_type_indexed`.
+/// Creates a datatype of blocks of different lengths at displacements in units of the extent, for
+/// both forms of `ddtc_type_indexed`.
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle. Each array must be null or point to
@@ -283,8 +285,8 @@ export! {
     }
 }
 
-/// Creates a datatype of blocks of equal length at displacements in extents, for both forms of
-/// `ddtc_type_create_indexed_block`.
+/// Creates a datatype of blocks of equal length at displacements in units of the extent, for both
+/// forms of `ddtc_type_create_indexed_block`.
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle. `displacements` must be null or point
@@ -412,8 +414,8 @@ export! {
     }
 }
 
-/// Returns the number of dimensions, or an error of class `Arg` if it is not positive. Arrays of
-/// this length are read right away, so the number is checked before that.
+/// Returns the number of dimensions, or an error of class `Arg` if it is not positive. The number
+/// is checked first, because arrays of this length are read next.
 fn dimensions(call: &'static str, ndims: c_int) -> Result<i64> {
     if ndims <= 0 {
         return Err(Error::new(ErrorClass::Arg, call, "ndims", ndims, "must be positive"));
@@ -546,8 +548,8 @@ export! {
     }
 }
 
-/// Creates a datatype of `oldtype` with another lower bound and extent, for both forms of
-/// `ddtc_type_create_resized`.
+/// Creates a datatype with the data of `oldtype`, but with another lower bound and extent, for both
+/// forms of `ddtc_type_create_resized`.
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle.
@@ -601,8 +603,8 @@ export! {
         let named = [&value, &index].iter().all(|t| matches!(t.combiner(), Combiner::Named(_)));
         match Datatype::value_index(&value, &index) {
             Ok(pair) => newtype.set(to_c(object::create(pair)?)),
-            // For named types that do not form a pair, MPI has no predefined type. By MPI 5.0,
-            // 6.9.4, this is not an error: the result is MPI_DATATYPE_NULL.
+            // MPI has no predefined type for some pairs of named types. By MPI 5.0, 6.9.4, a
+            // request for such a pair is not an error: the result is MPI_DATATYPE_NULL.
             Err(error) if named && error.class() != ErrorClass::NoMem => newtype.set(to_c(Handle::NULL)),
             Err(error) => return Err(error.into()),
         }
@@ -622,7 +624,8 @@ export! {
             }
         };
         // The candidates are the named types with a size in their name, MPI_INTEGER1 to
-        // MPI_COMPLEX32. Other types of this class and size, such as those of C, do not count.
+        // MPI_COMPLEX32. Other types of the same class and size, such as the types of C, do not
+        // count.
         let sized = |n: &&Named| {
             n.class() == class && n.size() == i64::from(size) && n.mpi_name().ends_with(&sized_suffix(**n))
         };
@@ -669,8 +672,8 @@ export! {
     }
 }
 
-/// Returns the name that a sized Fortran type of the class and size of `named` has, such as
-/// `MPI_REAL8`.
+/// Returns the name, such as `MPI_REAL8`, of the sized Fortran type that has the class and size of
+/// `named`.
 fn sized_suffix(named: Named) -> String {
     let stem = match named.class() {
         Class::Integer => "INTEGER",

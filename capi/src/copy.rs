@@ -1,5 +1,5 @@
-//! Exports for copies and reductions from one layout to another: a call with two handles, and an
-//! object that a runtime looks up once for a pair of committed types.
+//! Exports for copies and reductions from one layout to another. Some calls take two handles.
+//! Others take an object that a runtime looks up once for a pair of committed types.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::embed::{committed, has_data};
 use crate::pack::uncommitted;
 use crate::reduce::predefined;
 
-/// Returns the committed type of the handle that is argument `name`, or an error of class `Type`
-/// about that argument if the handle names no committed datatype.
+/// Returns the committed type of the handle `datatype`. If the handle names no committed datatype,
+/// returns an error of class `Type` whose message mentions the argument `name`.
 fn ready(call: &'static str, name: &'static str, datatype: Type) -> Result<Committed> {
     let known = object::with(call, handle(datatype), |o| {
         o.committed()?.cloned().ok_or_else(|| uncommitted(call, o.datatype()))
@@ -35,9 +35,9 @@ unsafe fn direct<'a>(call: &'static str, pointer: *const LayoutCopy) -> Result<&
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "direct", "NULL", "must not be a null pointer"))
 }
 
-/// Copies `incount` instances at `inbuf` to those at `outbuf`, or combines them, and returns the
-/// number of packed bytes moved. The counts and the spans of all instances on both sides are
-/// checked first.
+/// Copies `incount` instances at `inbuf` to the instances at `outbuf`, or combines the former with
+/// the latter. Returns the number of packed bytes that were moved. The counts and the spans of all
+/// instances on both sides are checked first.
 ///
 /// # Safety
 /// All bytes of the instances at `inbuf` must be readable. The bytes of the instances at `outbuf`

@@ -1,5 +1,6 @@
-//! Exports that decode a datatype: envelope and contents in both forms of the calls, and the
-//! accessors of a proposal of 1996, which return a window of the constructor's arguments.
+//! Exports that decode a datatype: envelope and contents in both forms of the calls, and the window
+//! accessors of a proposal of 1996. A window accessor returns a part (window) of the constructor's
+//! arguments.
 
 use std::ffi::c_int;
 
@@ -102,9 +103,10 @@ export! {
 ///
 /// # Errors
 /// Class `Type` for a named type, and class `Arg` if a length is negative or too small, or if an
-/// array that gets entries is null: nothing is written then. Class `ValueTooLarge` if an integer of
-/// the contents does not fit in an `int`, and class `NoMem` if there is no handle left for a child:
-/// the first three arrays may have been written then, but no handle.
+/// array that gets entries is null. After these errors, nothing is written. Class `ValueTooLarge`
+/// if an integer of the contents does not fit in an `int`, and class `NoMem` if there is no handle
+/// left for a child. After these two errors, the first three arrays may have been written, but no
+/// handle.
 ///
 /// # Safety
 /// Each array must be null or point to aligned room for as many entries as its maximum in `max`

@@ -1,5 +1,5 @@
-//! Exports for runtimes that keep committed types in objects of their own: a committed type with a
-//! reference count, packing without a handle, and access to the compiled kernel.
+//! Exports for runtimes that keep committed types in objects of their own. They provide committed
+//! types with a reference count, packing without a handle, and access to the compiled kernel.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -68,8 +68,8 @@ pub(crate) fn has_data(
     Ok(true)
 }
 
-/// Returns the kernel of a direction and its context, or null pointers if there is no kernel. The
-/// origin is set in both cases.
+/// Returns the kernel for a direction and the context of that kernel, or null pointers if there is
+/// no kernel. The field for the origin is set in both cases.
 fn kernel(committed: &Committed, direction: Direction) -> CKernel {
     match committed.kernel(direction) {
         Some(kernel) => {

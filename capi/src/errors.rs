@@ -1,5 +1,5 @@
-//! Texts and classes of error codes, and the function with which `ddtc_mpi.h` and the Fortran
-//! module record messages of their own.
+//! Exports for the texts and classes of error codes, and for recording a message. `ddtc_mpi.h` and
+//! the Fortran module use the latter for messages of their own.
 
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int};
@@ -18,9 +18,10 @@ export! {
     fn ddtc_error_string(code: c_int, string: *mut c_char, resultlen: *mut c_int) {
         let resultlen = out("error_string", "resultlen", resultlen)?;
         let string = out("error_string", "string", string)?;
-        // The sources of the text in order of preference are the string that the program added for
-        // this code, the message of this thread's last failure if that had this code, and a general
-        // description. The string of a program may have any encoding, so the result is bytes.
+        // The text is the string that the program added for this code. If there is none, it is the
+        // message of this thread's last failure, provided that the failure had this code. Otherwise
+        // it is a general description. A string of the program may have any encoding, so the result
+        // is bytes.
         let text: Cow<'_, [u8]> = if let Some(added) = codes::text_of(code) {
             Cow::Owned(added.into_vec())
         } else {

@@ -1,4 +1,4 @@
-//! Exports for datatypes that are exchanged between processes: their wire form, and comparison and
+//! Exports for datatypes that processes exchange: the wire form of a datatype, and comparison and
 //! hashes of type signatures.
 
 use std::ffi::{c_int, c_void};

@@ -1,5 +1,5 @@
-//! Exports for packing, unpacking and packed sizes in external32. There are calls with a handle,
-//! and an object that a runtime looks up once for a committed type and a leaf operation.
+//! Exports for packing, unpacking and packed sizes in external32. Some calls take a handle. Others
+//! take an object that a runtime looks up once for a committed type and a leaf operation.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::reduce::predefined;
 /// Checks the name of the data representation. MPI 5.0, 5.3 has only `external32`.
 ///
 /// # Errors
-/// Class `Arg` if `name` is null, and `UnsupportedDatarep` for any other name, of which the message
-/// has at most 64 characters.
+/// Class `Arg` if `name` is null. Class `UnsupportedDatarep` for any name other than `external32`.
+/// The message has at most the first 64 characters of the name.
 ///
 /// # Safety
 /// `name` must be null or a NUL-terminated string that nothing changes during the call.
@@ -40,8 +40,8 @@ unsafe fn check_representation(call: &'static str, name: *const c_char) -> Resul
     Err(Error::new(ErrorClass::UnsupportedDatarep, call, "datarep", shown, rule))
 }
 
-/// Returns the object's handle for external32, or an error of class `Type` if the datatype is not
-/// committed.
+/// Returns the object for packing `object`'s datatype in external32, or an error of class `Type` if
+/// the datatype is not committed.
 fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o CommittedOperation> {
     object.external32()?.ok_or_else(|| uncommitted(call, object.datatype()))
 }
@@ -61,7 +61,7 @@ struct Call {
     position: i64,
 }
 
-/// Packs or unpacks all instances and returns the position after them.
+/// Packs or unpacks all instances and returns the position after their packed bytes.
 ///
 /// # Safety
 /// All instances at `call.user` must be readable for packing and writable for unpacking.
@@ -237,8 +237,8 @@ export! {
     }
 }
 
-/// Borrows a committed type under a leaf operation, or returns an error of class `Arg` if `pointer`
-/// is null.
+/// Borrows the object for a committed type and a leaf operation, or returns an error of class `Arg`
+/// if `pointer` is null.
 ///
 /// # Safety
 /// `pointer` must be null or a result of `ddtc_committed_external32` or `ddtc_committed_reduce`,

@@ -1,5 +1,5 @@
 //! Exports for Fortran: conversion of handles to default INTEGERs and back, the sizes of the
-//! default kinds, and the values of LOGICAL in the runtime's Fortran compiler.
+//! default kinds, and the values that the runtime's Fortran compiler stores for LOGICAL.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -22,7 +22,7 @@ pub(crate) fn logical(value: bool) -> c_int {
 }
 
 /// Returns true if `value`, a LOGICAL of the runtime's Fortran compiler, is true. Every value
-/// except that of `.FALSE.` counts as true.
+/// counts as true, except the value that stands for `.FALSE.`.
 pub(crate) fn truth(value: c_int) -> bool {
     value != FALSE.load(Relaxed)
 }
@@ -51,8 +51,8 @@ export! {
     }
 
     fn ddtc_set_fortran_kinds(integer: c_int, real: c_int, double_precision: c_int) {
-        // No kind has a size that is negative or above 255, so such a size becomes 0, which is
-        // refused like any other unsupported size.
+        // No kind has a size that is negative or above 255. Such a size becomes 0, and 0 is refused
+        // like any other unsupported size.
         let size = |bytes: c_int| u8::try_from(bytes).unwrap_or(0);
         let (integer, real, double_precision) = (size(integer), size(real), size(double_precision));
         Ok(FortranKinds { integer, real, double_precision }.set()?)

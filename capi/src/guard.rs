@@ -1,5 +1,5 @@
-//! The function that runs the body of an export. It turns faults and panics into return codes and
-//! keeps the message of the last failure of each thread.
+//! The function [`guard`], which runs the body of an export. It turns faults and panics into return
+//! codes, and keeps the message of each thread's last failure.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -22,8 +22,9 @@ thread_local! {
 /// Runs the body of an export and returns 0, the code of its error, or class `Intern` if the body
 /// panicked.
 ///
-/// In a process that [`is_inconsistent`] the body does not run, because it could wait for a lock
-/// that no thread of this process will release. The result is class `Other` then.
+/// If [`is_inconsistent`] returns true for this process, the body does not run, because it could
+/// wait for a lock that no thread of this process will release. In that case the result is class
+/// `Other`.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
     if is_inconsistent() {
@@ -92,8 +93,8 @@ mod tests {
         assert_eq!(guard(|| Ok(())), 0);
     }
 
-    /// Checks that the exports defined without `export!` are those listed here. These exports
-    /// cannot fail, or must not allocate memory, as `guard` does when it records a message.
+    /// Checks that only the exports listed here are defined without `export!`. These exports cannot
+    /// fail, or must not allocate memory. `guard` allocates memory when it records a message.
     #[test]
     fn every_export_is_guarded() {
         let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

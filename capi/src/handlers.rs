@@ -1,9 +1,9 @@
-//! Exports for error handlers (MPI 5.0, 9.3), which decide what ddtc_mpi.h and the Fortran module
-//! do with an error.
+//! Exports for error handlers (MPI 5.0, 9.3). An error handler decides what ddtc_mpi.h and the
+//! Fortran module do with an error.
 //!
 //! Two error handlers are in force at any time: one for files, and one for communicators and
-//! everything else. A handler lives as long as the program holds a reference to it or it is in
-//! force. No lock is held while a handler runs.
+//! everything else. A handler lives as long as the program holds a reference to it, and also while
+//! it is in force. No lock is held while a handler runs.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -23,15 +23,15 @@ const ARE_FATAL: i32 = 0x141;
 /// `MPI_ERRORS_RETURN` of the standard ABI, the last predefined handler.
 const RETURN: i32 = 0x143;
 
-/// `DDTC_ERRHANDLER_FORTRAN` of ddtc.h. It is added to the kind of object if the handler is a
-/// Fortran procedure.
+/// `DDTC_ERRHANDLER_FORTRAN` of ddtc.h. This value is added to the kind of object if the handler is
+/// a Fortran procedure.
 const FORTRAN: c_int = 8;
 
 /// An error handler's function in C: `MPI_Comm_errhandler_function` or the corresponding type for
-/// another kind of object. It gets a handle and a code by reference. This library passes no further
-/// arguments.
+/// another kind of object. The function gets a handle and a code by reference. This library passes
+/// no further arguments.
 type InC = unsafe extern "C" fn(*mut Type, *mut c_int, ...);
-/// An error handler's procedure in Fortran, which gets a handle and a code as INTEGERs by
+/// An error handler's procedure in Fortran. The procedure gets a handle and a code as INTEGERs by
 /// reference.
 type InFortran = unsafe extern "C" fn(*mut c_int, *mut c_int);
 
@@ -47,10 +47,12 @@ struct Handler {
     in_force: bool,
 }
 
-/// All error handlers that the program created and that still live, and those in force.
+/// All error handlers that the program created and that still live, and the numbers of the error
+/// handlers in force.
 struct State {
     handlers: Numbered<Handler>,
-    /// Numbers of the handlers in force: first for communicators, then for files.
+    /// Numbers of the two handlers in force: the handler for communicators, and the handler for
+    /// files.
     in_force: [i32; 2],
 }
 
@@ -80,9 +82,9 @@ fn place(call: &'static str, kind: c_int) -> Result<usize> {
 }
 
 impl State {
-    /// Adds a reference of the program to a handler if `more` is true, otherwise removes one. A
-    /// handler without references that is not in force is dropped. Predefined handlers are not
-    /// counted.
+    /// Adds a reference of the program to a handler if `more` is true, otherwise removes a
+    /// reference. If a handler then has no references and is not in force, it is dropped.
+    /// Predefined handlers are not counted.
     ///
     /// # Errors
     /// Class `Errhandler` if there is no such handler, or if the program has no reference to
@@ -105,8 +107,8 @@ impl State {
     ///
     /// # Errors
     /// Class `Arg` for a kind other than communicators and files. Class `Errhandler` if there is no
-    /// such handler, if it was freed, or if it was created for another kind. The handler in force
-    /// stays the same then.
+    /// such handler, if it was freed, or if it was created for another kind. After an error, the
+    /// handler in force stays the same.
     fn put(&mut self, call: &'static str, kind: c_int, handler: i32) -> Result<()> {
         let place = place(call, kind)?;
         if !is_predefined(handler) {
@@ -128,7 +130,8 @@ impl State {
 }
 
 /// Puts `MPI_ERRORS_RETURN` in force for communicators if `returning` is true, otherwise
-/// `MPI_ERRORS_ARE_FATAL`. This serves `DDTC_MPI_ERRORS_RETURN`, which has only these two values.
+/// `MPI_ERRORS_ARE_FATAL`. The setting `DDTC_MPI_ERRORS_RETURN`, which has only these two values,
+/// uses this function.
 pub(crate) fn set_returning(returning: bool) -> Result<()> {
     state().put("mpi", 0, if returning { RETURN } else { ARE_FATAL })
 }

@@ -1,5 +1,5 @@
-//! Exports for info objects (MPI 5.0, chapter 10), which are lists of pairs of strings in the order
-//! in which their keys were first set.
+//! Exports for info objects (MPI 5.0, chapter 10). An info object is a list of pairs, each of a key
+//! and a value, in the order in which the keys were first set.
 //!
 //! The library takes no hints, so an info object only keeps what the program stores in it.
 //! `MPI_INFO_ENV` exists and is empty, because no MPI started this process.
@@ -43,20 +43,20 @@ fn refuse(call: &'static str, info: i32) -> Error {
     Error::new(ErrorClass::Info, call, "info", format_args!("{info:#x}"), rule)
 }
 
-/// Calls `f` with the pairs of `info`, which it may change. Class `Info` if the handle names no
-/// info object, or `MPI_INFO_ENV`.
+/// Calls `f` with the pairs of `info`, and `f` may change them. Fails with class `Info` if the
+/// handle names no info object or names `MPI_INFO_ENV`.
 fn change<R>(call: &'static str, info: Type, f: impl FnOnce(&mut Entries) -> R) -> Result<R> {
     infos().get(number(info)).map(f).ok_or_else(|| refuse(call, number(info)))
 }
 
-/// Calls `f` with the pairs of `info`, which are none for `MPI_INFO_ENV`. Class `Info` if the
+/// Calls `f` with the pairs of `info`. `MPI_INFO_ENV` has no pairs. Fails with class `Info` if the
 /// handle names no info object.
 fn read<R>(call: &'static str, info: Type, f: impl FnOnce(&Entries) -> R) -> Result<R> {
     if number(info) == ENV { Ok(f(&Entries::new())) } else { change(call, info, |entries| f(entries)) }
 }
 
-/// Returns the bytes of a string that has at most `most` bytes, and at least one if `class` is that
-/// of keys.
+/// Returns the bytes of a string. The string must have at most `most` bytes, and at least one byte
+/// if `class` is `InfoKey`.
 ///
 /// # Errors
 /// Class `Arg` if `string` is null, and `class` if its length is not allowed.

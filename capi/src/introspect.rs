@@ -1,4 +1,4 @@
-//! The export that decodes a datatype of the runtime by functions that the runtime provides. The
+//! The export that decodes a datatype of the runtime with functions that the runtime provides. The
 //! decoded datatype keeps the bounds that the runtime reports.
 
 use std::ffi::{c_int, c_void};
@@ -153,8 +153,8 @@ export! {
     fn ddtc_type_decode(functions: *const Functions, host: usize, newtype: *mut Type) {
         const CALL: &str = "type_decode";
         let newtype = out(CALL, "newtype", newtype)?;
-        // The size is read alone first, because a table of another version may end before the end
-        // of `Functions`.
+        // First only the size is read, because a table of another version may end before the end of
+        // `Functions`.
         let size = out(CALL, "functions", functions.cast_mut().cast::<usize>())?.get();
         if size != size_of::<Functions>() {
             let rule = format!("must be sizeof(ddtc_introspect), which is {}", size_of::<Functions>());

@@ -7,7 +7,7 @@
 //! program returned. The message of the last error is kept per thread for `ddtc_error_string`. A
 //! test in `guard` lists the exports that are defined without the macro.
 //!
-//! Loading the library has no effect by itself: before the first call no constructor runs, no
+//! Loading the library has no effect. Before the first call, no constructor of the library runs, no
 //! thread is started and no environment variable is read.
 //!
 //! `ddtc::internal::object` holds the datatypes, and `ddtc::internal::tool` the variables of the

@@ -1,9 +1,10 @@
-//! Tables of objects that are identified by numbers, as MPI's Fortran handles are: info objects,
-//! error handlers, operations, and error classes and codes.
+//! Tables of objects that are identified by numbers: info objects, error handlers, operations, and
+//! error classes and codes. MPI's Fortran handles are such numbers.
 //!
 //! A table gives out each number only once in the life of the process, so the number of a freed
-//! object names nothing. The C handle of an object is a pointer with the value of its number, which
-//! lies above the ABI's predefined handles and is never dereferenced.
+//! object names nothing. The C handle of an object is a pointer with the value of the object's
+//! number. This value lies above the ABI's predefined handles, and the pointer is never
+//! dereferenced.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::arguments::Type;
 /// First number after those that the ABI reserves for predefined handles.
 pub(crate) const FIRST_HANDLE: i32 = 4096;
 
-/// A table of live objects by their numbers.
+/// A table of live objects, indexed by their numbers.
 pub(crate) struct Numbered<T> {
     /// Number of the next object.
     next: i32,
@@ -51,14 +52,15 @@ impl<T> Numbered<T> {
         self.live.values()
     }
 
-    /// Returns the highest number given out so far, or the number before the first if there was
-    /// none.
+    /// Returns the highest number that was given out so far. If none was given out, returns the
+    /// number before the first one.
     pub(crate) fn last(&self) -> i32 {
         self.next - 1
     }
 }
 
-/// Returns the number of a C handle, or 0 if its value is no `i32`. No object has the number 0.
+/// Returns the number of a C handle, or 0 if the value of the handle does not fit in an `i32`. No
+/// object has the number 0.
 pub(crate) fn number(handle: Type) -> i32 {
     i32::try_from(handle.addr()).unwrap_or(0)
 }

@@ -55,7 +55,7 @@ fn outside(call: &'static str, buffer: *const c_void, count: u64, low: i128, hig
     Error::new(ErrorClass::Buffer, call, "buffer", format_args!("{:#x}", buffer.addr()), rule)
 }
 
-/// Result of the check of a call's position and room.
+/// Result of [`check_call`], which checks the position and the room of a call.
 struct CheckedCall {
     /// Position at which the packed bytes begin.
     at: i64,
@@ -65,8 +65,8 @@ struct CheckedCall {
     spans: bool,
 }
 
-/// Returns the error for a negative size, for a position outside of the buffer, or otherwise for a
-/// buffer without room for `bytes` bytes after position `at`.
+/// Returns the error for a negative size, or else for a position outside of the buffer, or else for
+/// a buffer that has fewer than `bytes` bytes after position `at`.
 #[cold]
 pub(crate) fn bad_position(
     call: &'static str,
@@ -99,19 +99,20 @@ fn check_call<N: Count>(
     let plain = committed.plain_size(buffer.addr(), count);
     let bytes = match plain {
         Some(bytes) => bytes,
-        // If the packed size overflows, a position outside of the buffer is still reported first:
-        // 0 bytes lead to the check below, which refuses every such position.
+        // If the packed size overflows, a position outside of the buffer must still be reported
+        // first. For such a position `bytes` becomes 0, and the check below refuses the position.
         None => committed.packed_size(count).or_else(|e| if at < 0 || at > size { Ok(0) } else { Err(e) })?,
     };
-    // If the position lies past the end, the difference is negative, so not even 0 bytes fit. Both
-    // operands are not negative when the difference is computed, so it cannot overflow.
+    // If the position lies past the end, the difference `size - at` is negative, so not even 0
+    // bytes fit. The difference is computed only if neither operand is negative, so it cannot
+    // overflow.
     if (at | size) < 0 || bytes as i64 > size - at {
         return Err(bad_position(call, (at, size, bytes), size_name));
     }
     Ok(CheckedCall { at, bytes, spans: plain.is_none() })
 }
 
-/// Returns the error for a null packed buffer, which has class `Buffer`.
+/// Returns the error for a null packed buffer. The error has class `Buffer`.
 #[cold]
 pub(crate) fn null(call: &'static str, argument: &'static str) -> Error {
     Error::new(ErrorClass::Buffer, call, argument, "NULL", "must not be a null pointer")
@@ -137,8 +138,8 @@ unsafe fn pack<N: Count>(
     // which it is used.
     let position = unsafe { out(CALL, "position", position)? };
     let count = natural(CALL, "incount", count.wide())?;
-    // The closure captures one reference and not five values. A larger closure is copied, and the
-    // loads of that copy stall on the stores that have just filled the closure.
+    // The closure captures one reference instead of five values. A larger closure would be copied,
+    // and the loads of that copy would stall on the stores that have just filled the closure.
     let arguments = &(position, count, size, packed, buffer);
     Ok(object::with(CALL, handle(datatype), move |o| -> Result<()> {
         let &(ref position, count, size, packed, buffer) = arguments;
@@ -209,14 +210,14 @@ unsafe fn unpack<N: Count>(
     })??)
 }
 
-/// Packs or unpacks the part of the packed stream of `count` instances that begins at byte
-/// `offset`. It has `max` bytes, or fewer if the stream ends before. Returns the number of bytes
-/// moved.
+/// Packs or unpacks a part of the packed stream of `count` instances. The part begins at byte
+/// `offset`, and has `max` bytes, or fewer if the stream ends before. Returns the number of bytes
+/// that were moved.
 ///
 /// # Errors
 /// Class `Count` if the packed size overflows. Class `Arg` if `offset` lies outside of the stream
 /// or `max` is negative. Class `Buffer` if there are bytes to move and `packed` is null or the span
-/// of the instances does not lie in the address space. Nothing is moved then.
+/// of the instances does not lie in the address space. After an error, nothing has been moved.
 ///
 /// # Safety
 /// The bytes of the instances at `buffer` that lie in the part must be readable for packing and

@@ -68,8 +68,8 @@ unsafe fn true_extent<A: Count>(datatype: Type, lb: *mut A, extent: *mut A) -> O
 }
 
 /// Writes the number of basic elements in `bytes` packed bytes, for all forms of
-/// `ddtc_get_elements`. The number is `MPI_UNDEFINED` if the bytes end inside an element or if it
-/// does not fit.
+/// `ddtc_get_elements`. The result is `MPI_UNDEFINED` if the bytes end inside an element or if the
+/// number does not fit.
 ///
 /// # Safety
 /// `count` must be null or valid for a write.
@@ -88,8 +88,8 @@ unsafe fn elements<N: Count>(datatype: Type, bytes: i64, count: *mut N) -> Outco
 }
 
 /// Writes the number of whole instances in `bytes` packed bytes, for all forms of `ddtc_get_count`.
-/// The number is `MPI_UNDEFINED` if the bytes are no multiple of the size or if it does not fit.
-/// For a datatype of size 0 it is 0 for 0 bytes, and otherwise `MPI_UNDEFINED`.
+/// The result is `MPI_UNDEFINED` if `bytes` is not a multiple of the size or if the number does not
+/// fit. For a datatype of size 0, the result is 0 if `bytes` is 0, and otherwise `MPI_UNDEFINED`.
 ///
 /// # Safety
 /// `count` must be null or valid for a write.

@@ -1,4 +1,4 @@
-//! Exports for reductions through handles (MPI 5.0, 6.9): `MPI_Reduce_local`, unpacking under an
+//! Exports for reductions through handles (MPI 5.0, 6.9): `MPI_Reduce_local`, unpacking with an
 //! operation, and operations that the program creates.
 
 use std::ffi::{c_int, c_void};
@@ -21,7 +21,7 @@ type Small = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Typ
 /// An operation's function with a count of type `MPI_Count`: `ddtc_user_c_function` of ddtc.h.
 type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut Type);
 
-/// The function of an operation that the program created, in one of its two forms.
+/// The function of an operation that the program created. It has one of two types.
 #[derive(Clone, Copy)]
 enum Function {
     Small(Small),
@@ -31,7 +31,7 @@ enum Function {
 impl Function {
     /// Combines `n` instances of `datatype` at `new` with those at `old` by calling the function.
     /// Neighbouring instances are `extent` bytes apart. If `n` does not fit in the function's
-    /// count, there are several calls.
+    /// count, the function is called several times.
     ///
     /// # Safety
     /// `n` instances at `new` must be readable, and `n` instances at `old` readable and writable,
@@ -178,13 +178,13 @@ unsafe fn unpack_reduce<N: Count>(
         let t = o.datatype();
         let committed = o.committed()?.ok_or_else(|| uncommitted(CALL, t))?;
         let bytes = committed.packed_size(count)?;
-        // The packed bytes must lie between the position and the end of the buffer. For an empty
-        // buffer or a count of 0, the position is checked, too.
+        // The packed bytes must lie between the position and the end of the buffer. The position is
+        // checked even if the buffer is empty or the count is 0.
         if (at | size) < 0 || bytes as i64 > size - at {
             return Err(bad_position(CALL, (at, size, bytes), "insize"));
         }
-        // The operation is looked up even if there is nothing to combine, so that an operation
-        // which is not defined for the datatype is an error whatever the count is.
+        // The operation is looked up even if there is nothing to combine. So an operation that is
+        // not defined for the datatype is an error for every count.
         let (applied, own) = match asked {
             Asked::Predefined(op) => (o.reduced(op)?, None),
             Asked::Own(function) => (None, o.by_function()?.flatten().map(|by| (function, by))),
@@ -211,8 +211,9 @@ unsafe fn unpack_reduce<N: Count>(
             } else if let Some((function, by)) = own {
                 let element = by.element();
                 let datatype = to_c(object::Handle::of_named(element));
-                // Each call gets two arrays of `n` elements. The function changes those of `old`,
-                // which lie in user memory or are copied back there.
+                // Each call of the function gets two arrays of `n` elements. The function changes
+                // the elements of `old`. These lie in user memory, or are copied back to user
+                // memory.
                 by.unpack_raw(from, count, user.cast(), &mut |new, old, n| {
                     function.call(new.cast(), old.cast(), n, element.extent(), datatype);
                 })?;
@@ -302,8 +303,8 @@ export! {
         const CALL: &str = "op_commutative";
         let commute = out(CALL, "commute", commute)?;
         let commutes = match Op::from_abi(op.addr() as u64) {
-            // Of two operands, `Replace` and `NoOp` return a certain one, so their order matters.
-            // All other predefined operations are commutative.
+            // `Replace` and `NoOp` return one particular operand of the two, so the order of the
+            // operands matters. All other predefined operations are commutative.
             Some(op) => !matches!(op, Op::Replace | Op::NoOp),
             None => {
                 let known = ops().get(number(op)).map(|own| own.commute);

@@ -1,5 +1,5 @@
-//! Exports for the segments of committed datatypes, which are the contiguous pieces of user memory
-//! that instances occupy. They are listed as `struct iovec`.
+//! Exports for the segments of committed datatypes. Segments are the contiguous pieces of user
+//! memory that instances occupy. They are listed as arrays of `struct iovec`.
 
 use std::ffi::c_void;
 
@@ -12,16 +12,17 @@ use ddtc::internal::segments::{Segment, Segments};
 use crate::arguments::{Out, Type, export, handle, natural, out, output};
 use crate::embed::{committed, has_data};
 
-/// Returns an index of a segment or of a packed byte, which may be at most their number `end`, or
-/// an error of class `Arg`. `of` says in the message what is counted.
+/// Returns `value`, the index of a segment or of a packed byte. Returns an error of class `Arg` if
+/// it is negative or larger than `end`, the number of segments or bytes. In the message, `of` says
+/// what is counted.
 fn up_to(call: &'static str, argument: &'static str, value: i64, end: u64, of: &str) -> Result<u64> {
     u64::try_from(value).ok().filter(|&value| value <= end).ok_or_else(|| {
         Error::new(ErrorClass::Arg, call, argument, value, format!("must be from 0 to the {end} {of}"))
     })
 }
 
-/// Returns a maximum number of bytes, which is `u64::MAX` for -1, or an error of class `Arg` for
-/// any other negative number.
+/// Returns a maximum number of bytes. The value -1 stands for no limit and gives `u64::MAX`. Any
+/// other negative value is an error of class `Arg`.
 fn budget(call: &'static str, argument: &'static str, value: i64) -> Result<u64> {
     if value < -1 {
         let rule = "must not be negative, but for -1, which is no limit";
@@ -31,7 +32,7 @@ fn budget(call: &'static str, argument: &'static str, value: i64) -> Result<u64>
 }
 
 /// Returns the segments of `count` instances at address `user`. The count and the span of the
-/// instances are checked like those of a pack.
+/// instances are checked as for packing.
 ///
 /// # Safety
 /// The conditions are those of [`committed`].
@@ -48,8 +49,8 @@ unsafe fn placed<'a>(
     Ok(committed.segments(count)?.based(user.addr() as i64))
 }
 
-/// Returns the segments of `count` instances, for functions that only count and thus need no
-/// address.
+/// Returns the segments of `count` instances. This is for functions that only count segments and
+/// therefore need no address.
 ///
 /// # Safety
 /// The conditions are those of [`committed`].
@@ -59,8 +60,8 @@ unsafe fn counted<'a>(call: &'static str, pointer: *const Committed, count: i64)
     committed.segments(natural(call, "count", count)?)
 }
 
-/// Calls `ask` with the segments of one instance of a datatype. Class `Type` if the datatype is not
-/// committed.
+/// Calls `ask` with the segments of one instance of a datatype. Fails with class `Type` if the
+/// datatype is not committed.
 fn one<T>(call: &'static str, datatype: Type, ask: impl FnOnce(Segments<'_>) -> Result<T>) -> Result<T> {
     object::with(call, handle(datatype), |o| {
         let committed = o.committed()?.ok_or_else(|| {
@@ -70,7 +71,8 @@ fn one<T>(call: &'static str, datatype: Type, ask: impl FnOnce(Segments<'_>) -> 
     })?
 }
 
-/// Writes how many whole segments from `index` on fit in `budget` bytes, and the bytes in them.
+/// Writes the number of whole segments from `index` on that fit in `budget` bytes, and the number
+/// of bytes in these segments.
 fn within(
     segments: &Segments<'_>,
     index: u64,

@@ -1,10 +1,11 @@
-//! Exports for the tool information interface (MPI 5.0, 15.3). They convert buffers, strings and
-//! codes; `ddtc::internal::tool` has the variables.
+//! Exports for the tool information interface (MPI 5.0, 15.3). The exports convert buffers, strings
+//! and codes. The variables are in `ddtc::internal::tool`.
 //!
-//! Strings follow the convention of that section: of a string at most `n - 1` bytes and a NUL are
-//! written, where `n` is the length argument on entry. On return this argument is the full length
-//! plus one. With a null buffer or `n = 0`, only the length is returned, and with a null length,
-//! nothing is. Results that the caller does not want may be null in most functions.
+//! Strings are returned by the convention of that section. At most `n - 1` bytes of a string and a
+//! NUL are written, where `n` is the length argument on entry. On return the length argument is the
+//! full length plus one. If the buffer is null or `n` is 0, only the length is returned. If the
+//! length argument is null, nothing is returned. Results that the caller does not want may be null
+//! in most functions.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -25,15 +26,16 @@ type Opaque = *mut c_void;
 
 /// `MPI_T_PVAR_ALL_HANDLES` of the standard ABI, which stands for all handles of a session.
 const ALL_HANDLES: u64 = 1;
-/// `MPI_T_BIND_NO_OBJECT`: no variable belongs to an object of MPI.
+/// `MPI_T_BIND_NO_OBJECT`, the binding of all variables, because no variable belongs to an object
+/// of MPI.
 const NO_OBJECT: c_int = 1;
-/// `MPI_T_SCOPE_LOCAL`: setting a control variable is a local operation.
+/// `MPI_T_SCOPE_LOCAL`, the scope of control variables, because setting one is a local operation.
 const SCOPE_LOCAL: c_int = 3;
 /// `MPI_T_VERBOSITY_USER_BASIC`, the level of variables for users.
 const USER_BASIC: c_int = 0x09;
 /// `MPI_T_VERBOSITY_TUNER_BASIC`, the level of control variables for tuning.
 const TUNER_BASIC: c_int = 0x11;
-/// Handle of the first enumeration. The handle of enumeration `i` is larger by `i`.
+/// Handle of enumeration 0. The handle of enumeration `i` is this value plus `i`.
 const ENUMERATION: u64 = 0xd5 << 56 | 1;
 
 /// Writes a result, unless its address is null because the caller does not want it.
@@ -48,8 +50,8 @@ unsafe fn set<T>(place: *mut T, value: T) {
     }
 }
 
-/// Writes a string by the convention of the tool interface (MPI 5.0, 15.3.3), which the
-/// documentation of this module describes.
+/// Writes a string by the convention of the tool interface (MPI 5.0, 15.3.3). The documentation of
+/// this module describes the convention.
 ///
 /// # Safety
 /// `length` must be null or valid for a read and a write. `buffer` must be null or have room for
@@ -108,7 +110,7 @@ fn unknown(call: &'static str, name: &str) -> Error {
     Error::new(ErrorClass::ToolInvalidName, call, "name", name, "nothing has this name")
 }
 
-/// Returns the handle of the datatype in which variables of a kind are read and written.
+/// Returns the handle of the datatype that values of variables of the kind `kind` have in buffers.
 fn datatype(kind: Kind) -> Type {
     to_c(Handle::of_named(match kind {
         Kind::Int => Named::Int,
@@ -197,7 +199,8 @@ unsafe fn read(call: &'static str, kind: Kind, buffer: *const c_void) -> Result<
 export! {
     fn ddtc_t_init_thread(_required: c_int, provided: *mut c_int) {
         tool::init();
-        // The value of MPI_THREAD_MULTIPLE. The calls are thread-safe whatever level is required.
+        // 4096 is the value of MPI_THREAD_MULTIPLE. The calls are thread-safe, whatever level the
+        // caller requires.
         set(provided, 4096);
         Ok(())
     }
@@ -450,7 +453,7 @@ export! {
     }
 }
 
-/// Returns the handle, or all handles of a session, that an argument stands for.
+/// Returns the meaning of the argument `pvar`: one handle, or all handles of a session.
 fn target(pvar: Opaque) -> Target {
     if handle(pvar).bits() == ALL_HANDLES { Target::All } else { Target::One(handle(pvar)) }
 }
@@ -461,7 +464,8 @@ fn category(call: &'static str, index: c_int) -> Result<&'static Category> {
     tool::at(call, &CATEGORIES, index)
 }
 
-/// Writes the indices of the members of a category, or as many of them as `len` entries hold.
+/// Writes the indices of the members of a category. If there are more than `len` members, writes
+/// only the first `len` indices.
 ///
 /// # Errors
 /// Class `ToolInvalid` if `len` is negative, or if there are indices to write and `indices` is null

@@ -11,8 +11,8 @@ use std::process::Command;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Names that have no value in the ABI: those of the proposal of 1996, the bound markers of MPI-1,
-/// and combiners of constructors that only MPI-1's Fortran binding had.
+/// Names of constants that have no value in the ABI: names of the proposal of 1996, the bound
+/// markers of MPI-1, and combiners of constructors that only MPI-1's Fortran binding had.
 const OURS: [&str; 12] = [
     "MPI_BASIC",
     "MPI_CONTIG",
@@ -111,8 +111,9 @@ fn names_of_our_own_have_the_values_of_the_abi() {
         let candidates = [bare, bare.strip_prefix("TYPE_").unwrap_or(bare), &format!("TYPE_{bare}")]
             .map(|n| format!("MPI_{n}"));
         let ours = candidates.iter().any(|n| OURS.contains(&n.as_str()));
-        // The names of `OURS` are not compared. Neither are DDTC_VERSION_MAJOR, _MINOR and _PATCH:
-        // they are the version of the library, and the ABI has no constants of these names.
+        // The names of `OURS` are not compared. DDTC_VERSION_MAJOR, _MINOR and _PATCH are not
+        // compared either: their values are the version of the library, and the ABI has no
+        // constants of these names.
         if let Some(expected) = candidates.iter().find_map(|n| abi.get(n)).filter(|_| !ours) {
             assert_eq!(value, *expected, "{name}");
             compared += 1;

@@ -2,10 +2,10 @@
 //! would.
 //!
 //! install.sh builds the library and installs it into a directory of this test. The programs under
-//! tests/ are compiled with the system's compilers. The tests of this package link them with the
-//! shared library. Those of e2e, which include this file, link them with the static library and
-//! under AddressSanitizer, and have the programs in C++ and Fortran, too. A missing compiler or
-//! file makes a test fail.
+//! tests/ are compiled with the system's compilers. The tests of the package capi link these
+//! programs with the shared library. The package e2e includes this file, too. Its tests link the
+//! programs with the static library and under AddressSanitizer, and also run the programs in C++
+//! and Fortran. A missing compiler or file makes a test fail.
 
 #[path = "../../gpu/tests/standin/build.rs"]
 mod standin;
@@ -20,7 +20,7 @@ use ddtc::internal::datatype::Datatype;
 use ddtc::internal::datatype::c::{self, HostBounds};
 use ddtc::internal::methods::*;
 
-/// Directory of the package capi, whether capi or e2e compiles this file.
+/// Directory of the package capi. The path is right both if capi and if e2e compiles this file.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packaging/install.sh");
 
@@ -41,7 +41,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns a directory in `<target>/tmp`, which cargo makes for this test.
+/// Returns the path of a directory for this test in `<target>/tmp`. Cargo creates `<target>/tmp`.
 fn scratch() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("installed")
 }
@@ -61,7 +61,7 @@ fn install(prefix: &Path) -> Command {
     command
 }
 
-/// Returns the prefix of the installed library, which the first call in a run installs.
+/// Returns the prefix under which the library is installed. The first call in a run installs it.
 fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -81,7 +81,8 @@ fn installed() -> &'static Path {
     })
 }
 
-/// Returns the words of the line of ddtc.pc that begins with `which`, with the prefix inserted.
+/// Returns the words of one line of ddtc.pc: the line that begins with `which`. The prefix is
+/// inserted in these words.
 fn pkg_config(which: &str) -> Vec<String> {
     let pc = std::fs::read_to_string(installed().join("lib/pkgconfig/ddtc.pc")).expect("ddtc.pc");
     let line = pc.lines().find_map(|l| l.strip_prefix(which)).expect("a line of ddtc.pc");
@@ -98,7 +99,7 @@ fn pkg_config(which: &str) -> Vec<String> {
 enum Link {
     Shared,
     Static,
-    /// With the shared library, and under AddressSanitizer with its leak check and
+    /// With the shared library, and with two sanitizers: AddressSanitizer with its leak check, and
     /// UndefinedBehaviorSanitizer.
     Sanitized,
 }
@@ -150,7 +151,7 @@ fn runs(program: &Path) -> String {
         .env("UBSAN_OPTIONS", "print_stacktrace=1")))
 }
 
-/// Compiles and runs a C program in every way of this tier.
+/// Compiles and runs a C program once for each way of linking in `LINKS`.
 fn c(source: &str) {
     for &link in LINKS {
         runs(&compile("cc", source, link, &["-std=gnu11"]));
@@ -171,8 +172,8 @@ c_programs! {
     exchange segments copy
 }
 
-/// Runs the program of forks without sanitizers, because with gcc 12 the sanitizer's own allocator
-/// may be locked in the child of a process with threads.
+/// Runs forks.c without sanitizers, because with gcc 12 the sanitizer's own allocator may be locked
+/// in the child of a process with threads.
 #[test]
 fn forks() {
     for &link in LINKS.iter().filter(|&&link| link != Link::Sanitized) {
@@ -226,8 +227,8 @@ fn mpi_h() -> String {
     format!("-I{}", installed().join("include/ddtc").display())
 }
 
-/// Checks that the C statements that `datatype::c` prints, for example in reproducers, build the
-/// datatype from which they were printed.
+/// Checks the C statements that `datatype::c` prints for a datatype, for example in reproducers.
+/// The statements must build an equal datatype.
 #[test]
 fn printed_constructors_build_the_type() {
     // C has no constructors for the combiners of MPI-1's Fortran binding, so such types come back
@@ -268,8 +269,8 @@ fn printed_constructors_build_the_type() {
     assert!(types.len() > 50, "{} types", types.len());
 }
 
-/// Checks what the examples of the section on decoding in MPI-2.0 print, and that the example with
-/// LARGE = 1000 aborts for a datatype with more arguments.
+/// Checks the output of the examples in the section of MPI-2.0 on decoding. The example with LARGE
+/// = 1000 must abort for a datatype with more arguments.
 #[test]
 fn examples_of_the_decoding_section() {
     const EXPECTED: &str = "\
@@ -429,8 +430,8 @@ fn the_names_that_a_program_may_mention_are_there() {
     assert_eq!(defined, listed.len());
 }
 
-/// Checks that the header compiles without these warnings, in C11 and in C89, which wants
-/// declarations before statements.
+/// Checks that the header compiles without the warnings that are enabled here. It is compiled as
+/// C11 and as C89, which requires declarations before statements.
 #[test]
 fn the_header_is_quiet() {
     let quiet = written("quiet.c", "#include <mpi.h>\nint main(void)\n{\n    return MPI_SUCCESS;\n}\n");
@@ -453,7 +454,8 @@ fn the_names_that_a_fortran_program_may_mention_are_there() {
     runs(&fortran(&written("mentions.f90", &table::fortran_mentions(&table::fortran_constants()))));
 }
 
-/// Checks that the sanitizers find a leak, and a write of the library past the end of a buffer.
+/// Checks that the sanitizers report a leak, and that they report a write by the library past the
+/// end of a buffer.
 #[cfg(e2e)]
 #[test]
 fn the_sanitizer_sees() {
@@ -533,7 +535,7 @@ fn the_layout_is_that_of_cargo_c() {
     assert!(pc.contains(&format!("Version: {version}")));
     // The library has no global constructor of its own, starts no thread and reads no environment
     // variable when it is loaded: the only entries of .init_array are those of the C runtime and of
-    // Rust's standard library, which stores argc and argv. This is not checked here. The lines
+    // Rust's standard library, which stores argc and argv. None of this is checked here. The lines
     // below check the version in the header.
     let header = std::fs::read_to_string(format!("{HERE}/include/ddtc.h")).expect("ddtc.h");
     let parts: Vec<&str> = version.split('.').collect();
@@ -542,7 +544,7 @@ fn the_layout_is_that_of_cargo_c() {
     }
 }
 
-/// Checks that install.sh installs libraries that are already built without changing them.
+/// Checks that install.sh can install libraries that are already built, and does not change them.
 #[test]
 fn built_libraries_are_installed() {
     installed();
@@ -572,7 +574,8 @@ fn the_embedding_guide_runs() {
         guide.split("```c\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0)).collect();
     assert_eq!(blocks.len(), 9);
     installed();
-    // The files in tests/guide have the code of a runtime that comes before and after the guide's.
+    // The program consists of before.c in tests/guide, the code of the guide, and after.c in
+    // tests/guide.
     let part = |name| std::fs::read_to_string(format!("{HERE}/tests/guide/{name}.c")).expect(name);
     let source = scratch().join("embedding.c");
     std::fs::write(&source, part("before") + &blocks.concat() + &part("after")).expect("source");
@@ -581,9 +584,10 @@ fn the_embedding_guide_runs() {
     runs(&compile("cc", source.to_str().expect("a path"), link, &["-std=gnu11", &headers]));
 }
 
-/// Returns true if a name in docs/SEMANTICS.md or docs/records/requirements.md is that of a test: a
-/// program, a file, or a function in an integration or unit test of the main crate, of this
-/// package, of the preload library or of the drop-in for yaksa.
+/// Returns true if `name`, which docs/SEMANTICS.md or docs/records/requirements.md mentions, is the
+/// name of a test. The test may be a program, a file, or a function in an integration or unit test.
+/// It may belong to the main crate, to this package, to the preload library or to the drop-in for
+/// yaksa.
 fn is_test(name: &str) -> bool {
     let root = Path::new(HERE).parent().expect("workspace");
     let defines = |path: String, function: &str| {
@@ -600,8 +604,8 @@ fn is_test(name: &str) -> bool {
         return ["capi", "preload", "yaksa"].iter().any(|member| root.join(member).join(&path).exists());
     }
     let Some((module, function)) = name.rsplit_once("::") else {
-        // Without `::`, it is a file of tests of the main crate, or a test function of this
-        // package.
+        // A name without `::` is that of a test file of the main crate, or of a test function of
+        // this package.
         let here = ["installed", "abi"].iter().any(|f| defines(format!("capi/tests/{f}.rs"), name));
         return here || root.join(format!("tests/{name}.rs")).exists();
     };
@@ -631,7 +635,8 @@ fn the_tests_named_in_the_semantics_exist() {
     let (mut rows, mut tests, mut in_table) = (0, 0, false);
     for line in semantics.lines() {
         let Some(row) = line.strip_prefix("| ") else {
-            // A line outside of the table ends the table. Sentences may name tests, too.
+            // A line that does not begin with `|` ends the table. Sentences outside of the table
+            // may also name tests.
             in_table &= line.starts_with('|');
             for name in ticked(line).iter().filter(|n| n.starts_with("datatype_")) {
                 assert!(is_test(name), "{name} in: {line}");
@@ -643,7 +648,8 @@ fn the_tests_named_in_the_semantics_exist() {
             in_table = true;
         } else if in_table {
             rows += 1;
-            // `tag_ub` is no test, but a variable of a C program with a keyval of communicators.
+            // `tag_ub` is not a test. It is a variable of a C program, which holds a keyval of
+            // communicators.
             let names: Vec<String> = ticked(last).into_iter().filter(|n| n != "tag_ub").collect();
             assert!(!names.is_empty(), "no test in: {line}");
             for name in names {

@@ -1,13 +1,13 @@
 //! The causes of differences: what distinguishes one fault of an MPI library from another, and
 //! which differences a known fault explains.
 //!
-//! A known fault explains exactly what it predicts. Of wrong bytes, it explains those that lie
-//! below its shape in the datatype tree, at the positions within their elements that the fault
-//! spoils, and with an effect that it was seen to have (kept, flipped, or moved from elsewhere). Of
-//! wrong numbers, it explains the same numbers of the same kind of node. A single wrong byte that
-//! no known fault predicts is a difference of its own. A difference is shrunk without regard to the
-//! explained bytes, and shrinking brings in no suspicious shape that the difference did not have
-//! before.
+//! A known fault explains exactly what it predicts. It explains a wrong byte if three conditions
+//! hold: the byte belongs to a node below the fault's shape in the datatype tree, it is at a
+//! position within its element that the fault spoils, and its effect (kept, flipped, or moved from
+//! elsewhere) was seen with this fault before. It explains a wrong number if it is the same number
+//! of the same kind of node. A single wrong byte that no known fault predicts is a difference of
+//! its own. Explained bytes are ignored while a difference is shrunk. Shrinking adds no suspicious
+//! shape to the datatype that it did not have before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{CONSTRUCTORS, features};
 use crate::difference::{Check, Class, Difference};
 
-/// Returns the numbers that differ between two texts, named by their positions among the words of
-/// the text. If the texts differ in more than their numbers, returns the words of `got` that are
-/// not numbers instead.
+/// Returns the names of the numbers that differ between two texts. The name of a number is its
+/// index among the words of the text, for example "number 3". If the texts differ in more than
+/// their numbers, returns the words of `got` that are not numbers instead.
 pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     let parts = |text: &str| {
         let is_number = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -40,9 +40,9 @@ pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
 
 /// Returns the cause of the end of a process.
 ///
-/// An assertion that failed is named by its text. A message of the allocator and an access to a bad
-/// address both count as "memory": spoiled memory shows sometimes in the one way, sometimes in the
-/// other. For all other ends it is `how`.
+/// For an assertion that failed, the cause is its text. For a message of the allocator and for an
+/// access to a bad address, the cause is "memory", because spoiled memory can show in either way.
+/// For all other ends, the cause is `how`.
 pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
     const MEMORY: [&str; 8] =
         ["SIGSEGV", "SIGBUS", "malloc", "free()", "realloc", "corrupted", "munmap_chunk", "double free"];
@@ -59,24 +59,26 @@ pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) name: String,
-    /// Name that all causes of this family and shape share. `name` may append the effects to it.
+    /// Name that all causes of this family and shape share. `name` is this name, possibly followed
+    /// by the effects.
     base: String,
     family: String,
     shape: BTreeSet<String>,
     effects: BTreeSet<String>,
-    /// If the shape consists of properties of single elements: the positions within an element at
-    /// which bytes are wrong.
+    /// Positions within an element at which bytes are wrong. `None` if the shape does not consist
+    /// of properties of single elements, if bytes were converted to external32, or if no such
+    /// position is known.
     lanes: Option<BTreeSet<i64>>,
     open: bool,
 }
 
 impl Known {
-    /// Makes the known cause that a shrunk difference stands for.
+    /// Returns the known cause that a shrunk difference shows.
     fn of(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
-        // Conversion to external32 reverses the bytes of an element and may change their number, so
-        // the positions of wrong bytes within an element say nothing.
+        // Conversion to external32 reverses the bytes of an element and may change their number. So
+        // positions of wrong bytes within an element cannot distinguish causes there.
         let converts = shrunk.check == Check::External32;
         let of_element = !converts && shape.iter().all(|f| ELEMENTS.contains(&f.as_str()));
         Known {
@@ -100,13 +102,13 @@ impl Known {
                     && self.lanes.as_ref().is_none_or(|lanes| lanes.contains(&lane)))
     }
 
-    /// Returns true if both are one cause for the reader of the report.
+    /// Returns true if the report must not list `other` separately from this cause.
     ///
     /// This is so if they have the same base name, neither of them flips bits or ends a process,
     /// and, if both have positions within elements, those of `other` are among those of `self`.
-    /// Whether bytes go to a wrong place, stay away, or come from elsewhere depends on the call and
-    /// on the surrounding memory, so these effects count as one cause. A byte whose bits were
-    /// flipped on the way is a separate cause, and so is another end of a process.
+    /// Whether bytes go to a wrong place, are not written, or come from elsewhere depends on the
+    /// call and on the surrounding memory, so these effects count as one cause. A byte with flipped
+    /// bits is a separate cause, and so is each way in which a process ended.
     fn is_kin(&self, other: &Known) -> bool {
         let is_apart =
             |k: &Known| k.effects.contains("flipped") || APART.iter().any(|end| k.family.ends_with(end));
@@ -134,13 +136,14 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// Returns the known causes, for workers, which leave out what these causes predict.
+    /// Returns the known causes. Workers get this list and leave the bytes that these causes
+    /// predict out of their differences.
     pub(crate) fn list(&self) -> Vec<Known> {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }
 
-    /// Returns true if a difference shows only known causes and needs no further look. Counts it as
-    /// seen if a known cause explains it.
+    /// Returns true if known causes explain a difference and it need not be examined. Counts the
+    /// difference as seen if a known cause explains it.
     ///
     /// One cause may hide another, so a difference that is explained is examined nevertheless each
     /// time its count reaches a power of two. This does not apply to causes that do not depend on a
@@ -195,8 +198,9 @@ impl Causes {
     }
 }
 
-/// Returns true if a difference has the same cause whatever its datatype: one that is not
-/// classified as a bug, for example another reading of the standard, or a kind of `SHAPELESS`.
+/// Returns true if the cause of a difference does not depend on its datatype. That is so if the
+/// difference is not classified as a bug, for example because the library reads the standard in
+/// another way, and for the kinds in `SHAPELESS`.
 fn is_open(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }
@@ -205,7 +209,7 @@ fn is_open(d: &Difference) -> bool {
 /// whichever call moves them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
-    // A difference that does not show alone cannot be attributed to its datatype.
+    // A difference that shows only after other cases cannot be attributed to its datatype.
     if is_open(shrunk) || shrunk.kind.ends_with(AFTER_OTHERS) {
         return family;
     }
@@ -218,8 +222,8 @@ pub(crate) fn fingerprint(shrunk: &Difference) -> String {
 /// Returns the name of the family to which a check and a kind of difference belong. Differences of
 /// one family can have one cause.
 pub(crate) fn family(check: Check, kind: &str) -> String {
-    // Kinds that a check of moved bytes reports if the bytes differ from those that were to be
-    // moved.
+    // Kinds of differences in moved bytes: the check found other bytes than those that the call had
+    // to move.
     const BYTES: [&str; 14] = [
         "packed",
         "packed-at-position",
@@ -248,11 +252,11 @@ pub(crate) fn family(check: Check, kind: &str) -> String {
 /// Suffix of the kinds of differences that show only after other cases ran in the same process.
 pub(crate) const AFTER_OTHERS: &str = "-after-others";
 
-/// Kinds that have one cause whatever the datatype.
+/// Kinds of differences whose cause does not depend on the datatype.
 pub(crate) const SHAPELESS: [&str; 4] = ["fresh-name", "name", "beyond-contiguous", "aborts"];
 
-/// Shapes in the order in which they name a cause, the most significant first. A cause is named by
-/// the first of them that its shrunk datatype has.
+/// Shapes by which a cause is named, the most significant first. A cause has the name of the first
+/// shape in this list that occurs in its shrunk datatype.
 const TELLING: [&str; 20] = [
     "empty member",
     "byte stride -1",
@@ -276,7 +280,7 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// Shapes that distinguish causes together with the constructors, if the datatype has no shape of
+/// Shapes that, together with the constructors, name the cause if the datatype has no shape of
 /// `TELLING`.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
@@ -300,16 +304,15 @@ pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     if constructors.is_empty() { found } else { constructors }
 }
 
-/// Returns the features of a datatype that may be a cause on their own. Shrinking must not bring in
-/// any of them.
+/// Returns the features of a datatype that may be a cause on their own. Shrinking must not add any
+/// of these features.
 pub(crate) fn suspicious(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = features(t);
     found.retain(|f| TELLING.contains(f) || SHAPES.contains(f));
     found
 }
 
-/// Returns features as owned strings, which the messages between the fuzzer and its workers
-/// contain.
+/// Returns features as owned strings, as the messages between the fuzzer and its workers need them.
 pub(crate) fn owned(features: &BTreeSet<&str>) -> BTreeSet<String> {
     features.iter().map(|f| (*f).to_owned()).collect()
 }
@@ -353,8 +356,8 @@ mod tests {
         // explained.
         assert!(!causes.explain(&difference(again, &["flipped"], &[0])));
         assert!(!causes.explain(&difference("indexed([1,1],[0,9],int)", &["moved"], &[0])));
-        // Bytes that stay away are the same finding as bytes that go astray, and are explained from
-        // now on.
+        // Bytes that are not written are the same finding as bytes that go to a wrong place. From
+        // now on they are explained too.
         assert_eq!(causes.name(&difference("vector(2,1,-1,byte)", &["kept"], &[0])), None);
         assert!(
             causes.explain(&difference(again, &["kept"], &[0]))

@@ -30,9 +30,9 @@ impl Compiler {
     /// The header is in the folder `include`, or else in a usual place near the library.
     ///
     /// # Errors
-    /// Says what is missing, and which option names it: a library path that does not resolve, no
-    /// `mpi.h`, an ABI of another name, files in `folder` that cannot be written, or a trial
-    /// program that does not compile and link.
+    /// Returns a text that says what is wrong, and which option sets it. That is a library path
+    /// that does not resolve, a missing `mpi.h`, an ABI with an unknown name, a file in `folder`
+    /// that cannot be written, or a trial program that does not compile and link.
     pub(crate) fn find(
         mpi: &Path,
         include: Option<&Path>,
@@ -62,12 +62,12 @@ impl Compiler {
         let abi = [&MPICH, &OPEN_MPI, &STANDARD].into_iter().find(|a| a.name == flavour);
         let abi = abi.ok_or_else(|| format!("no ABI of the name {flavour}"))?;
         // The header `abi.h` checks sizes that differ between the ABIs. An empty program is then
-        // compiled with it, so that a wrong header or a compiler that fails is noticed here and not
-        // at the first finding.
+        // compiled with this header. So a wrong `mpi.h` or a compiler that fails is noticed here,
+        // and not only at the first finding.
         let guard = folder.join("abi.h");
         let standard = if flavour == STANDARD.name && include.join("mpi_abi.h").is_file() {
             // MPICH installs the header of the standard ABI next to its own one. A program selects
-            // it by defining MPI_ABI.
+            // the header of the standard ABI by defining MPI_ABI.
             "#define MPI_ABI 1\n"
         } else {
             ""
@@ -88,9 +88,10 @@ impl Compiler {
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
         command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
-        // The library's own dependencies are found when the program runs. If the library wraps
-        // another one, it takes functions from there, so the dependencies are linked too. It is
-        // loaded even if the program uses none of the functions that it defines itself.
+        // The dependencies of the library are found when the program runs. If the library wraps
+        // another one, some functions come from that other library, so the dependencies are linked
+        // too. The library must be loaded even if the program uses none of the functions that it
+        // defines itself.
         command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
         command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
         if let Some(folder) = self.mpi.parent() {
@@ -108,8 +109,9 @@ impl Compiler {
             .to_owned())
     }
 
-    /// Returns true if a program shows its finding: it exits with a status other than 0, is ended
-    /// by a signal, or hangs. The compiled program is removed afterwards.
+    /// Compiles and runs the program of a finding. Returns true if it shows the finding, that is,
+    /// if it exits with a status other than 0, is ended by a signal, or hangs. The compiled program
+    /// is removed afterwards.
     ///
     /// # Errors
     /// Returns an error if the program does not compile or start, or cannot be waited for.
@@ -162,7 +164,7 @@ mod tests {
         let before = "int behind(void);\nint before(void) { return behind(); }\n";
         let shared = ["-shared", "-fPIC", "-L.", "-l:libbehind.so", "-Wl,-rpath,$ORIGIN"];
         let mpi = cc(&folder, "libbefore.so", before, &shared);
-        // Some distributions configure their compilers so.
+        // Some distributions configure their compilers to pass `--as-needed`.
         let strict = folder.join("strict");
         std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
         std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,11 +1,13 @@
-//! The features of datatypes. They show what a run has tried, and what a fault depends on.
+//! The features of datatypes. The features of the cases show what a run has tried, and the features
+//! of a finding show what a fault depends on.
 
 use std::collections::BTreeSet;
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
 
-/// All features except constructors, so that a run can list those that were never tried.
+/// All features except constructors. A run uses this list to name the features that were never
+/// tried.
 pub(crate) const FEATURES: [&str; 29] = [
     "stride -1",
     "stride 0",
@@ -65,7 +67,7 @@ pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
     found
 }
 
-/// Adds the features of one node by itself, which do not depend on what is below its children.
+/// Adds the features that one node has by itself, independent of everything below its children.
 fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
     numbers(node, found);
     if let Combiner::Named(n) = node.combiner() {
@@ -157,8 +159,8 @@ pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     }
 }
 
-// Adds the features of a basic type: its size, or that of its first part, and whether it is a pair
-// or contains a long double.
+// Adds the features of a basic type: its size (that of the first part for a pair), and whether it
+// is a pair or contains a long double.
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
         _ if n.parts().len() > 1 => "pair",
@@ -197,16 +199,16 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("backwards");
         }
     };
-    // Regular constructors: the stride of a vector is in elements, that of an hvector in bytes. A
-    // stride between fewer than two blocks has no effect and is no feature.
+    // Regular constructors: the stride of a vector is in elements, that of an hvector in bytes. If
+    // there are fewer than two blocks, the stride has no effect and is not a feature.
     match t.combiner() {
         Combiner::Vector { count, stride: s, oldtype, .. } => stride(*s, oldtype.extent(), *count),
         Combiner::Hvector { count, stride: s, .. } => stride(*s, 1, *count),
         Combiner::Resized { .. } => _ = found.insert("marker"),
         _ => {}
     }
-    // Constructors with lists of blocks. Constructors with one common block length have no list of
-    // lengths.
+    // Constructors with lists. If all blocks have the same length, there is only a list of
+    // displacements, and none of lengths.
     let tables: &[&[i64]] = match t.combiner() {
         Combiner::Indexed { blocklengths, displacements, .. }
         | Combiner::Hindexed { blocklengths, displacements, .. }

@@ -1,5 +1,5 @@
-//! Differences between a library and the definition: which check saw the difference, what was
-//! expected, and which rule decides.
+//! Differences between a library and the definition. A difference records the check that saw it,
+//! the expected result, and the rule of the standard that decides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A class of comparisons, which the option `--only` names.
+/// A check: a group of comparisons. The option `--only` selects checks by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Check {
@@ -15,7 +15,7 @@ pub enum Check {
     Bounds,
     /// `MPI_Pack` of whole buffers and at a position.
     Pack,
-    /// `MPI_Unpack`, with the gaps around what it writes.
+    /// `MPI_Unpack`, including the gaps, which it must not write.
     Unpack,
     /// Envelope and contents of every node.
     Decode,
@@ -25,11 +25,11 @@ pub enum Check {
     External32,
     /// Duplicates and attribute callbacks.
     Attributes,
-    /// Messages from a process to itself between datatypes of one signature.
+    /// Messages from a process to itself, between datatypes with the same signature.
     Messages,
     /// Collective and one-sided calls.
     Collectives,
-    /// Commits, frees, many handles, and forbidden arguments.
+    /// Committing and freeing, many handles, and forbidden arguments.
     Commit,
     /// Messages that are longer than the receive.
     Truncation,
@@ -93,10 +93,10 @@ impl FromStr for Check {
 pub(crate) enum Class {
     /// The standard decides, and the library deviates from it.
     Bug,
-    /// The library does not notice a wrong argument, which MPI does not require, or takes very long
-    /// for a call on a huge datatype.
+    /// The library does not report a wrong argument (MPI does not require that it does), or takes
+    /// very long for a call on a huge datatype.
     Quality,
-    /// The standard leaves the matter open, or is read in several ways.
+    /// The standard leaves the matter open, or can be read in several ways.
     Open,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Rule {
     pub(crate) text: String,
 }
 
-/// The details that distinguish a difference from others of the same kind.
+/// The details that distinguish a difference from other differences of the same kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     /// Effects on bytes, positions of numbers that differ, or the way in which a process ended.
@@ -136,16 +136,17 @@ pub(crate) struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) check: Check,
-    /// A word or two that say what differs. They are a part of the fingerprint.
+    /// One or two words that say what differs. This text is a part of the fingerprint.
     pub(crate) kind: String,
     pub(crate) class: Class,
     pub(crate) rule: Rule,
-    /// The datatype that shows the difference: that of the case, or a node of it.
+    /// The datatype that shows the difference: the datatype of the case, or a node of it.
     pub(crate) datatype: String,
-    /// The same datatype with the library's bounds, by which the check compared.
+    /// The same datatype with the library's bounds. The check computed the expected result from
+    /// these bounds.
     pub(crate) judged: String,
     pub(crate) count: u64,
-    /// Whether any constructor is that of large counts.
+    /// Whether the datatype is built with at least one large-count constructor.
     pub(crate) large: bool,
     pub(crate) expected: String,
     pub(crate) got: String,
@@ -153,7 +154,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Returns true if the difference ended a process, or was a call that did not return.
+    /// Returns true if the difference is the end of a process, or a call that did not return.
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
@@ -217,7 +218,7 @@ const RULES: [(&str, &str, &str); 22] = [
     ("legal", "5.1", "the arguments are legal, so the call succeeds"),
 ];
 
-/// Returns the rule of that name, or the last rule of the table if there is none.
+/// Returns the rule with the given name, or the last rule of the table if no rule has that name.
 pub(crate) fn rule(name: &str) -> Rule {
     let (_, section, text) = RULES.iter().find(|r| r.0 == name).copied().unwrap_or(RULES[RULES.len() - 1]);
     Rule { section: section.to_owned(), text: text.to_owned() }

@@ -1,4 +1,4 @@
-//! Findings, which are reported, and the ledger that writes them.
+//! Findings, which the report lists, and the ledger that writes them to a file.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{File, TryLockError};
@@ -19,7 +19,7 @@ pub(crate) struct About {
     pub(crate) flavour: String,
 }
 
-/// One cause, which is reported once: a line of findings.jsonl.
+/// A finding: one cause, which is reported once, as a line of findings.jsonl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -32,17 +32,17 @@ pub(crate) struct Finding {
     /// The datatype before it was shrunk.
     pub(crate) original: String,
     pub(crate) count: u64,
-    /// Number of constructors in the shrunk datatype, which are its nodes that are not basic types.
+    /// Number of constructors in the shrunk datatype, that is, of nodes that are not basic types.
     pub(crate) constructors: u32,
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended: see
+    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended. See
     /// [`super::cause`].
     pub(crate) effects: BTreeSet<String>,
-    /// File name of the C program in the folder.
+    /// File name of the finding's C program in the folder of the run.
     pub(crate) program: String,
-    /// Whether the program shows the finding with the library. None if there is no program, or it
-    /// could not be written, compiled or run.
+    /// Whether the program showed the finding when it ran with the library. None if there is no
+    /// program, or if it could not be written, compiled or run.
     pub(crate) confirmed: Option<bool>,
     pub(crate) seed: u64,
     pub(crate) case: u64,
@@ -51,8 +51,7 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    /// Returns true if the finding is a bug that its program has shown, or for which no program
-    /// could be run.
+    /// Returns true if the finding is a bug, unless its program ran and did not show it.
     pub(crate) fn is_bug(&self) -> bool {
         self.class == Class::Bug && self.confirmed != Some(false)
     }
@@ -63,7 +62,7 @@ impl Finding {
 pub(crate) struct Ledger {
     path: PathBuf,
     file: File,
-    /// Number of bytes in the file, which consists of whole lines.
+    /// Length of the file in bytes, up to the end of the last line that was written completely.
     written: u64,
     /// Lines that could not be written yet.
     left: VecDeque<Vec<u8>>,
@@ -72,11 +71,13 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns an empty ledger in a folder. Its file stays locked until the ledger is dropped.
+    /// Returns an empty ledger whose file is in `folder`. The file stays locked until the ledger is
+    /// dropped.
     ///
     /// # Errors
-    /// Returns an error if the folder has the findings of an earlier run, which are never
-    /// overwritten, if another run holds the lock, or if the system refuses to open the file.
+    /// Returns an error if the folder has the findings of an earlier run, if another run holds the
+    /// lock, or if the system refuses to open the file. Findings of an earlier run are never
+    /// overwritten.
     pub(crate) fn new(folder: &Path) -> io::Result<Ledger> {
         let path = folder.join("findings.jsonl");
         let file = File::options().append(true).create(true).open(&path)?;
@@ -99,8 +100,8 @@ impl Ledger {
         }
     }
 
-    /// Writes a finding as a line at once. If the line cannot be written, prints a message, keeps
-    /// the line in memory, and tries it again with the next finding.
+    /// Writes a finding as a line immediately. If the line cannot be written, prints a message,
+    /// keeps the line in memory, and tries again to write it with the next finding.
     pub(crate) fn record(&mut self, finding: Finding) {
         let line = serde_json::to_vec(&finding).map_err(io::Error::other);
         let written = line.and_then(|mut line| {
@@ -117,7 +118,7 @@ impl Ledger {
         self.findings.push(finding);
     }
 
-    /// Writes the lines that are not written yet, each of them whole or not at all.
+    /// Writes the lines that are not written yet. Each line is written completely or not at all.
     ///
     /// # Errors
     /// Returns the system's error. The lines that are not written stay in memory.

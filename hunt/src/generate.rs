@@ -1,10 +1,11 @@
-//! Cases for a library. About half of them come from the generator of [`ddtc::internal::fuzzing`]
-//! and from the corpus, and half are small trees at the corners of the standard.
+//! Generation of cases for a library. About half of the cases come from the generator of
+//! [`ddtc::internal::fuzzing`] and from the corpus. The other half are small trees with corner
+//! cases of the standard, called corners.
 //!
 //! A corner is a shape that libraries are known to handle wrongly or by separate code: strides of
-//! -1, 0 and 1, empty datatypes, markers, negative extents, elements of 16 bytes and of two parts,
-//! deep trees, long tables, and numbers above 2^31. Each case is a function of the seed, the case
-//! number and the abilities of the library.
+//! -1, 0 and 1, empty datatypes, markers, negative extents, elements of 16 bytes, elements of two
+//! parts, deep trees, long tables, and numbers above 2^31. Each case is a function of the seed, the
+//! case number and the abilities of the library.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named, Order};
 use ddtc::internal::fuzzing::{Budget, Choices, datatype, instances, rebuilt};
@@ -12,23 +13,23 @@ use ddtc::internal::methods::*;
 
 use crate::library::Library;
 
-/// The library whose constructors and types a case may use.
+/// The library for which cases are generated. A case uses only constructors and types that this
+/// library has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means<'l> {
     pub(crate) library: &'l Library,
 }
 
-/// Returns the case of a number: a datatype that the library of `means` can build, and a count of
-/// instances. Returns none if the library cannot build it.
+/// Returns the case with the number `case`: a datatype that the library of `means` can build, and a
+/// number of instances. Returns none if the library cannot build the datatype.
 pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, u64)> {
     let mut c = Choices::from_seed(
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed) ^ 0x6875_6e74,
     );
     let (t, mut count) = match c.below(16) {
-        // The deep trees come early and at every depth at which libraries have a limit: a fault
-        // that appears only at the deepest level differs from all others by the depth alone. But a
-        // case that ends a library costs as much time as thousands of cases, so the deep trees are
-        // not the very first.
+        // The deep trees come early, with every depth at which libraries have a limit, because some
+        // faults depend on the depth alone. But they are not the very first cases: a case that ends
+        // a library costs as much time as thousands of other cases.
         _ if (NESTS..NESTS + DEPTHS.len() as u64).contains(&case) => {
             let leaf = Datatype::named(c.pick(&LEAVES));
             (deep(&mut c, leaf, DEPTHS[(case - NESTS) as usize])?, 1)
@@ -60,17 +61,17 @@ fn corpus() -> &'static [(Datatype, u64)] {
 }
 
 impl Means<'_> {
-    /// Returns `t` in a form that the library can build: `bounds` nodes become resized ones, legacy
-    /// constructors become their successors, and types and constructors that the library lacks are
-    /// replaced by another type. Returns none if such a datatype cannot be built.
+    /// Returns `t` changed so that the library can build it: `bounds` nodes become resized ones,
+    /// legacy constructors become their successors, and types and constructors that the library
+    /// lacks are replaced by another type. Returns none if such a datatype cannot be built.
     pub(crate) fn buildable(self, t: &Datatype) -> Option<Datatype> {
         let library = self.library;
         let spare = || Datatype::named(Named::Int);
         rebuilt(t, &mut |node, combiner| {
             let made = match combiner {
                 Combiner::Named(n) if library.named(n).is_none() => spare(),
-                // The standard says what a packing unit is for whole buffers (MPI 5.0, section
-                // 5.2), and not for members of a datatype.
+                // The standard defines packing units only for whole buffers (MPI 5.0, section 5.2),
+                // and not for members of a datatype.
                 Combiner::Named(Named::Packed) => Datatype::named(Named::Byte),
                 Combiner::Bounds { lb, extent, oldtype } => Datatype::resized(lb, extent, &oldtype).ok()?,
                 Combiner::ValueIndex { .. } if !library.has_value_index() => spare(),
@@ -79,8 +80,8 @@ impl Means<'_> {
                 {
                     spare()
                 }
-                // Which kinds exist is decided by the named type that stands for the kind. If the
-                // library does not have that type, another type takes its place.
+                // Each Fortran kind stands for a named type. If the library lacks that named type,
+                // it lacks the kind too, and another type takes the place of the kind.
                 Combiner::F90Real { .. } | Combiner::F90Complex { .. } => match node.expansion()?.basic() {
                     Some(n) if library.named(n).is_some() => node.clone(),
                     _ => spare(),
@@ -100,9 +101,9 @@ impl Means<'_> {
         })
     }
 
-    /// Returns `t` with the large-count form of every constructor if `large` is true and the
-    /// library has these forms. Otherwise returns `t` unchanged, or none if `t` needs large-count
-    /// constructors and the library lacks them.
+    /// Returns `t` with the large-count variant of every constructor if `large` is true and the
+    /// library has these variants. Otherwise returns `t` unchanged, or none if `t` needs
+    /// large-count constructors and the library lacks them.
     pub(crate) fn flagged(self, t: &Datatype, large: bool) -> Option<Datatype> {
         let has = self.library.has_large_counts();
         if !has || !large {
@@ -135,8 +136,8 @@ const LEAVES: [Named; 16] = [
 /// Strides around the values at which constructors behave differently.
 const STRIDES: [i64; 12] = [-1, 0, 1, -1, 2, -2, 3, 4, 8, -8, 16, 7];
 
-// Returns a random corner tree. Deep trees and numbers above 2^31 are made only if `dear` is true,
-// since they end or hang some libraries.
+// Returns a random corner tree. Deep trees and numbers above 2^31 end or hang some libraries, so
+// they are made only if `dear` is true.
 fn corner(c: &mut Choices<'_>, dear: bool) -> Option<Datatype> {
     let mut t = Datatype::named(c.pick(&LEAVES));
     match c.below(12) {
@@ -216,7 +217,7 @@ fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     }
 }
 
-/// Returns a structure whose members include, at random places, an empty member, a member with
+/// Returns a structure of random members. Each member is `t`, an empty member, a member with
 /// markers, or another type.
 fn members(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     let empty = Datatype::contiguous(0, t)?;
@@ -249,8 +250,8 @@ const NESTS: u64 = 400;
 /// Depths of the deep trees, in constructors.
 const DEPTHS: [u64; 7] = [40, 16, 8, 33, 20, 17, 15];
 
-/// Returns a tree of `levels` constructors inside each other. The first few of them repeat their
-/// child twice.
+/// Returns a tree of `levels` nested constructors. The first few of these constructors contain
+/// their child twice.
 fn deep(c: &mut Choices<'_>, mut t: Datatype, levels: u64) -> Option<Datatype> {
     let doubled = c.below(8);
     for i in 0..levels {

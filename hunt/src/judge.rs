@@ -1,5 +1,5 @@
-//! The judge of differences. Each difference is shrunk to what shows its cause, and causes that are
-//! new are recorded.
+//! The judge of differences. It shrinks each difference to a small datatype that still shows it,
+//! and records causes that are new.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ pub(super) struct Found {
     pub(super) difference: Difference,
 }
 
-/// The time spent on differences that end processes is limited to one `SHARE`th of the run, after
-/// [`ALWAYS`]: starting a library again takes as long as thousands of cases.
+/// Differences that end processes may take the time [`ALWAYS`] plus one `SHARE`th of the run so
+/// far. The time is limited because starting a library again takes as long as thousands of cases.
 const SHARE: u32 = 3;
-/// Time that may always be spent on differences that end processes.
+/// Time that may be spent on differences that end processes however short the run is.
 const ALWAYS: Duration = Duration::from_secs(4);
 
 /// The judge of one job.
 pub(super) struct Judge<'s> {
     shared: &'s Shared<'s>,
     pub(super) prober: Prober<'s>,
-    /// Differences that end processes and wait until there is time to shrink them.
+    /// Differences that end processes. They are kept here until there is time to shrink them.
     later: VecDeque<Found>,
     /// Time spent on differences that end processes.
     spent: Duration,
@@ -57,7 +57,8 @@ impl<'s> Judge<'s> {
         if let Some((datatype, count, large)) = self.prober.show(at.case) {
             let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
             let found = Found { case: at.case, datatype, count, difference };
-            // A difference that ends workers is judged every time, until workers avoid it.
+            // A difference that ends workers is judged each time it occurs, until workers avoid
+            // such cases.
             if self.has_time() {
                 self.deadly(found);
             } else {
@@ -80,7 +81,7 @@ impl<'s> Judge<'s> {
             let Some(found) = self.later.pop_front() else { return };
             if self.shared.is_over() {
                 // The time of the run is over, so the difference is recorded without being shrunk.
-                // No difference that ended a process is lost.
+                // In this way no difference that ended a process is lost.
                 self.written(&found.difference, &found);
             } else {
                 self.deadly(found);
@@ -88,16 +89,17 @@ impl<'s> Judge<'s> {
         }
     }
 
-    // Shrinks a difference that ended a process, makes workers avoid it, and records it. If it does
-    // not show alone, looks for an earlier case that is to blame.
+    // Shrinks a difference that ended a process, makes workers avoid such cases, and records the
+    // difference. If a new process does not end in the same way, looks for an earlier case that is
+    // to blame.
     fn deadly(&mut self, found: Found) {
         let began = Instant::now();
         if let Some(avoided) = provisional(&found.difference) {
             locked(&self.shared.avoid).retain(|a| *a != avoided);
         }
         if found.difference.class == Class::Quality {
-            // Such a difference takes as long as a hang every time, and breaks no rule, so it is
-            // not shrunk.
+            // A hang of this class breaks no rule, and each attempt to shrink it would take as long
+            // as a hang, so it is not shrunk.
             self.avoid(exactly(&found.difference));
             return self.written(&found.difference, &found);
         }
@@ -121,7 +123,7 @@ impl<'s> Judge<'s> {
     /// Shrinks differences and records those with new causes. Once the time of the run is over, the
     /// rest are only counted.
     pub(super) fn judge(&mut self, mut found: Vec<Found>) {
-        // Bugs come first, since the time that one difference takes is lost for the others.
+        // Bugs come first, because the time may not suffice for all differences.
         found.sort_by_key(|f| f.difference.class);
         let mut left = found.into_iter();
         while let Some(found) = left.next() {
@@ -145,8 +147,8 @@ impl<'s> Judge<'s> {
     }
 
     fn shrunk(&mut self, found: &Found) -> Shrunk {
-        // A difference that a known cause explains is sometimes examined for what else it shows.
-        // For this the known causes must not be left out.
+        // A difference that a known cause explains is sometimes examined, because it may also show
+        // another cause. In that case the bytes that known causes predict must not be left out.
         self.prober.known = match found.difference.mark.explained {
             Some(_) => Vec::new(),
             None => locked(&self.shared.ledger).causes.list(),
@@ -179,15 +181,16 @@ fn exactly(d: &Difference) -> Option<Avoid> {
     Some(Avoid { check: d.check, features: shape(&t).into_iter().map(str::to_owned).collect() })
 }
 
-/// Returns what workers must avoid because of a difference that is not shrunk yet. Of a deep tree
-/// it is not known which depth is to blame, so all trees of depth 8 and more are avoided.
+/// Returns what workers must avoid because of a difference that is not shrunk yet. If the tree is
+/// deep, it is not known which depth is to blame, so all trees of depth 8 and more are avoided.
 fn provisional(d: &Difference) -> Option<Avoid> {
     let t: Datatype = d.datatype.parse().ok()?;
     let deep = features(&t).contains("depth 8") && !SHAPELESS.contains(&d.kind.as_str());
     if deep { Some(Avoid { check: d.check, features: vec!["depth 8".to_owned()] }) } else { exactly(d) }
 }
 
-/// Returns the difference, marked as one that needs other cases before it.
+/// Returns the difference with a suffix in its kind, which says that it shows only after other
+/// cases.
 fn after_others(d: &Difference) -> Difference {
     let mut d = d.clone();
     d.kind += AFTER_OTHERS;

@@ -4,7 +4,7 @@
 //! Workers are processes that load the library and run cases. The main process hands out case
 //! numbers, shrinks the differences that workers report, names their causes, and writes a C program
 //! for each finding, which it compiles and runs. If the library crashes or hangs, only a worker
-//! ends: that is a finding, and the run goes on. Findings are written at once.
+//! process ends. This is a finding, and the run goes on. Findings are written immediately.
 #![deny(unsafe_code)]
 
 mod cause;
@@ -46,17 +46,17 @@ pub struct Hunt {
     pub seed: u64,
     /// The checks that are made.
     pub only: Vec<Check>,
-    /// Number of jobs, each of which runs one worker at a time for cases and one for shrinking.
+    /// Number of jobs. Each job has one worker at a time for running cases and one for shrinking.
     pub jobs: usize,
     /// The folder for findings and their programs.
     pub out: PathBuf,
     /// The folder of the library's `mpi.h`, if the header is not in a usual place near the library.
     pub include: Option<PathBuf>,
-    /// Function that makes the report of a folder when the run is over, and returns the path of the
-    /// report.
+    /// Function that writes the report for the folder when the run is over, and returns the path of
+    /// the report.
     pub page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
 }
 
-/// Result of a run, from which the exit status follows: the number of bugs that their programs have
-/// shown, or for which no program could be run.
+/// Result of a run: the number of bugs, without those whose program ran and did not show the bug.
+/// The exit status depends on this number.
 pub type Outcome = Result<u64, Box<dyn Error>>;

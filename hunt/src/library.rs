@@ -1,11 +1,11 @@
-//! The MPI library under test: it is loaded, identified and started here, and its functions are
-//! called through methods that fix the lengths and types of their arguments.
+//! The MPI library under test. This module loads, identifies and initializes it. The methods of
+//! [`Library`] call its functions with arguments of the right lengths and types.
 //!
 //! The functions are looked up by their `MPI_` names, as programs call them, so a library that
 //! wraps another one is tested too. Handles are passed as 64-bit words (see [`ddtc_hosts::abi`]).
-//! Two invariants hold. A [`Handle`] came from this library. Buffers hold every byte that the
-//! datatype maps. If the library violates its own contract, the worst consequence is the end of a
-//! worker process, which is why workers are separate processes.
+//! Two invariants hold: each [`Handle`] came from this library, and each buffer holds every byte
+//! that its datatype maps. If the library violates its own contract, the worst consequence is the
+//! end of a worker process, which is why workers are separate processes.
 #![allow(unsafe_code)] // Functions of a library under test: there is no other way to call them.
 
 mod absent;
@@ -30,11 +30,11 @@ pub(crate) use objects::CallbackCounts;
 pub(crate) use queries::Bounds;
 pub(crate) use transfers::{Area, Received};
 
-/// A handle of the library, in those bits of a register that its ABI uses.
+/// A handle of the library. Only the bits that the library's ABI uses are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Handle(u64);
 
-/// A call that returned an error, with its name and the class of the error.
+/// Error of a call: the name of the call, and the class of the error that it returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) call: &'static str,
@@ -50,7 +50,7 @@ impl std::fmt::Display for Refusal {
 /// Result of a call of the library.
 pub(crate) type Answer<T> = Result<T, Refusal>;
 
-/// The class that stands for a call or type that the library does not have.
+/// Error class for a call or type that the library does not have.
 pub(crate) const ABSENT: c_int = c_int::MIN;
 
 /// A library that is loaded and initialized.
@@ -61,8 +61,8 @@ pub(crate) struct Library {
     /// First line of the text that `MPI_Get_library_version` gives, with the device appended for
     /// MPICH.
     version: String,
-    /// Handles of the named types, by `Named as usize`. None for types that the library does not
-    /// have.
+    /// Handles of the named types, indexed by `Named as usize`. None for types that the library
+    /// does not have.
     named: Vec<Option<Handle>>,
     world: u64,
     myself: u64,
@@ -70,8 +70,8 @@ pub(crate) struct Library {
     info_null: u64,
     op_sum: u64,
     errors_return: u64,
-    /// Whether the library returns from a request for a Fortran kind that it lacks, instead of
-    /// ending the process.
+    /// Whether the process survives a request for a Fortran kind that the library lacks. Some
+    /// libraries end the process.
     has_kinds: bool,
 }
 
@@ -167,12 +167,12 @@ impl Library {
         self.f.value_index.is_some()
     }
 
-    /// Returns true if the library can be asked for Fortran kinds without a risk for the process.
+    /// Returns true if asking the library for a Fortran kind never ends the process.
     pub(crate) fn has_kinds(&self) -> bool {
         self.has_kinds
     }
 
-    // Returns the library's functions that tell how a datatype was made.
+    // Returns the library's functions that return the envelope and the contents of a datatype.
     fn queries(&self) -> Queries {
         let f = &self.f;
         Queries {

@@ -13,18 +13,19 @@ use crate::difference::{Check, Class, Difference, Mark, rule};
 use crate::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use crate::protocol::{Reply, Request};
 
-/// A worker for questions, which is started when the first question is asked.
+/// A worker that answers questions about single datatypes. It is started when the first question is
+/// asked.
 pub(crate) struct Prober<'s> {
     start: &'s Start,
     number: usize,
     worker: Option<Worker>,
-    /// Numbers of workers that died or hung because of a question. `deaths` includes those that
-    /// hung.
+    /// Numbers of workers that died or hung because of a question. `deaths` includes the workers
+    /// that hung.
     pub(crate) deaths: u64,
     pub(crate) hangs: u64,
-    /// Time by which the current question must be answered.
+    /// Deadline for the answer to the current question.
     until: Instant,
-    /// Known causes, whose predictions are not part of an answer.
+    /// Known causes. Workers leave the bytes that they predict out of their answers.
     pub(crate) known: Vec<Known>,
     /// End of the run, after which nothing is shrunk.
     end: Option<Instant>,
@@ -35,24 +36,24 @@ pub(crate) enum Shrunk {
     Alone(Box<Difference>),
     /// Known causes explain the whole difference.
     Explained,
-    /// The difference does not show in a new process in which no other case ran before.
+    /// A new process, in which no other case ran before, does not show the difference.
     NotAlone,
 }
 
-/// Maximum numbers of datatypes that may end or hang the library while one difference is shrunk.
-/// Starting the library again takes up to half a second, and waiting for a hang takes several
-/// seconds.
+/// Maximum numbers of deaths and of hangs of the library while one difference is shrunk. Starting
+/// the library again takes up to half a second, and waiting for a hang takes several seconds.
 const DEATHS: u64 = 60;
 const HANGS: u64 = 2;
 
-/// Maximum time for shrinking one difference, and for finding the case that spoiled the heap.
+/// Maximum time for shrinking one difference, and maximum time for finding the case that spoiled
+/// the heap.
 const SHRINKS: Duration = Duration::from_secs(20);
 const CULPRIT: Duration = Duration::from_secs(8);
 
-/// Number of times that a check is run for a question whose expected answer is the end of the
-/// process.
+/// Number of times that a check is run if the expected result is the end of the process.
 const TIMES: u32 = 20;
-/// Number of cases before one that ended a worker which may be to blame and are asked about.
+/// Number of cases that are examined before a case that ended a worker. One of these earlier cases
+/// may be to blame.
 pub(crate) const BEFORE: u64 = 6;
 
 /// Returns the difference for a worker that ended.
@@ -63,7 +64,7 @@ pub(crate) fn of_death(
     (t, large): (&str, bool),
     count: u64,
 ) -> Difference {
-    // An exit in this check means that an error that should be returned ends the process. That
+    // If a process exits in this check, the library ended it instead of returning an error. That
     // depends on the error handler, and not on the datatype.
     let aborts = check == Check::Truncation && matches!(how, How::Exit(_)) && !said.contains("ssert");
     let kind = match how {
@@ -71,7 +72,7 @@ pub(crate) fn of_death(
         _ if aborts => "aborts",
         _ => "dies",
     };
-    // A library that lists 2^31 blocks needs much time for it, which no rule forbids.
+    // A library that lists 2^31 blocks needs much time, and no rule of the standard forbids that.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
     let got = if said.is_empty() { how.to_string() } else { format!("{how}: {said}") };
@@ -103,9 +104,9 @@ impl<'s> Prober<'s> {
         now > self.until || self.end.is_some_and(|end| now > end)
     }
 
-    /// Sends a request to the worker, which is started if there is none, and returns its reply. The
-    /// time in which the machine did not run the worker or this thread is added to the time of the
-    /// question.
+    /// Sends a request to the worker and returns its reply. Starts a worker if there is none. The
+    /// deadline `until` is moved by the time in which the worker or this thread waited for a
+    /// processor.
     fn reply(
         &mut self,
         request: &Request,
@@ -125,11 +126,11 @@ impl<'s> Prober<'s> {
         Ok(reply)
     }
 
-    /// Runs a check on `count` instances of a datatype and returns the differences that it shows. A
-    /// worker that ends is returned as a difference.
+    /// Runs a check on `count` instances of a datatype and returns the differences that it shows.
+    /// If the worker ends, the result is one difference that says so.
     ///
     /// # Errors
-    /// Returns an error if no worker starts any more.
+    /// Returns an error if no new worker can be started.
     pub(crate) fn ask(
         &mut self,
         (t, large): (&str, bool),
@@ -151,8 +152,8 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// Returns datatype and count of a case, and whether its constructors are those of large
-    /// counts. Returns none if the library cannot build the case, or the worker ends.
+    /// Returns the datatype and the count of a case, and whether it uses the large-count
+    /// constructors. Returns none if the library cannot build the case, or the worker ends.
     pub(crate) fn show(&mut self, case: u64) -> Option<(String, u64, bool)> {
         match self.reply(&Request::Show { case }, Worker::reply).ok()? {
             Ok(Reply::Shown { case }) => case,
@@ -164,12 +165,12 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// Returns the difference that shows the same as `like` for another datatype and count, if
-    /// there is one.
+    /// Runs the check of `like` on another datatype and count. Returns a difference of the same
+    /// kind and class as `like`, with no effects that `like` does not have, if the check shows one.
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
-        // A mark without effects accepts any effects.
+        // If the mark of `like` has no effects, any effects are accepted.
         let any = like.mark.effects.is_empty();
         found.into_iter().find(|d| {
             let effects = &d.mark.effects;
@@ -178,10 +179,10 @@ impl<'s> Prober<'s> {
         })
     }
 
-    /// Returns the last of some cases that ends a process by itself, and the difference that it
-    /// shows. Such a case may have spoiled the heap for a later one. Every case is asked about with
-    /// each of the checks, the last case first. The search ends without a result at a case that the
-    /// library cannot build.
+    /// Returns the last of the given cases that ends a new process by itself, and the difference
+    /// that it shows. A case that ends a process may also have spoiled the heap for a later case.
+    /// Every case is run with each of the checks, beginning with the last case.
+    /// The search ends without a result at a case that the library cannot build.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -203,11 +204,11 @@ impl<'s> Prober<'s> {
         None
     }
 
-    /// Returns the smallest datatype and count that show the same as `found`: the same kind of
-    /// difference with the same effects on bytes that no known cause predicts. Shrinking brings in
-    /// no shape that may be a cause on its own and was not there before.
+    /// Shrinks a difference: finds the smallest datatype and count that show the same kind of
+    /// difference with the same effects. Bytes that known causes predict are ignored. Shrinking
+    /// adds no shape that may be a cause on its own, unless the datatype had it before.
     pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
-        // Start with a new process, so that what other cases left behind has no influence.
+        // Start with a new process, so that earlier cases have no influence.
         self.worker = None;
         self.until = Instant::now() + SHRINKS;
         let (deaths, hangs) = (self.deaths, self.hangs);
@@ -245,7 +246,8 @@ impl<'s> Prober<'s> {
             }
         }
         if best.class == Class::Quality && best.kind == "hangs" {
-            // Every try takes as long as a hang, and such a difference breaks no rule.
+            // Every attempt to shrink would take as long as a hang, and a hang of this class breaks
+            // no rule.
             return Shrunk::Alone(Box::new(best));
         }
         // The datatype itself is shrunk as long as it shows the difference. The number of ended
@@ -269,11 +271,11 @@ impl<'s> Prober<'s> {
     }
 }
 
-/// Replaces constructors and types by more common ones as long as `shows` returns true, so that one
-/// cause is always shown by the same datatype.
+/// Replaces constructors and types by more common ones as long as `shows` returns true. So the
+/// result for a cause is, as far as possible, always the same datatype.
 fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
-    // What a deep tree shows often depends only on its depth. So all constructors are replaced at
-    // once before they are replaced one by one.
+    // A difference of a deep tree often depends only on the depth. So the first attempt replaces
+    // all constructors at once, and later attempts replace them one by one.
     let plain = rebuilt(&t, &mut |_, combiner| {
         let old = combiner.children().next().cloned();
         match old {

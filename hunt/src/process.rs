@@ -1,5 +1,5 @@
-//! The main process's side of a worker, which is started, asked, watched, and started again after
-//! it died or hung.
+//! The main process's side of a worker: the main process starts the worker, sends requests, watches
+//! it, and starts another one after it died or hung.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 use crate::difference::Check;
 use crate::protocol::{At, Place, Reply, Request};
 
-/// Time after which a worker counts as hanging, if the machine let it run. A case takes
-/// microseconds.
+/// Time after which a worker counts as hanging. Time in which the worker waited for a processor is
+/// not counted. A case takes microseconds.
 const HANGS: Duration = Duration::from_secs(10);
 /// The same limit for starting a worker, which takes longer, especially if many workers start at
 /// once.
 const STARTS: Duration = Duration::from_secs(60);
 
-/// Returns how long the first thread of a process was ready to run while the machine ran something
-/// else. Linux provides this number; on other systems it is zero. Time limits do not count this
-/// time: a machine that is busy for minutes must not make a library look as if it hung.
+/// Returns how long the first thread of a process was ready to run but waited for a processor.
+/// Linux provides this number; on other systems it is zero. Time limits do not count this time,
+/// because otherwise a library would seem to hang if the machine is busy for minutes.
 pub(crate) fn kept_waiting(process: u32) -> Duration {
     stalled(&format!("/proc/{process}/schedstat"))
 }
 
-/// Returns how long the calling thread was ready to run while the machine ran something else.
+/// Returns how long the calling thread was ready to run but waited for a processor.
 pub(crate) fn kept_waiting_here() -> Duration {
     stalled("/proc/thread-self/schedstat")
 }
@@ -38,8 +38,8 @@ fn stalled(file: &str) -> Duration {
     Duration::from_nanos(text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0))
 }
 
-/// Clock that counts the time of a process and of the thread that watches it, without the time in
-/// which either of them waited for a processor.
+/// Clock for a process and for the thread that watches it. The clock does not count time in which
+/// either of them waited for a processor.
 pub(crate) struct Clock {
     process: u32,
     began: Instant,
@@ -62,10 +62,11 @@ impl Clock {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Death {
     pub(crate) how: How,
-    /// The case and check at which it ended. None if it ended before its first case.
+    /// The case and check at which the worker ended. None if the worker ended before its first
+    /// case.
     pub(crate) at: Option<At>,
-    /// A line of its standard error: the first one that names an assertion or the allocator, or
-    /// else the last one.
+    /// One line of the worker's standard error: the first line that mentions an assertion or the
+    /// allocator, or else the last line.
     pub(crate) said: String,
 }
 
@@ -110,16 +111,16 @@ pub(crate) struct Start {
     pub(crate) folder: PathBuf,
 }
 
-/// What the library says about itself after it was initialized.
+/// The library's own description of itself after it was initialized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) version: String,
     pub(crate) flavour: String,
 }
 
-/// Sets the environment that a library needs to start as a single process, for workers and for the
-/// programs of findings. Variables that are set already are kept, and the library's folder is put
-/// before `LD_LIBRARY_PATH`.
+/// Sets the environment variables that a library needs to start as a single process. Workers and
+/// the programs of findings run with these variables. Variables that are set already are kept, and
+/// the library's folder is put before `LD_LIBRARY_PATH`.
 pub(crate) fn surroundings(command: &mut Command, mpi: &Path) {
     if let Some(folder) = mpi.parent() {
         let mut paths = vec![folder.to_path_buf()];
@@ -128,8 +129,9 @@ pub(crate) fn surroundings(command: &mut Command, mpi: &Path) {
             command.env("LD_LIBRARY_PATH", paths);
         }
     }
-    // Open MPI refuses to run as root unless it is told to. No library needs a network here, and
-    // Intel's MPI must use only shared memory. Core dumps of intended crashes help nobody.
+    // Open MPI refuses to run as root unless these variables allow it. No library needs a network
+    // here, and Intel's MPI must be told to use only shared memory. Core dumps are disabled,
+    // because crashes are expected here.
     for (name, value) in [
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -153,7 +155,7 @@ pub(crate) struct Worker {
     replies: Receiver<Reply>,
     place: Place,
     errors: PathBuf,
-    /// How long the worker had waited for a processor by the time of the last reply.
+    /// Total time that the worker had waited for a processor when it sent its last reply.
     pub(crate) waited: Duration,
     pub(crate) about: About,
 }
@@ -161,7 +163,7 @@ pub(crate) struct Worker {
 /// Reason why there is no worker.
 #[derive(Debug)]
 pub(crate) enum NoWorker {
-    /// The library cannot be used. The text is the worker's.
+    /// The library cannot be used. The worker sent this text as the reason.
     Refused(String),
     /// The worker died while it started.
     Died(Death),
@@ -195,8 +197,8 @@ impl Worker {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&place);
         let place = Place(file.map_err(failed)?);
         let mut child = command.spawn().map_err(failed)?;
-        // A thread reads the replies, so that waiting for one can have a time limit. It ends with
-        // the worker's output, or with the first line that is no reply.
+        // A thread reads the replies, so that waiting for a reply can have a time limit. The thread
+        // ends at the end of the worker's output, or at the first line that is not a reply.
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         let (sender, replies) = channel();
         if let Some(output) = output {
@@ -222,7 +224,8 @@ impl Worker {
         }
     }
 
-    /// Sends a request. If the worker is gone, the next reply says so.
+    /// Sends a request. If the worker has ended, the next call that waits for a reply returns an
+    /// error.
     pub(crate) fn ask(&mut self, request: &Request) {
         if let (Some(to), Ok(mut line)) = (&mut self.requests, serde_json::to_vec(request)) {
             line.push(b'\n');
@@ -233,7 +236,7 @@ impl Worker {
     /// Returns the next reply to a question about one datatype.
     ///
     /// # Errors
-    /// The same as those of [`Worker::reply`], but with half the time limit.
+    /// Returns the same errors as [`Worker::reply`], but the time limit is half as long.
     pub(crate) fn answer(&mut self) -> Result<Reply, Death> {
         self.next(HANGS / 2)
     }
@@ -241,7 +244,7 @@ impl Worker {
     /// Returns the next reply.
     ///
     /// # Errors
-    /// Returns how the worker ended, if it died or was ended because it hung.
+    /// Returns how the worker ended if it died, or if it was killed because it hung.
     pub(crate) fn reply(&mut self) -> Result<Reply, Death> {
         self.next(HANGS)
     }
@@ -259,7 +262,7 @@ impl Worker {
     }
 
     /// Returns the next reply. The error is true if the worker hangs, and false if it has ended.
-    /// The time limit begins anew each time the worker writes a new place.
+    /// The time limit starts again whenever the worker begins another case or check.
     fn watched(&mut self, limit: Duration) -> Result<Reply, bool> {
         let (mut last, mut since) = (self.place.get(), Clock::of(self.child.id()));
         loop {
@@ -336,7 +339,7 @@ mod tests {
             child.kill().and_then(|()| child.wait()).unwrap();
         }
         assert!(left_out, "Linux's schedstat says nothing");
-        // Of a process that is gone no waiting time is known.
+        // For a process that has ended, the waiting time is unknown, so the function returns zero.
         assert_eq!(kept_waiting(loops[0].id()), Duration::ZERO);
     }
 }

@@ -1,9 +1,10 @@
 //! The C program of a finding: plain MPI calls that show the finding, print what was expected and
 //! what the library did, and exit with status 1.
 //!
-//! A program has the constructors of the datatype, what the definition says about it, and the call
-//! of a check of `finding.h`. It includes that file, or contains the necessary parts of the file,
-//! so that it can be sent to people who have nothing else.
+//! A program has the constructors of the datatype, the expected results according to the
+//! definition, and a call of a check function of `finding.h`. It either includes that file or
+//! contains the necessary parts of it. In the second case it can be sent to people who have no
+//! other file.
 
 use std::fmt::Write;
 
@@ -24,8 +25,8 @@ mod walk;
 
 pub use alone::{alone, shared};
 
-/// Numbers that stand for MPI's constants in contents, since the values of these constants differ
-/// between libraries. [`NAMES`] has the names of the constants in the same order.
+/// Numbers that stand for MPI's constants in the contents of a datatype, since the values of these
+/// constants differ between libraries. [`NAMES`] has the names of the constants in the same order.
 const CONSTANTS: Constants = Constants {
     order_c: i32::MIN,
     order_fortran: i32::MIN + 1,
@@ -45,13 +46,13 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// Returns the program of a shrunk difference in one file. `title` is text for the comment at its
-/// head. Returns none if there is no program for the difference.
+/// Returns the program of a shrunk difference as a single file. `title` is text for the comment at
+/// the head of the program. Returns none if no program can be written for the difference.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// Returns the program of a forbidden call that the library accepted, in one file.
+/// Returns the program, as a single file, for a forbidden call that the library accepted.
 pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     let mut out = head(title, "misuse");
     checks(&mut out, &format!("check_refused({});", MISUSES[which].call));
@@ -72,8 +73,8 @@ fn checks(out: &mut String, call: &str) {
 }
 
 /// Returns the program of a difference, which includes `finding.h`. Returns none if a datatype does
-/// not parse, is too large to be touched, or has a stream in external32 that is too long to be
-/// written out.
+/// not parse, is too large to be touched, or has a stream in external32 that is too long for a
+/// program.
 fn case(d: &Difference, title: &str) -> Option<String> {
     let flagged = |text: &str| {
         let t: Datatype = text.parse().ok()?;
@@ -91,8 +92,8 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     if moves {
         walk::walk(&mut out, &plain, d.count)?;
     }
-    // The check itself is one call of a function of `finding.h`. Its arguments say which of several
-    // differences the program must show.
+    // The check itself is one call of a function of `finding.h`. The arguments of that call select
+    // the difference that the program must show.
     let (name, n, kind) = (d.check.name(), d.count, d.kind.as_str());
     let call = match d.check {
         Check::Bounds => bounds(kind, &judged),
@@ -137,9 +138,9 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes the function that builds the datatype and returns its number of handles. If `moves` is
-/// true, the function also records the bounds that the library gives the nodes. If `orphan` is
-/// true, another function is written that frees the parts of the datatype after building it.
+/// Writes the C function that builds the datatype. Returns the number of its handles. If `moves` is
+/// true, the C function also records the bounds that the library gives the nodes. If `orphan` is
+/// true, also writes a C function that frees the parts of the datatype after it was built.
 fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let mut calls = String::new();
     let root = c::constructors(t, HostBounds::Omitted, &mut calls);
@@ -155,8 +156,8 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
     if orphan {
         let names = made.iter().filter_map(|l| l.strip_suffix(';')).map(|n| format!("t{n}"));
-        // Fortran kind types and value-index pairs are predefined and must not be freed, so a
-        // datatype that has one of them frees none of its parts.
+        // Fortran kind types and value-index pairs are predefined and must not be freed, so the
+        // parts of a datatype that contains one of them are not freed.
         let derived = !t.nodes().any(|n| n.basic().is_none() && is_predefined(n));
         let frees: String = names
             .filter(|n| *n != root && derived)
@@ -168,10 +169,10 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     made.len().max(1)
 }
 
-/// Returns the call of the check of bounds for a kind of difference.
+/// Returns the C call that checks the bounds for one kind of difference.
 fn bounds(kind: &str, judged: &Datatype) -> String {
-    // `judged` has the library's own bounds at its root. The bounds by the definition are those of
-    // the constructor below.
+    // The root of `judged` has the library's bounds. The constructor below the root has the bounds
+    // according to the definition.
     let defined = judged.constructed();
     match kind {
         "size" => format!("check_size(t, {});", c::literal(defined.size())),
@@ -190,10 +191,10 @@ fn bounds(kind: &str, judged: &Datatype) -> String {
     }
 }
 
-/// Returns the call of the check of envelope and contents, after the structure with the expected
-/// values. If `synonyms` is true, the structure names the types that the contents must have.
+/// Returns the C structure with the expected envelope and contents, followed by the call of their
+/// check. If `synonyms` is true, the structure names the types that the contents must have.
 fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
-    // The envelope: the combiner and the lengths of the lists of arguments.
+    // The envelope consists of the combiner and the lengths of the lists of arguments.
     let envelope = plain.envelope();
     let mut fields = vec![
         format!(".combiner = {}", envelope.combiner.mpi_name()),
@@ -225,8 +226,8 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
         field("addresses", "MPI_Aint", numbers(&contents.addresses));
         field("counts", "MPI_Count", numbers(&contents.large_counts));
     }
-    // The datatypes among the contents are described by combiner, size and bounds, where the bounds
-    // are those of the library.
+    // The datatypes among the contents are described by their combiners, their sizes, and the
+    // bounds that the library gives them.
     let judged = judged.constructed();
     let children = plain.combiner().children().zip(judged.combiner().children()).map(|(p, j)| {
         let combiner = p.envelope().combiner.mpi_name();
@@ -249,7 +250,7 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     format!("struct contents want = {{\n{fields}    }};\n    check_decode(t, want);")
 }
 
-/// Maximum number of bytes of a stream that a program contains.
+/// Maximum length in bytes of a stream that is written into a program.
 const WRITTEN: usize = 1 << 14;
 
 // Writes the values of all instances, without gaps, in the native representation and in external32.
@@ -297,8 +298,8 @@ mod tests {
                 "2, 0, 1, 8, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_DFLT_DARG, 2, MPI_ORDER_C",
             ),
             ("f90_real(6,undefined)", "6, MPI_UNDEFINED"),
-            // A number with the value of such a stand-in is an ordinary number in the contents of
-            // other constructors.
+            // In the contents of other constructors, a number that equals one of the values in
+            // `CONSTANTS` is an ordinary number.
             ("vector(2,1,-2147483648,byte)", "2, 1, -2147483648"),
         ] {
             let text = decoded(t);

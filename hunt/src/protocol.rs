@@ -1,6 +1,6 @@
-//! The messages between the main process of the fuzzer and its workers, each a line of JSON. A
-//! worker also keeps the number of its current case in a file, which can be read after the worker
-//! died.
+//! The messages between the main process of the fuzzer and its workers. Each message is a line of
+//! JSON. A worker also writes the number of its current case to a file, which can be read even
+//! after the worker died.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,21 +15,21 @@ use crate::difference::{Check, Difference};
 /// A message from the main process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. What
-    /// known causes predict is left out of the differences, or a difference is marked as explained
-    /// by them.
+    /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. Bytes
+    /// that known causes predict are left out of the differences. A difference that consists only
+    /// of such bytes is marked as explained.
     Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
-    /// Run one check on one datatype in text notation, `times` times in a row: a spoiled heap shows
-    /// late.
+    /// Run one check on one datatype in text notation, `times` times in a row. Repetition helps
+    /// because a spoiled heap shows late.
     Try { datatype: String, large: bool, count: u64, check: Check, times: u32, known: Vec<Known> },
     /// Return the datatype of a case without running it.
     Show { case: u64 },
-    /// Make the calls with forbidden arguments, starting with this one.
+    /// Make the calls with forbidden arguments, starting with the call that has the index `from`.
     Misuse { from: usize },
 }
 
-/// A check that ends the library for datatypes with certain features. Workers skip it for nearly
-/// all such datatypes, since otherwise few other cases would be run.
+/// A check that ends the library for datatypes with certain features. Workers skip this check for
+/// nearly all such datatypes, since otherwise few other cases would be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Avoid {
     pub(crate) check: Check,
@@ -45,15 +45,15 @@ pub(crate) enum Reply {
     Refused { reason: String },
     /// A case showed differences.
     Found { case: u64, datatype: String, count: u64, large: bool, differences: Vec<Difference> },
-    /// Some more cases of the request are done.
+    /// More cases of the request are done, but not yet all of them.
     Some(Box<Done>),
     /// All cases of the request are done.
     Done(Box<Done>),
-    /// Answer to `Try`. `datatype` is the datatype in the form in which this library can build it,
-    /// or none if the library cannot build it.
+    /// Answer to `Try`. `datatype` is the datatype, changed so that this library can build it, or
+    /// none if that is impossible.
     Tried { datatype: Option<String>, differences: Vec<Difference> },
-    /// Answer to `Show`: datatype, count, and whether the constructors are those of large counts.
-    /// None if the library cannot build the case.
+    /// Answer to `Show`: the datatype, the count, and whether the case uses the large-count
+    /// constructors. None if the library cannot build the case.
     Shown { case: Option<(String, u64, bool)> },
     /// Indices of the forbidden calls that the library accepted without an error.
     Taken { which: Vec<usize> },
@@ -62,7 +62,7 @@ pub(crate) enum Reply {
 /// Results of some cases.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// The number after that of the last case.
+    /// Number of the last finished case, plus one.
     pub(crate) to: u64,
     /// Number of checks that were avoided.
     pub(crate) avoided: u64,

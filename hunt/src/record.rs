@@ -1,4 +1,5 @@
-//! The files run.json, with the state of a run, and findings.md, with its findings for people.
+//! The files run.json, which has the state of a run, and findings.md, which lists its findings for
+//! people.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,23 +19,23 @@ pub(crate) struct Run {
     pub(crate) seed: u64,
     pub(crate) cases: u64,
     pub(crate) seconds: f64,
-    /// Cases a second of all jobs together, over the whole time of the run.
+    /// Cases per second of all jobs together, averaged over the whole run.
     pub(crate) rate: f64,
     /// Cases a second of one worker, over the time in which it runs cases.
     pub(crate) rate_of_one: f64,
     pub(crate) jobs: usize,
     pub(crate) checks: Vec<&'static str>,
-    /// Number of cases with each feature. A worker counts all features of every eighth case. In
-    /// other cases it counts the features that come up for the first time, if the case is one of
-    /// the first 8192 or showed a difference.
+    /// Number of cases with each feature. A worker counts all features of every eighth case. In any
+    /// other case it counts only features that it has not seen before, and only if the case is one
+    /// of the first 8192 or showed a difference.
     pub(crate) coverage: BTreeMap<String, u64>,
     /// Number of cases that the library could not build.
     pub(crate) unbuilt: u64,
-    /// Checks that ended the library for datatypes with these features, and the number of checks
-    /// that were skipped because of that.
+    /// `avoid` has the checks that ended the library, each with the features of the datatypes for
+    /// which this happened. `avoided` is the number of checks that were skipped for this reason.
     pub(crate) avoid: Vec<Avoid>,
     pub(crate) avoided: u64,
-    /// Number of packs that compiled code did for comparison with the library.
+    /// Number of times that compiled code packed for comparison with the library.
     pub(crate) compiled: u64,
     pub(crate) workers: Workers,
     /// Number of findings of each class.
@@ -44,7 +45,7 @@ pub(crate) struct Run {
     pub(crate) finished: bool,
 }
 
-/// Title of the findings that the run saw and that their programs do not show.
+/// Title in findings.md for findings whose programs do not show them.
 const UNCONFIRMED: &str = "Not shown by their programs";
 
 /// Numbers of workers that ended.
@@ -83,7 +84,7 @@ pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result
     for (class, title) in
         [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
     {
-        // A bug that its program does not show is listed under a title of its own.
+        // A bug is listed under a separate title if its program does not show it.
         let belongs = |f: &&Finding| match (f.class, f.confirmed) {
             (Class::Bug, Some(false)) => class.is_empty(),
             _ => f.class.name() == class,

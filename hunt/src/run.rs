@@ -1,4 +1,5 @@
-//! A run: jobs that hand out cases to workers, and the handling of the differences that they find.
+//! A run of the fuzzer. Its jobs hand out cases to workers and handle the differences that the
+//! workers find.
 
 use std::error::Error;
 use std::path::Path;
@@ -22,14 +23,14 @@ use crate::record::markdown;
 use crate::shared::{Shared, Totals, locked};
 use crate::{Hunt, Outcome};
 
-/// Number of cases in the first request of a job. Later requests have so many cases that they take
-/// about [`BATCH`] seconds.
+/// Number of cases in the first request of a job. The number of cases in later requests is chosen
+/// so that a request takes about [`BATCH`] seconds.
 const FIRST: u64 = 8;
 const BATCH: f64 = 0.5;
-/// Maximum number of workers that may die in a row without a finished request between them. A job
-/// gives up after that.
+/// Maximum number of workers that may die in a row without a finished request between them. After
+/// that a job gives up.
 const MOST_DEATHS: u64 = 1000;
-/// Maximum number of differences of one request that are looked at.
+/// Maximum number of differences of one request that are examined.
 const MOST_FOUND: usize = 64;
 
 /// Runs the fuzzer, prints what it found, and returns the number of bugs.
@@ -116,7 +117,8 @@ fn tidy(hunt: &Hunt) {
     }
 }
 
-/// Returns name and version of a library, from the text in which it describes itself.
+/// Returns the name and the version of a library. Both come from the text in which the library
+/// describes itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
     let name = match Library::of(said).family {
         // Relatives of MPICH begin the text with their own name.
@@ -184,8 +186,8 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Returns a new worker. A library that has started once and does not start now is tried up to
-    /// five times.
+    /// Returns a new worker. The library has started before, so if it does not start now, up to
+    /// five attempts are made.
     fn started(&self, number: usize) -> Result<Worker, Box<dyn Error>> {
         let mut last = None;
         for _ in 0..5 {
@@ -205,8 +207,8 @@ impl Shared<'_> {
         loop {
             match worker.reply() {
                 Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
-                    // Differences that a known cause explains are dropped, and so are more than can
-                    // be looked at.
+                    // Differences that a known cause explains are dropped, and so are differences
+                    // beyond the maximum number.
                     for difference in differences {
                         if found.len() < MOST_FOUND && !locked(&self.ledger).causes.explain(&difference) {
                             found.push(Found { case, datatype: datatype.clone(), count, difference });
@@ -281,12 +283,13 @@ impl Shared<'_> {
         bar.finish_and_clear();
     }
 
-    /// Completes the files, removes those of workers, and prints what was found.
+    /// Completes the files of the run, removes the files of the workers, and prints the findings.
     fn finish(&self) -> Result<(), Box<dyn Error>> {
         tidy(self.hunt);
         let run = self.record(true);
         let mut ledger = locked(&self.ledger);
-        // If the disk was full before, there may be room for these lines and programs now.
+        // If the disk was full before, there may be room now for the lines and programs that could
+        // not be written.
         let mut troubles: Vec<String> = Vec::new();
         if let Err(error) = ledger.write() {
             let (left, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
@@ -300,9 +303,9 @@ impl Shared<'_> {
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
         troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
         let page = (self.hunt.page)(folder);
-        // Each finding is printed with its class, its datatype, the rule, and what was expected and
-        // got. After that come the totals, the features that were never tried, and the paths of the
-        // files.
+        // Each finding is printed with its class, its datatype, the rule, and the expected and the
+        // actual result. After that come the totals, the features that were never tried, and the
+        // paths of the files.
         for f in &ledger.findings {
             let mark = match (f.class, f.confirmed) {
                 (_, Some(false)) => " (unconfirmed)",

@@ -30,7 +30,7 @@ pub(crate) struct Shared<'h> {
     pub(crate) stop: AtomicBool,
     pub(crate) totals: Mutex<Totals>,
     pub(crate) ledger: Mutex<Ledger>,
-    /// Programs that could not be written, with their paths.
+    /// Texts of the programs that could not be written, with the paths to write them to.
     pub(crate) unsaved: Mutex<Vec<(PathBuf, String)>>,
     pub(crate) avoid: Mutex<Vec<Avoid>>,
 }
@@ -48,14 +48,14 @@ pub(crate) struct Totals {
     pub(crate) workers: Workers,
 }
 
-/// Locks a mutex, even if a thread panicked while it held the lock: the totals behind it are still
-/// right then.
+/// Locks a mutex, even if a thread panicked while it held the lock. The data behind the mutex, such
+/// as the totals, are still right in that case.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Shared<'_> {
-    /// Returns true if no further case and no further shrinking must begin.
+    /// Returns true if the run is over, so that no new case and no new shrinking may begin.
     pub(crate) fn is_over(&self) -> bool {
         let time = self.hunt.seconds.is_some_and(|s| self.began.elapsed().as_secs_f64() >= s);
         time || self.stop.load(Ordering::Relaxed)
@@ -77,12 +77,12 @@ impl Shared<'_> {
         *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
     }
 
-    /// Counts cases that a worker ran without reporting them, since it ended.
+    /// Counts cases that a worker ran but did not report, because it ended first.
     pub(crate) fn passed(&self, cases: u64) {
         locked(&self.totals).cases += cases;
     }
 
-    /// Counts differences that nobody looked at, since the time was over.
+    /// Counts differences that were not examined, because the time was over.
     pub(crate) fn unseen(&self, differences: u64) {
         locked(&self.totals).unseen += differences;
     }
@@ -132,8 +132,8 @@ impl Shared<'_> {
         });
     }
 
-    // Returns the lines for the comment at the head of a program. Comment ends in them are split,
-    // so that they do not end that comment early.
+    // Returns the lines for the comment at the head of a program. A `*/` in these lines is split,
+    // so that it does not end that comment early.
     fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
         let About { name: library, version, .. } = &self.library;
         let clean = |text: &str| text.replace("*/", "* /");
@@ -152,8 +152,8 @@ impl Shared<'_> {
     fn write(&self, draft: Draft) {
         let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
         let path = self.hunt.out.join(&file);
-        // A program that cannot be saved is kept for the end of the run. It is not run then, so the
-        // finding is neither confirmed nor refuted.
+        // A program that cannot be saved now is kept, and saved at the end of the run. Such a
+        // program is never run, so its finding is neither confirmed nor refuted.
         let mut confirmed = None;
         if let Some(text) = draft.text {
             match files::save(&path, &text) {

@@ -1,5 +1,5 @@
 //! The datatype of a case, in the library and in ddtc: the handles of all nodes, the tree with the
-//! library's bounds, and its type map.
+//! library's bounds, and the type map of that tree.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 pub(crate) struct Node {
     /// The node as it was given to the library.
     pub(crate) plain: Datatype,
-    /// The node according to the definitions, over children that have the library's bounds.
+    /// The node according to the definitions. Its children have the library's bounds.
     pub(crate) defined: Datatype,
-    /// The node with the library's own bounds, if they differ from those of the definitions.
+    /// The node with the library's own bounds, if these differ from the bounds of the definitions.
     pub(crate) judged: Datatype,
     pub(crate) handle: Handle,
     pub(crate) bounds: Bounds,
@@ -32,13 +32,14 @@ pub(crate) struct Subject {
     map: std::cell::OnceCell<Option<Map>>,
 }
 
-/// The type map of all instances of a datatype that is small enough for moving its bytes.
+/// The type map of all instances of a datatype. The datatype is small enough for its bytes to be
+/// moved.
 #[derive(Debug)]
 pub(crate) struct Map {
     /// Displacement, number of bytes and basic type of each entry, in packing order.
     pub(crate) entries: Vec<(i64, usize, Named)>,
-    /// The lowest mapped displacement, or 0 if that is lower, and the end of the highest mapped
-    /// byte, or 0 if that is higher.
+    /// `low` is the minimum of 0 and the lowest mapped displacement. `high` is the maximum of 0 and
+    /// the end of the highest mapped byte.
     pub(crate) low: i64,
     pub(crate) high: i64,
     /// Number of bytes of the stream.
@@ -49,8 +50,8 @@ pub(crate) struct Map {
     pub(crate) mapped: Vec<bool>,
 }
 
-/// Maximum number of bytes of a stream, and maximum distance from displacement 0 in bytes, for
-/// which bytes are moved.
+/// Bytes are moved only if the stream has at most `LARGEST` bytes and no mapped byte is more than
+/// `WIDEST` bytes from displacement 0.
 const LARGEST: i64 = 256 << 10;
 const WIDEST: i64 = 1 << 20;
 
@@ -58,14 +59,15 @@ impl Subject {
     /// Builds `t` in the library.
     ///
     /// # Errors
-    /// Returns the node that the library refused, and its answer. If the library's bounds lead out
-    /// of 64 bits, the answer has class 0. What was built is freed.
+    /// Returns the node that the library refused, and the library's error. If bounds that are
+    /// computed from the library's bounds do not fit in 64 bits, the error has class 0. Nodes that
+    /// were already built are freed.
     pub(crate) fn build(library: &Library, t: &Datatype, count: u64) -> Result<Subject, (Datatype, Refusal)> {
         let mut subject = Subject { nodes: Vec::new(), count, map: std::cell::OnceCell::new() };
         let mut handles: HashMap<usize, Handle> = HashMap::new();
-        // Each node is built over the handles of its children. The next node sees it with the
-        // bounds that the library returned, so that a wrong node does not make all nodes above it
-        // look wrong.
+        // Each node is built from the handles of its children. In the expected tree, the node then
+        // has the bounds that the library returned, so that a wrong node does not make all nodes
+        // above it look wrong.
         let mut refused = None;
         let built = rebuilt(t, &mut |node, combiner| {
             let children: Vec<Handle> =
@@ -96,7 +98,8 @@ impl Subject {
             }
             (None, None) => {
                 subject.free(library);
-                // The library's bounds lead out of 64 bits, so nothing more can be judged.
+                // Bounds that are computed from the library's bounds do not fit in 64 bits, so
+                // nothing more can be judged.
                 Err((t.clone(), Refusal { call: "", class: 0 }))
             }
         }
@@ -107,7 +110,7 @@ impl Subject {
         &self.nodes[self.nodes.len() - 1]
     }
 
-    /// Returns the node that was made from a datatype of the original tree.
+    /// Returns the node that was built for `plain`, a node of the original tree.
     pub(crate) fn node(&self, plain: &Datatype) -> Option<&Node> {
         self.nodes.iter().find(|n| n.plain.id() == plain.id())
     }
@@ -132,7 +135,7 @@ impl Subject {
     }
 }
 
-/// Returns true if a datatype is predefined, so that it is never freed.
+/// Returns true if a datatype is predefined. A predefined datatype must never be freed.
 pub(crate) fn is_predefined(t: &Datatype) -> bool {
     t.combiner().kind().is_predefined()
 }
@@ -173,7 +176,7 @@ impl Map {
         Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
     }
 
-    /// Returns true if `is` returns true for the basic type of an entry.
+    /// Returns true if `is` returns true for the basic type of at least one entry.
     pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
         self.entries.iter().any(|e| is(e.2))
     }

@@ -1,8 +1,9 @@
-//! A worker: a process that loads the library and makes the calls that it is asked to make. If the
-//! library ends or hangs this process, that is a finding, and the run goes on.
+//! A worker: a process that loads the library and makes the calls that the main process requests.
+//! If the library ends or hangs this process, this is a finding, and the run goes on.
 //!
-//! The main process writes requests to the worker's standard input, and reads replies from what was
-//! its standard output when it started. What the library prints goes to standard error.
+//! The main process writes requests to the worker's standard input. The replies go to the standard
+//! output with which the worker was started. Everything that the library prints goes to standard
+//! error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -44,7 +45,8 @@ pub struct Args {
 ///
 /// # Errors
 /// Returns an error if the main process has gone, a request cannot be read, or the file for the
-/// current case cannot be opened. A library that cannot be used is no error but a reply.
+/// current case cannot be opened. If the library cannot be used, this is not an error: the worker
+/// sends a reply that says so.
 pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // Replies go to a copy of standard output, since standard output itself is redirected, so that
     // nothing that the library prints is taken for a reply.
@@ -73,7 +75,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         replies,
         tried: BTreeSet::new(),
     };
-    // The loop ends with the last request. Only then the library is finalized.
+    // The loop ends after the last request. Only after the loop is the library finalized.
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
             Request::Run { from, to, avoid, known } => {
@@ -111,12 +113,12 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Minimum time between two reports of finished cases. Cases that were not reported when the worker
-/// dies are not counted by it.
+/// Minimum time between two reports of finished cases. If the worker dies, it has not reported the
+/// cases since its last report.
 const OFTEN: Duration = Duration::from_millis(50);
-/// Number of cases at the beginning of a run in each of which new features are looked for.
+/// Number of cases at the beginning of a run that are all examined for new features.
 const RARE: u64 = 1 << 13;
-/// One case in this many runs even the checks that must be avoided.
+/// One of this many cases runs even the checks that must be avoided.
 const BOLD: u64 = 4096;
 
 /// Counts that were not reported yet.
@@ -151,7 +153,8 @@ struct Worker<'l> {
     place: Place,
     mark: u64,
     replies: File,
-    /// Features that came up in this worker, so that none of them is reported as never tried.
+    /// Features that occurred in this worker. Where the features of a case are counted, those that
+    /// are not yet in this set are always included, so that none of them is listed as never tried.
     tried: BTreeSet<&'static str>,
 }
 
@@ -162,14 +165,14 @@ impl Worker<'_> {
         let (place, mark) = (&self.place, &mut self.mark);
         compare::run(&mut self.context, t, count, checks, &mut |check| {
             *mark += 1;
-            // If the disk is full, the main process reports it. The end of the worker then has no
-            // case.
+            // If the disk is full, the main process reports that. If the worker then ends, its
+            // current case is unknown.
             let _ = place.set(At { case, check, mark: *mark });
         })
     }
 
-    /// Counts the features of a case: all of them in every eighth case, and in other cases those
-    /// that come up for the first time.
+    /// Counts the features of a case: all features in every eighth case, and in other cases only
+    /// features that this worker has not seen before.
     fn count(&mut self, sum: &mut Sum, shown: &BTreeSet<&'static str>, number: u64) {
         for f in shown.iter().filter(|f| number.is_multiple_of(8) || !self.tried.contains(*f)) {
             *sum.features.entry(f).or_default() += 1;
@@ -199,14 +202,14 @@ impl Worker<'_> {
                 continue;
             };
             // Computing the features takes as long as checking the bounds. After the usual features
-            // have come up, those of every eighth case are sufficient.
+            // have occurred, it is sufficient to count the features of every eighth case.
             let counted = number < RARE || number.is_multiple_of(8);
             let shown = (!avoid.is_empty() || counted).then(|| features(&t));
             if let Some(shown) = shown.as_ref().filter(|_| counted) {
                 self.count(&mut sum, shown, number);
             }
-            // The checks that end the library for such datatypes are left out, except in one of
-            // [`BOLD`] cases.
+            // Checks that are known to end the library for datatypes with these features are left
+            // out, except in one of [`BOLD`] cases.
             checks.clear();
             checks.extend_from_slice(&args.only);
             if let Some(shown) = shown.filter(|_| !number.is_multiple_of(BOLD)) {

@@ -139,6 +139,8 @@ const ENTRY: u64 = 48;
 /// Number of images of the span, and of the packed stream, that exist at the same time: those of the
 /// [`Case`], the copies on which a stage works, and the buffers of the rig.
 const IMAGES: u64 = 10;
+/// What the process itself takes, with the engines of all levels.
+const PROCESS: u64 = 16 << 20;
 
 impl Case {
     /// Returns an upper estimate of the memory, in bytes, that the checks of a case of `count`
@@ -153,7 +155,7 @@ impl Case {
         let of = |n: i64| (n as u64).saturating_mul(count);
         let entries = of(t.signature().length()).saturating_mul(ENTRY);
         let images = of(t.size()).saturating_add(span as u64).saturating_mul(IMAGES);
-        Some(entries.saturating_add(images))
+        Some(entries.saturating_add(images).saturating_add(PROCESS))
     }
 
     /// Returns the case of `count` instances of `t`, according to the type map.

@@ -92,9 +92,9 @@ fn checks_of_large_types_say_what_they_take() {
     let short = bad(&["check", "hvector(100000000, 100000, 0, double)", "--count", "1"]);
     assert!(short.contains("basic elements") && short.contains("more than there is"), "{short}");
     assert_eq!(short.lines().count(), 2, "{short}");
-    let estimated = ddtc(&["check", "contiguous(400000, int)", "--count", "1"]);
+    let estimated = ddtc(&["check", "contiguous(500000, int)", "--count", "1"]);
     let said = String::from_utf8(estimated.stderr).unwrap();
-    assert!(estimated.status.success() && said.starts_with("1 instances: 400000 basic elements"), "{said}");
+    assert!(estimated.status.success() && said.starts_with("1 instances: 500000 basic elements"), "{said}");
 }
 
 #[test]

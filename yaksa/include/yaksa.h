@@ -27,7 +27,8 @@ extern "C" {
 #define YAKSA_ERR__INTERNAL 2
 #define YAKSA_ERR__NOT_SUPPORTED 3
 
-/* Operations by which a call combines the bytes that it moves with those at the destination. */
+/* Operations. A call uses an operation to combine the bytes that it moves with the bytes at the
+ * destination. */
 typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__MAX ((yaksa_op_t) 0)
 #define YAKSA_OP__MIN ((yaksa_op_t) 1)

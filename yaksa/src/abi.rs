@@ -1,10 +1,10 @@
-//! Result codes of the interface, and the conversion of its arguments: places for results, and
-//! arrays whose length is a separate argument.
+//! Result codes of the interface, and the conversion of two kinds of arguments: pointers to which
+//! results are written, and arrays whose length is a separate argument.
 //!
-//! Pointers to places and arrays become references only here, after all checks that can be made.
-//! (Strings and forms, whose length the caller does not give, are read in `info.rs` and
-//! `flatten.rs`.) That the memory is valid cannot be checked: the caller of the interface promises
-//! it.
+//! Such pointers become references only here, after all checks that can be made. (Strings and
+//! serialized types, whose length the caller does not give, are read in `info.rs` and
+//! `flatten.rs`.) No check can show that the memory is valid. The caller of the interface promises
+//! this.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -19,8 +19,8 @@ pub(crate) enum Code {
     OutOfMem = 1,
     /// A bad argument, or a fault of this library.
     Internal = 2,
-    /// An operation that does not exist or is not defined for a type of the elements, a form of
-    /// another version or one that is too long, or anything that concerns a GPU.
+    /// An operation that does not exist or is not defined for a type of the elements; a serialized
+    /// type that is too long or comes from another version; or anything that concerns a GPU.
     NotSupported = 3,
 }
 
@@ -41,9 +41,9 @@ impl From<Error> for Code {
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     if ddtc::internal::process::is_inconsistent() {
-        // This process is, or descends from, the child of a fork during which another thread was in
-        // a section. So a lock may be held by a thread that does not exist here, and the body could
-        // wait for that lock forever.
+        // This process is the child of a fork, or descends from one, and another thread was in a
+        // fork section during that fork. So a lock may be held by a thread that does not exist in
+        // this process, and the body could wait for that lock forever.
         return Code::Internal as i32;
     }
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -76,7 +76,7 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// Pointer to a place for a result, which is not null.
+/// Pointer, which is not null, to the place where a result is written.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
@@ -89,7 +89,8 @@ impl<T> Out<T> {
     }
 }
 
-/// Returns the place for a result. Fails with [`Code::Internal`] if `place` is null.
+/// Returns the pointer `place`, checked, as the place where a result is written. Fails with
+/// [`Code::Internal`] if `place` is null.
 ///
 /// # Safety
 /// `place` must be null, or valid for writes of a `T` for as long as the result is used.

@@ -1,13 +1,13 @@
-//! Arrays in the arguments of constructors. A short array is an allocation of its own, which is
-//! copied when a tree of ddtc is made of it. A long array is shared with the trees that are made of
-//! it.
+//! Arrays in the arguments of constructors. A node stores a short array in an allocation of its
+//! own, and the array is copied when the node is converted to a tree of ddtc. A long array is
+//! shared with the trees to which it is converted.
 
 use std::sync::Arc;
 
 use crate::abi::{Code, Result};
 
-/// Maximum number of displacements, or of blocks, in an array that is copied when a tree is made of
-/// it. Longer arrays are shared with the tree.
+/// Maximum number of displacements, or of blocks, in an array that is copied into a tree of ddtc.
+/// Longer arrays are shared with the tree.
 const FEW: usize = 32;
 
 /// Appends each value times `unit` to `into`. Fails with [`Code::Internal`] if a product does not
@@ -88,7 +88,7 @@ impl From<Arc<[i64]>> for Places {
     }
 }
 
-/// Blocks: their lengths, and as many displacements in bytes.
+/// Lengths of blocks, and the same number of displacements in bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Blocks {
     /// One array with all lengths, followed by all displacements.

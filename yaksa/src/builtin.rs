@@ -2,8 +2,8 @@
 //!
 //! Integers that C has under several names are one type here if they have the same size and sign:
 //! the numbers of `int` and `int32_t` name the same type. The character types, `wchar_t` and
-//! `_Bool` are types of their own. A byte is an unsigned integer of 8 bits, because `MPI_BYTE` is
-//! passed under its number, and bitwise operations apply to it.
+//! `_Bool` are separate types. The type of a byte is an unsigned integer of 8 bits, because MPICH
+//! passes `MPI_BYTE` under the number of that type, and bitwise operations apply to `MPI_BYTE`.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;
@@ -35,7 +35,7 @@ const LONG: usize = size_of::<std::ffi::c_long>();
 /// register; musl and other C libraries give them 4 bytes.
 const FAST: usize = if cfg!(target_env = "gnu") { 8 } else { 4 };
 
-/// Named types of the numbers from 1 on, in order.
+/// Named types in the order of their numbers, which begin at 1.
 const NAMED: [Named; TYPES as usize - 1] = [
     Named::CBool,
     Named::Char,
@@ -100,7 +100,7 @@ const NAMED: [Named; TYPES as usize - 1] = [
     Named::LongDoubleInt,
 ];
 
-/// Nodes of all numbers below [`TYPES`], by number.
+/// Nodes of the null type and of all predefined types, indexed by their numbers.
 static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
     let mut all = vec![Node::empty()];
     for (i, &named) in NAMED.iter().enumerate() {
@@ -111,23 +111,23 @@ static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
     all
 });
 
-/// Returns the predefined type with a number; `None` if the number is not one of a predefined type
-/// or of the null type.
+/// Returns the node of the predefined type, or of the null type, that has the number `number`.
+/// Returns `None` for any other number.
 #[inline]
 pub(crate) fn node(number: u64) -> Option<&'static Ref> {
     if number < TYPES { ALL.get(number as usize) } else { None }
 }
 
-/// Returns the node of a named type: the one that its numbers share, or a new node if it has no
-/// number.
+/// Returns the node of a named type. If the type has one or more numbers, this is the node that
+/// they share. Otherwise it is a new node.
 pub(crate) fn of(named: Named) -> Ref {
     let number = NAMED.iter().position(|other| *other == named);
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
 }
 
-/// Returns true if the interface treats two types as the same type. Integers of the same size are,
-/// even if their signs differ. A struct whose members are all the same in this sense counts as a
-/// struct of one type, which is not padded.
+/// Returns true if the interface treats two types as the same type. It does so for integers of the
+/// same size, even if their signs differ. A struct whose members are all the same in this sense
+/// counts as a struct of one type, which is not padded.
 pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     let kind = |node: &Node| match node.shape() {
         Shape::Named(Named::Int8 | Named::Uint8) => 1,

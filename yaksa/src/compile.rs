@@ -1,12 +1,12 @@
-//! Parts of a type that the engine makes, by which calls move bytes: the committed type, which
-//! packs and unpacks and is made by the first call that needs it, and a handle for each operation
-//! by which the type was reduced. The module `node::compiled` stores both in the node, so that all
-//! numbers of a node share them.
+//! Creation of the objects of ddtc's engine with which calls move bytes. A type has a committed
+//! type, which packs and unpacks and is made by the first call that needs it, and one handle per
+//! reduction operation that was used with the type. The module `node::compiled` stores these
+//! objects in the node, so that all type numbers of a node share them.
 //!
 //! The engine compiles a layout when enough bytes have gone through it in one direction. The bytes
-//! of all types with the same layout count, because this interface has no commit: a type may never
-//! be used, be used once, or be made anew for every message, and all that such types share is the
-//! layout.
+//! of all types with the same layout count, because this interface has no commit call. A type may
+//! never be used, be used once, or be made anew for every message. Types that are made anew have
+//! only their layout in common.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};
@@ -32,13 +32,13 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
         return Ok(committed);
     }
     // The committed type is made outside of a fork section, because that may take long. If two
-    // threads make it at the same time, one of both results is dropped.
+    // threads make it at the same time, one of the two results is dropped.
     let made = engine().commit(node.datatype()?)?;
     Ok(known.get_or_init(|| made))
 }
 
-/// Returns the handle that combines a packed stream with instances of a type or, if `streams` is
-/// true, with another packed stream of that type.
+/// Returns the handle that applies the reduction `op` to a packed stream and to instances of a type
+/// or, if `streams` is true, to two packed streams of that type.
 ///
 /// Fails with [`Code::NotSupported`](crate::abi::Code::NotSupported) if `op` is not defined for a
 /// type of the elements, and with other codes if the datatype cannot be made.

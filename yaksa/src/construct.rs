@@ -1,7 +1,7 @@
-//! Constructors, which make nodes of their arguments. Most constructors give the null type if there
-//! are no data; new bounds, and an empty box of an array, keep their bounds. If the result would be
-//! equal to the old type, it shares the node of the old type. If a simpler constructor describes
-//! the same type, that constructor is used.
+//! Constructors, which make nodes from their arguments. Most constructors return the null type if
+//! there are no data. There are two exceptions, which keep their bounds: a resized type, and an
+//! empty subarray. If the result would be equal to the old type, it shares the node of the old
+//! type. If a simpler constructor describes the same type, that constructor is used.
 
 use std::ffi::{c_int, c_void};
 
@@ -13,14 +13,14 @@ use crate::node::{Node, Ref, Shape};
 use crate::recent;
 use crate::startup::running;
 
-/// Result of a constructor; `None` for the null type. A node that has a number already gets another
-/// one.
+/// Result of a constructor; `None` for the null type. A node that already has a type number gets
+/// another one.
 struct Made(Option<Ref>);
 
 impl Made {
     const NULL: Made = Made(None);
 
-    /// Returns a new number for the type, or 0 for the null type.
+    /// Returns a new type number, or 0 for the null type.
     fn number(self) -> Result<u64> {
         self.0.map_or(Ok(0), recent::insert)
     }
@@ -45,7 +45,8 @@ fn contiguous(count: i64, old: Ref) -> Result<Made> {
     }
 }
 
-/// Returns `count` blocks of `length` copies, `stride` bytes apart.
+/// Returns a type of `count` blocks, which are `stride` bytes apart. Each block has `length` copies
+/// of `old`.
 fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     require(count >= 0 && length >= 0)?;
     match count {
@@ -63,7 +64,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the unit in bytes, for displacements of `old`.
+    /// Returns the size of the unit in bytes if the displacements are those of copies of `old`.
     fn of(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
@@ -78,8 +79,8 @@ fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     let (Some(&first), false) = (at.first(), length == 0 || old.facts.size == 0) else {
         return Ok(Made::NULL);
     };
-    // If the blocks begin at 0 and are equally spaced, they are those of a vector and need no table
-    // of displacements.
+    // If the blocks begin at 0 and are equally spaced, a vector describes them, and no table of
+    // displacements is needed.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
         let step = (step as i64).checked_mul(unit.of(&old)).ok_or(Code::Internal)?;
@@ -116,7 +117,7 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
         return Ok(Made::NULL);
     }
     let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
-    // Members of one type are blocks of this type, which need no struct.
+    // If all members have the same type, they are blocks of that type, and no struct is needed.
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
@@ -147,8 +148,8 @@ struct Dimension {
     start: i64,
 }
 
-/// Returns a box of an array of `child`. `dimensions` are in order, from the fastest to the
-/// slowest.
+/// Returns a subarray of an array of `child`. The fastest dimension comes first in `dimensions`,
+/// the slowest one last.
 fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     let fits = |d: &Dimension| {
         let inside = d.subsize >= 0 && d.start >= 0 && d.subsize <= d.size && d.start <= d.size - d.subsize;
@@ -156,13 +157,14 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     };
     require(dimensions.iter().all(fits))?;
     // All dimensions are valid. `stride` is the distance in bytes between neighbours in the current
-    // dimension, and `start` the displacement of the first element of the box.
+    // dimension. `start` is the displacement in bytes of the first element of the subarray (the
+    // box).
     let empty = dimensions.iter().any(|d| d.subsize == 0);
     let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
     let (mut stride, mut start) = (child.facts.extent, 0i64);
-    // The part of the box in the dimensions so far is `row` copies of `inner`. Each slower
-    // dimension makes it the block of a strided type, unless the box has only one element in that
-    // dimension.
+    // In the dimensions that the loop has handled, the box consists of `row` copies of `inner`.
+    // Each slower dimension makes these copies a block of a strided type, unless the box has only
+    // one element in that dimension.
     let (mut inner, mut row) = (child, 1);
     for (i, d) in dimensions.iter().enumerate() {
         start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;
@@ -184,7 +186,7 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     Node::bounded(inner, 0, stride)
 }
 
-/// Writes the number of the type that `make` makes to `place`.
+/// Calls `make` to create a type and writes the number of that type to `place`.
 ///
 /// # Safety
 /// `place` must be null, or valid for writes of a `u64`.

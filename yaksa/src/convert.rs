@@ -12,8 +12,8 @@ use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::node::{Node, Ref};
 
-/// Returns the trees of which a tree is converted: its equivalent tree of simpler constructors if
-/// it has one, else its children.
+/// Returns the trees that must be converted before `t`. If `t` has an equivalent tree of simpler
+/// constructors, this is the only one. Otherwise they are the children of `t`.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());
@@ -24,7 +24,7 @@ pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
     // Trees are directed acyclic graphs and may be deep, so an explicit stack replaces recursion,
     // and each node is converted once. A node is pushed a second time before its children, and is
-    // converted when it comes up again, after them.
+    // converted when it is popped again, after its children.
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -38,8 +38,8 @@ pub(crate) fn node(t: &Datatype) -> Result<Ref> {
         }
         let below: Vec<Ref> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
         let made = read(t, below)?;
-        // The new node keeps `t` as its tree. A node that already belongs to another tree, for
-        // example that of a predefined type or of a child, has one already.
+        // A new node keeps `t` as its tree. If `made` is not new, but for example the node of a
+        // predefined type or of a child, it may have a tree already.
         if made.extra().datatype.get().is_none() {
             made.extra().datatype.get_or_init(|| t.clone());
         }
@@ -90,7 +90,8 @@ fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
             let children = std::mem::take(&mut below).into();
             Node::structure(many(blocklengths, Arc::clone(displacements)), children, false)?
         }
-        // A duplicate, and constructors that only set bounds: the bounds of `t` are set below.
+        // Duplicates and constructors that only set bounds have the data of their child. The bounds
+        // of `t` are set below.
         _ => child,
     };
     bounded(node)

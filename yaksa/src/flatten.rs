@@ -1,13 +1,14 @@
-//! Forms of types: the bytes in which MPICH sends a type to another process. A form is a head of 88
-//! bytes followed by ddtc's wire form, which starts with its magic number, version and length.
+//! Serialized types, called forms: the bytes in which MPICH sends a type to another process. A form
+//! is a head of 88 bytes followed by ddtc's wire form, which starts with its magic number, version
+//! and length.
 //!
-//! The head protects jobs in which other ranks use yaksa itself. Its `yaksa_unflatten` copies the
-//! bytes of a form into a type, arrays and addresses included, and checks nothing. It first reads
-//! the `int` at byte 4, the kind of the type. Kind 0 is a predefined type, for which yaksa looks up
-//! the type number at byte 80 and reads nothing else. So the head has kind 0 and a number that no
-//! type has: the receiving process ends, by an assertion or, in a build without assertions, by
-//! reading through a null pointer. Without the head, the receive would succeed and the data would
-//! be wrong.
+//! The head protects jobs in which other ranks use yaksa itself. The function `yaksa_unflatten` of
+//! yaksa copies the bytes of a form into a type, arrays and addresses included, and checks nothing.
+//! It first reads the `int` at byte 4, the kind of the type. Kind 0 is a predefined type, for which
+//! yaksa looks up the type number at byte 80 and reads nothing else. So the head has kind 0 and a
+//! number that no type has. This ends the receiving process: an assertion fails or, in a build
+//! without assertions, the process reads through a null pointer. Without the head, the receive
+//! would succeed and the data would be wrong.
 //!
 //! In the other direction, this library ends the process too, with a line that says why
 //! ([`refuse_foreign`]). An error code would not suffice: MPICH ignores it at the target of
@@ -24,25 +25,25 @@ use crate::abi::{Code, Result, export, out, require};
 use crate::startup::running;
 use crate::{convert, received, recent};
 
-/// First bytes of a form. In a form of yaksa, the reference count of the type stands there, which
-/// never has the value of these bytes read as a number.
+/// First four bytes of a form. A form of yaksa has the reference count of the type in this place.
+/// Read as a number, these bytes are larger than any reference count in practice.
 const MAGIC: [u8; 4] = *b"ddty";
-/// Length of the head in bytes. The wire form follows it.
+/// Length in bytes of the head, after which the wire form begins.
 const HEAD_LENGTH: usize = 88;
 /// Offset in bytes of the type number in yaksa's form of a predefined type.
 const NUMBER_AT: usize = 80;
-/// Type number that yaksa gives to no type, because it counts up from 0 and reuses the numbers of
-/// freed types.
+/// Type number that yaksa gives to no type. yaksa counts its numbers up from 0 and reuses those of
+/// freed types, so it never reaches this one.
 const NO_NUMBER: u64 = 0xffff_ffff;
 /// Head of every form.
 const HEAD: [u8; HEAD_LENGTH] = head();
 /// Type number that is returned for a form that is refused with a code. No type has this number, so
 /// every later use of it is an error.
 const NO_TYPE: u64 = u64::MAX;
-/// Highest number of a kind of types in yaksa.
+/// Highest value with which yaksa encodes the kind of a type, that is, its constructor.
 const LAST_KIND: u32 = 8;
-/// Bound on the reference count of a type in yaksa, above all counts that occur in practice. It is
-/// less than [`MAGIC`], read as a number.
+/// Bound on the reference count of a type in yaksa, above all counts that occur in practice. The
+/// bound is less than the number that the bytes of [`MAGIC`] encode.
 const MANY_REFERENCES: u32 = 1 << 24;
 /// First bytes of a wire form ([`Datatype::to_wire`]).
 const WIRE_MAGIC: [u8; 4] = *b"ddtw";
@@ -57,15 +58,15 @@ const fn head() -> [u8; HEAD_LENGTH] {
     head
 }
 
-/// Returns the length of the form whose wire form has `wire` bytes. Fails with
-/// [`Code::NotSupported`] if the length does not fit in an `int`, in which callers keep it.
+/// Returns the length in bytes of a form whose wire form has `wire` bytes. Callers keep the length
+/// in an `int`, so the function fails with [`Code::NotSupported`] if it does not fit in one.
 fn length(wire: usize) -> Result<usize> {
     wire.checked_add(HEAD_LENGTH).filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
 
-/// Ends the process if `start`, the first eight bytes of a form, is the beginning of a form of
-/// yaksa or of a version of this library that wrote no head. A form of yaksa begins with the number
-/// of references to the type and the kind of the type.
+/// Ends the process if `start`, the first eight bytes of a form, shows that the form was written by
+/// yaksa or by a version of this library that wrote no head. A form of yaksa begins with two
+/// numbers: the reference count of the type, and the kind of the type.
 fn refuse_foreign(start: [u8; 8]) {
     let (first, second) = start.split_at(4);
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
@@ -79,7 +80,7 @@ fn refuse_foreign(start: [u8; 8]) {
     }
 }
 
-/// Returns the wire form in the form at `form`. Its length is the one that it states.
+/// Returns the wire form that is part of the form at `form`. Its length is read from the wire form.
 ///
 /// Fails with [`Code::Internal`] if `form` is null or is no form, and with [`Code::NotSupported`]
 /// if the stated length is too large. Ends the process if the form is that of another library.
@@ -138,14 +139,14 @@ export! {
     fn yaksa_unflatten(number: *mut u64, flattened: *const c_void) {
         let number = out(number)?;
         // A caller that ignores the code, as MPICH does at the target of one-sided operations,
-        // would go on with the number that stood here before. So a number that no type has is
+        // would go on with the number that was in `number` before. So a number that no type has is
         // written first.
         number.set(NO_TYPE);
         running()?;
         let wire = wire(flattened.cast())?;
-        // A form that was received recently has its type already. Otherwise its tree is read and
-        // converted. A tree without data whose bounds are all 0 is the null type, which has number
-        // 0.
+        // If the same form was received recently, its type is kept and used again. Otherwise the
+        // tree is read from the form and converted. A tree without data whose bounds are all 0 is
+        // the null type, which has number 0.
         let node = match received::find(wire) {
             Some(node) => node,
             None => {

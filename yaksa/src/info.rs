@@ -2,8 +2,8 @@
 //! after its end.
 //!
 //! The pointer that C code gets for an info object is only a number. No address of a process has
-//! this value, and the pointer is never followed. Only one hint has an effect: the one that names a
-//! GPU driver, because calls that concern a GPU are refused.
+//! this value, and the pointer is never dereferenced. Only the hint that names a GPU driver has an
+//! effect: calls with such an info object are refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,25 +23,25 @@ const MAX_KEY: usize = 256;
 /// All info objects, and the number of the next one.
 struct Infos {
     next: u64,
-    /// Info objects that exist, with whether each names a GPU driver.
+    /// Info objects that exist, by number. The value is true if the info object names a GPU driver.
     living: BTreeMap<u64, bool>,
 }
 
 static INFOS: Mutex<Infos> = Mutex::new(Infos { next: 1, living: BTreeMap::new() });
 
-/// Number of changes so far that can make a remembered info object unusable: freed objects, and
-/// hints about a GPU driver. As long as it stays the same, what a thread has remembered is true.
+/// Number of changes so far that can make an info object unusable: freed objects, and hints about a
+/// GPU driver. As long as this number stays the same, the info object in [`RECENT`] stays usable.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// The info object that this thread has last found to be usable, and the value of [`CHANGES`]
-    /// then.
+    /// Info object that this thread last found to be usable, and the value of [`CHANGES`] at that
+    /// time.
     static RECENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Returns success if a call may have the argument `info`: if it is null, or an existing info
-/// object that names no GPU driver. Fails with [`Code::Internal`] if no such info object exists,
-/// and with [`Code::NotSupported`] if it names a GPU driver.
+/// Returns success if `info` is null or an existing info object that names no GPU driver. Fails
+/// with [`Code::Internal`] if the info object does not exist, and with [`Code::NotSupported`] if it
+/// names a GPU driver.
 #[inline]
 pub(crate) fn usable(info: *const c_void) -> Result<()> {
     let number = info.addr() as u64;
@@ -49,8 +49,9 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     if number == 0 || RECENT.try_with(|recent| recent.get() == now).unwrap_or(false) {
         return Ok(());
     }
-    // `now` was read before the table is. If another thread changes the table meanwhile, the
-    // remembered pair has an old number of changes, and the next call looks into the table again.
+    // The value of `CHANGES` in `now` was read before the table is searched. If another thread
+    // changes the table in between, `RECENT` gets an old value of `CHANGES`, and the next call
+    // searches the table again.
     match INFOS.lock().living.get(&number) {
         None => return Err(Code::Internal),
         Some(true) => return Err(Code::NotSupported),
@@ -60,8 +61,8 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if there is
-/// none among them.
+/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if none of
+/// these is the NUL character.
 ///
 /// # Safety
 /// `text` must not be null, and must point to a C string or to `most` bytes. These must be
@@ -75,10 +76,11 @@ unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 
-/// Returns whether a hint names a GPU driver; `None` if it is about something else.
+/// Returns whether a hint about GPU drivers names a driver; `None` if the hint is about something
+/// else.
 ///
 /// Fails with [`Code::Internal`] if `key` is null, if `val` is null and `vallen` is not 0, or if
-/// the value of a known key is not one of its values or does not have its length.
+/// the key is known but the value is not among its permitted values or has the wrong length.
 ///
 /// # Safety
 /// `key` must be null or point to a C string, or to as many readable bytes as a key may have. `val`
@@ -102,8 +104,8 @@ unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result
         b"yaksa_seq_iov_pack_threshold" | b"yaksa_seq_iov_unpack_threshold" => {
             require(vallen as usize == size_of::<usize>()).map(|()| None)
         }
-        // All other keys are accepted without effect: those that only later releases of yaksa know,
-        // and those about devices that are not used here.
+        // All other keys are accepted without effect. Some of them are known only to later releases
+        // of yaksa, and others concern devices that are not used here.
         _ => Ok(None),
     }
 }

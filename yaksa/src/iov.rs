@@ -1,9 +1,9 @@
-//! Lists of the contiguous pieces of memory of which instances of a type consist, as arrays of
-//! `iovec`.
+//! Lists of the contiguous pieces of memory that instances of a type occupy, as arrays of `iovec`.
 //!
 //! A type that is contiguous for any count is listed as one piece, and so is a type without data.
-//! For all other types the number of pieces is that of one instance times the number of instances.
-//! The pieces are in the order of the packed stream, and each consists of whole basic elements.
+//! For all other types, the number of pieces is the number of pieces of one instance times the
+//! number of instances. The pieces are in the order of the packed stream, and each consists of
+//! whole basic elements.
 
 use std::ffi::{c_char, c_void};
 
@@ -28,8 +28,8 @@ fn packed(facts: &Facts, count: usize) -> Result<i64> {
     i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)
 }
 
-/// Array of the caller to which pieces are written. It has room for `left` more pieces from `next`
-/// on, and `left` is not 0 when a piece is written.
+/// Array of the caller to which pieces are written. From `next` on, the array has room for `left`
+/// more pieces, and `left` is not 0 when a piece is written.
 struct List {
     next: *mut libc::iovec,
     left: usize,

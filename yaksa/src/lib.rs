@@ -3,11 +3,12 @@
 //! 5.0). docs/YAKSA.md says what is the same as in yaksa, what differs, and how to exchange the
 //! libraries.
 //!
-//! Types, operations and requests are 64-bit numbers, which are never used as addresses. Neither
-//! are info objects, though they have a pointer type in C. A type is stored as its arguments and a
-//! few numbers. It becomes a tree of ddtc when a call needs that tree, and its code is compiled
-//! after enough bytes went through its layout. Before the first call the library does nothing,
-//! apart from what the loader does, and it reads nothing from the environment.
+//! Types, operations and requests are 64-bit numbers, which are never used as addresses. Info
+//! objects have a pointer type in C, but are never used as addresses either. A type is stored as
+//! the arguments of its constructor and a few numbers. It is converted to a tree of ddtc when a
+//! call needs that tree, and its code is compiled after enough bytes went through its layout.
+//! Before the first call the library does nothing, apart from what the loader does, and it reads
+//! nothing from the environment.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of the interface: docs/YAKSA.md.
 
 #[cfg(not(target_pointer_width = "64"))]

@@ -1,9 +1,9 @@
-//! Enumeration of the contiguous pieces of memory of which instances of a type consist, beginning
-//! at any piece.
+//! Enumeration of the contiguous pieces of memory that instances of a type occupy. It can begin at
+//! any piece.
 //!
-//! The pieces have the order of the packed stream, and their number follows the rule of
-//! [`crate::node`]. The first piece is found by divisions and binary searches. An explicit stack
-//! replaces recursion.
+//! The pieces come in the order of the packed stream. The module comment of [`crate::node`] has the
+//! rule for their number. The first piece is found by divisions and binary searches. An explicit
+//! stack replaces recursion.
 
 use crate::node::{Node, Shape};
 
@@ -13,7 +13,8 @@ pub(crate) trait Pieces {
     /// Takes a piece of `length` bytes at address `at`.
     fn one(&mut self, at: i64, length: i64) -> bool;
 
-    /// Takes `n` pieces of `length` bytes, `step` bytes apart, the first of them at `at`.
+    /// Takes `n` pieces of `length` bytes. The first is at address `at`, and they are `step` bytes
+    /// apart.
     #[inline]
     fn run(&mut self, at: i64, length: i64, step: i64, n: u64) -> bool {
         let mut at = at;
@@ -26,7 +27,7 @@ pub(crate) trait Pieces {
         true
     }
 
-    /// Takes pieces of `length` bytes at the displacements `places` from `at`.
+    /// Takes one piece of `length` bytes at each of the displacements `places` relative to `at`.
     #[inline]
     fn scattered(&mut self, at: i64, length: i64, places: &[i64]) -> bool {
         places.iter().all(|d| self.one(at.wrapping_add(*d), length))
@@ -38,13 +39,13 @@ pub(crate) trait Pieces {
 enum Open<'n> {
     /// `left` copies of a type, one extent apart, the first of them at `at`.
     Copies { node: &'n Node, at: i64, left: u64 },
-    /// Blocks of one copy of a type, which is at `at`, from block `next` on.
+    /// The blocks from block `next` on of one copy of a type. The copy is at `at`.
     Blocks { node: &'n Node, at: i64, next: usize },
 }
 
-/// State of an enumeration: what remains, and how much of it is to be skipped.
+/// State of an enumeration: the parts that remain, and the number of pieces to be skipped in them.
 struct Lister<'n> {
-    /// Parts that remain. The last one comes first in the list.
+    /// Parts that remain. The part on top of the stack is enumerated first.
     stack: Vec<Open<'n>>,
     /// Number of pieces that are still to be skipped.
     skip: u64,
@@ -70,13 +71,13 @@ pub(crate) fn list(node: &Node, at: i64, count: u64, from: u64, take: &mut impl 
 enum Leaf<'n> {
     /// Equal pieces at equal distances. `first` is the displacement of the first piece.
     Run { first: i64, length: i64, step: i64, n: u64 },
-    /// Blocks at displacements, each of which is one piece or empty.
+    /// Node whose blocks are at displacements. Each block is one piece or empty.
     Flat(&'n Node),
 }
 
 impl<'n> Leaf<'n> {
-    /// Returns an instance of `node` as a leaf; `None` if it cannot be enumerated without the
-    /// stack.
+    /// Returns an instance of `node` as a leaf; `None` if the instance cannot be enumerated without
+    /// the stack, or is dense.
     #[inline]
     fn of(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
@@ -120,8 +121,8 @@ impl<'n> Leaf<'n> {
     }
 }
 
-/// Passes the blocks of a flat node at `at` to `take`, from block `next` on, except empty ones.
-/// Returns false if `take` wants no more.
+/// Passes the blocks of a flat node at `at` to `take`, beginning with block `next` and without
+/// empty blocks. Returns false if `take` wants no more.
 #[inline]
 fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
     match node.shape() {
@@ -182,8 +183,8 @@ impl<'n> Lister<'n> {
             return passed
                 || take.one(at.wrapping_add(facts.true_lb), (left as i64).wrapping_mul(facts.size));
         }
-        // The copies are listed separately and all have equally many pieces, so a division finds
-        // the copy that contains the first wanted piece.
+        // The copies are listed separately and all have the same number of pieces, so a division
+        // finds the copy that contains the first wanted piece.
         let passed = left.min(self.skip / facts.pieces());
         self.skip -= passed * facts.pieces();
         (at, left) = (at.wrapping_add(facts.extent.wrapping_mul(passed as i64)), left - passed);
@@ -198,18 +199,18 @@ impl<'n> Lister<'n> {
         {
             return leaf.take(at, facts.extent, left, take);
         }
-        // The copies after the first one wait on the stack, while the first one is enumerated.
+        // The first copy is enumerated now. The other copies are pushed on the stack for later.
         self.stack.push(Open::Copies { node, at: at.wrapping_add(facts.extent), left: left - 1 });
         self.one(node, at, take)
     }
 
-    /// Enumerates one copy, without the pieces that are still to be skipped, which are fewer than
-    /// the copy has. Returns false if `take` wants no more.
+    /// Enumerates one copy, except the first `skip` pieces. The copy must have more than `skip`
+    /// pieces. Returns false if `take` wants no more.
     fn one(&mut self, node: &'n Node, at: i64, take: &mut impl Pieces) -> bool {
         let next = match node.shape() {
             _ if self.skip == 0 => 0,
             Shape::Empty | Shape::Copies { .. } | Shape::Bounded { .. } => 0,
-            // The parts of a pair that has a gap: each part is one piece.
+            // This is a pair with a gap between its parts, so each part is one piece.
             Shape::Named(_) => std::mem::take(&mut self.skip) as usize,
             Shape::Strided { length, child, .. } => {
                 let each = child.facts.block(*length).0.max(1);
@@ -219,9 +220,9 @@ impl<'n> Lister<'n> {
             }
             Shape::Blocks { .. } | Shape::Listed { .. } | Shape::Struct { .. } => {
                 let before = node.before();
-                // The wanted piece is in the last block that begins at it or before it. Empty
-                // blocks begin at the same piece as the block after them, and come before that
-                // block.
+                // `before` has the number of pieces before each block. The wanted piece is in the
+                // last block with at most `skip` pieces before it. An empty block has the same
+                // number as the block after it, so the last such block is never empty.
                 let next = before.partition_point(|&start| start <= self.skip) - 1;
                 self.skip -= before[next];
                 next
@@ -241,7 +242,8 @@ impl<'n> Lister<'n> {
         // The loop ends as soon as a block was pushed on the stack, because its pieces come before
         // those of the blocks after it.
         while self.stack.len() == depth {
-            // Each turn enumerates block `next`, or without the stack all equal blocks that remain.
+            // Each turn enumerates block `next`. If all remaining blocks are alike and need no
+            // stack, one turn enumerates all of them.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),
@@ -253,7 +255,8 @@ impl<'n> Lister<'n> {
                 Shape::Strided { count, length, stride, child } => {
                     let facts = &child.facts;
                     if self.skip == 0 && facts.dense() && (*length == 1 || facts.contiguous()) {
-                        // Each block is a single piece, so all that remain are one run of pieces.
+                        // Each block is a single piece, so the remaining blocks form one run of
+                        // pieces.
                         let first =
                             at.wrapping_add(facts.true_lb).wrapping_add(stride.wrapping_mul(next as i64));
                         let left = (*count as u64).saturating_sub(next as u64);
@@ -297,16 +300,19 @@ impl<'n> Lister<'n> {
 }
 
 /// Returns the number of pieces that lie completely in the first `bytes` packed bytes of one
-/// instance, and the number of bytes of these pieces. The instance must have more than `bytes`
-/// bytes.
+/// instance, and the total length of these pieces in bytes. The instance must have more than
+/// `bytes` bytes.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
-    // In each turn, the end lies `left` bytes after the beginning of an instance of `node`, and
-    // `pieces` is the number of pieces before that instance. A turn counts the pieces of the blocks
-    // before the end, and descends into the copy in which the end lies.
+    // The search descends from the root to the piece that contains packed byte `bytes`, called the
+    // end. At the start of each turn, the end lies `left` packed bytes after the beginning of an
+    // instance of `node`, and `pieces` is the number of pieces before that instance. The turn
+    // counts the pieces of all blocks before the end, and then descends into the copy that contains
+    // the end.
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {
-        // Type of the copies in which the end lies. After that place no piece is complete, so there
-        // is nothing to count if the search ends here.
+        // Type of the copy that contains the end, or `None` if the search stops at this node. No
+        // piece that begins after the last counted one is complete, so nothing else needs counting
+        // then.
         let inside = match node.shape() {
             _ if node.facts.dense() => None,
             Shape::Empty => None,
@@ -341,7 +347,7 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
                 inside
             }
         };
-        // Contiguous copies are one piece, which the end cuts.
+        // Contiguous copies are one piece, and the end cuts that piece.
         let Some(child) = inside.filter(|child| !child.facts.contiguous()) else {
             return (pieces, bytes - left);
         };

@@ -1,8 +1,9 @@
-//! Packing and unpacking of any part of the packed stream: from any offset, as many whole elements
-//! as there is room for. A pair or a complex number is one element.
+//! Packing and unpacking of any part of the packed stream. A call may begin at any offset and moves
+//! as many whole elements as fit. A pair or a complex number is one element.
 //!
-//! All work is done when a call returns, also in the forms with a request or a stream. A stream
-//! belongs to a GPU, and this library accepts no buffers of GPUs, so the argument is not used.
+//! All work is done when a call returns, even in the variants of a call that take a request or a
+//! stream. A stream belongs to a GPU, and this library accepts no buffers of GPUs, so that argument
+//! is not used.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -20,21 +21,22 @@ use crate::recent::{facts, with_node};
 use crate::startup::running;
 use crate::{compile, list, reduce, request};
 
-/// Maximum number of pieces that the calls of a type move one by one before the type is lowered.
-/// Moving this many pieces takes about as long as lowering a type does (2 to 4 us). So for a type
-/// that moves few pieces in its life, nothing is made beyond its node.
+/// Maximum number of pieces of a type that calls copy one by one before the type is lowered. Moving
+/// this many pieces takes about as long as lowering a type does (2 to 4 us). So if only few pieces
+/// of a type are ever moved, the type is never lowered and has only its node.
 const LISTED: u16 = 2048;
 
-/// Part of the packed stream that a caller asks for: its offset, and the maximum number of bytes,
-/// which is the room for packed bytes or the number of those that are given.
+/// Part of the packed stream that a caller asks for: its offset, and its maximum length in bytes.
+/// For packing, the maximum is the size of the buffer for packed bytes; for unpacking, it is the
+/// number of packed bytes that the caller provides.
 struct Piece {
     offset: usize,
     room: usize,
 }
 
 /// Returns the range of the stream of `count` instances that is to be moved. Fails with
-/// [`Code::Internal`] if the size of the stream does not fit in 63 bits, or if the offset is beyond
-/// it.
+/// [`Code::Internal`] if the size of the stream does not fit in 63 bits, or if the offset is larger
+/// than that size.
 #[inline]
 fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>> {
     let total = i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)?;
@@ -44,8 +46,8 @@ fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>
     if end == total { Ok(offset..end) } else { cut(ty, offset, end) }
 }
 
-/// Returns the range from `offset` to `end` without the element that `end` cuts. The range ends
-/// before the stream does.
+/// Returns the range from `offset` to `end` without the element that `end` cuts. `end` must be less
+/// than the size of the stream.
 #[cold]
 fn cut(ty: u64, offset: u64, end: u64) -> Result<Range<u64>> {
     // `end` is less than the size of the stream, which fits in 63 bits.
@@ -62,7 +64,8 @@ fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     require(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX))
 }
 
-/// Receiver that moves the pieces of a checked call while they are enumerated.
+/// Receiver of pieces that copies each piece of a checked call as soon as the enumeration passes
+/// it.
 struct Pieces {
     direction: Direction,
     /// Address of the next piece in the packed stream.
@@ -100,8 +103,8 @@ unsafe fn number<T>(from: *const u8, to: *mut u8) {
 impl Pieces {
     /// Returns both ends of `n` pieces of `length` bytes: the address of the source and its step,
     /// and the address of the destination and its step. In user memory the pieces begin at `at` and
-    /// are `step` bytes apart; in the packed stream they follow each other. `packed` is advanced
-    /// after them.
+    /// are `step` bytes apart; in the packed stream they follow each other. Advances `self.packed`
+    /// past the pieces.
     #[inline]
     fn ends(&mut self, at: i64, step: i64, length: i64, n: u64) -> (*const u8, isize, *mut u8, isize) {
         let user = std::ptr::with_exposed_provenance_mut::<u8>(at as usize);
@@ -178,8 +181,8 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
         return Ok(());
     }
     with_node(call.ty, |node| {
-        // As long as few pieces have been moved by calls for the whole stream, moving them one by
-        // one costs less than lowering the type would.
+        // While calls for the whole stream have moved only few pieces, moving the pieces one by one
+        // costs less than lowering the type.
         if call.whole && node.lists(call.count, LISTED) {
             let at = call.user.expose_provenance() as i64;
             let mut pieces = Pieces { direction: call.direction, packed: call.packed };
@@ -197,7 +200,7 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     })?
 }
 
-/// Arguments that all forms of packing and unpacking have.
+/// Arguments that all functions for packing and unpacking have in common.
 struct Arguments {
     direction: Direction,
     user: *mut u8,
@@ -209,7 +212,8 @@ struct Arguments {
     info: *const c_void,
 }
 
-/// Carries out a call of any form, and writes the number of bytes moved to `actual`.
+/// Carries out a call of any function for packing or unpacking, and writes the number of moved
+/// bytes to `actual`.
 ///
 /// # Safety
 /// The contract of the interface must hold: `actual` is null or a place for a number, and the
@@ -224,8 +228,8 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
-    // The part that is moved ends at the end of an element, so it may be shorter than the caller
-    // asked for. If it is empty, the addresses are not used and may be null.
+    // The moved part ends at the end of an element, so it may be shorter than the part that the
+    // caller asked for. If the moved part is empty, the addresses are not used and may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {

@@ -4,15 +4,16 @@
 //! many are made anew for every message.
 //!
 //! **Bounds** are the minimum of the lower bounds and the maximum of the upper bounds of all
-//! copies. There are no sticky bounds as those of `MPI_LB` and `MPI_UB`, and only a struct of
-//! several types is padded.
+//! copies. There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Only a struct with
+//! members of several types is padded.
 //!
-//! **Pieces** are the contiguous parts as which one instance is listed. Their number follows from a
-//! rule that looks only at a constructor and its children. A block of copies is one piece if there
+//! **Pieces** are the contiguous parts in the list of one instance. Their number follows from a
+//! rule that considers only a constructor and its children. A block of copies is one piece if there
 //! are no gaps between them; otherwise its copies are listed one by one. If the blocks of a
 //! constructor follow each other without a gap, all of them are one piece. So pieces are never
 //! joined across instances, except those of a type that is contiguous for any count. MPICH relies
-//! on this: it takes half of the number of pieces of two instances as that of one.
+//! on this rule: it computes the number of pieces of one instance as half of the number for two
+//! instances.
 //!
 //! Invariant: sizes, bounds and the displacements of data fit in 64 bits, or the construction
 //! fails. An instance has at most as many pieces as bytes.
@@ -46,8 +47,8 @@ pub(crate) struct Facts {
     listing: Listing,
 }
 
-/// Number of pieces as which an instance is listed and, in the highest bit, whether the instance is
-/// dense: one ascending run of bytes without a gap, which begins at the true lower bound.
+/// Number of pieces in the list of an instance. The highest bit is set if the instance is dense,
+/// that is, one ascending run of bytes without a gap, which begins at the true lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing(u64);
 
@@ -55,8 +56,8 @@ impl Listing {
     const DENSE: u64 = 1 << 63;
     const NONE: Listing = Listing(Listing::DENSE);
 
-    /// Returns the listing of a dense instance, which is one piece, or of an instance with `pieces`
-    /// pieces.
+    /// Returns the listing of an instance. If `dense` is true, the instance has one piece and
+    /// `pieces` is ignored.
     fn new(dense: bool, pieces: u64) -> Listing {
         Listing(if dense { Listing::DENSE | 1 } else { pieces })
     }
@@ -65,10 +66,11 @@ impl Listing {
 /// Further properties of a node.
 #[derive(Debug)]
 struct Marks {
-    /// Number of nodes below this one on the longest path. The count stops at its maximum.
+    /// Number of nodes below this one on the longest path to a leaf. The count stops at its
+    /// maximum.
     depth: u8,
-    /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if each block
-    /// at a displacement is one piece or empty.
+    /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if the
+    /// constructor lists displacements and the block at each displacement is one piece or empty.
     alignment: u8,
     /// Number of pieces that calls have moved one by one. The count stops at its maximum.
     listed: AtomicU16,
@@ -85,7 +87,7 @@ pub(crate) enum Shape {
     Named(Named),
     /// Copies of a type, one extent apart.
     Copies { count: i64, child: Ref },
-    /// Blocks of `length` copies each, `stride` bytes apart.
+    /// Blocks of `length` copies each. The blocks are `stride` bytes apart.
     Strided { count: i64, length: i64, stride: i64, child: Ref },
     /// Blocks of `length` copies each, at the displacements `at`.
     Blocks { length: i64, at: Places, child: Ref },
@@ -101,13 +103,14 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
-    /// Number of pieces before each block at a displacement, and the number of all pieces as last
-    /// entry.
+    /// Prefix sums of pieces: for each block at a displacement, the number of pieces before that
+    /// block. The last entry is the number of all pieces.
     pub(crate) before: Once<Box<[u64]>>,
     pub(crate) compiled: Compiled,
 }
 
-/// Type: its properties, the arguments of its constructor, and what has been made for it.
+/// Stored type: its properties, the arguments of its constructor, and the objects that were made
+/// for it later.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) facts: Facts,
@@ -120,14 +123,16 @@ pub(crate) struct Node {
 /// Limits the size of a node, because a program may hold millions of types.
 const _: () = assert!(size_of::<Node>() <= 128);
 
-/// Bit in the byte of the alignment that marks a flat node.
+/// Bit in `Marks::alignment` that marks a flat node, in which each block at a displacement is one
+/// piece or empty.
 const FLAT: u8 = 0x80;
 
-/// Maximum depth of trees that are dropped by recursion. Deeper trees are dropped with a list of
-/// nodes, because recursion could overflow the stack.
+/// Maximum depth of trees that are dropped recursively. Deeper trees are dropped with an explicit
+/// list of nodes, because recursion could overflow the stack.
 const SHALLOW: u8 = 64;
 
-/// Returns the value, or [`Code::Internal`] if there is none because it does not fit in 64 bits.
+/// Returns the value in `value`. `None` stands for a value that does not fit in 64 bits and becomes
+/// the error [`Code::Internal`].
 fn fits<T>(value: Option<T>) -> Result<T> {
     value.ok_or(Code::Internal)
 }
@@ -167,9 +172,9 @@ impl Facts {
         }
     }
 
-    /// Returns the properties of `copies` copies of a child with these properties. The lowest copy
-    /// is at `first` and the highest at `last`. The caller must set the listing. Returns `None` if
-    /// a number does not fit in 64 bits.
+    /// Returns the properties of a type of `copies` copies, where `self` has the properties of one
+    /// copy. The lowest copy is at `first` and the highest at `last`. The caller must set the
+    /// listing. Returns `None` if a number does not fit in 64 bits.
     fn placed(&self, copies: i64, first: i64, last: i64) -> Option<Facts> {
         let lb = first.checked_add(self.lb)?;
         let ub = last.checked_add(self.lb.checked_add(self.extent)?)?;
@@ -193,7 +198,7 @@ impl Facts {
     }
 }
 
-/// Listing of a sequence of blocks, to which blocks are added one by one.
+/// Listing of a sequence of blocks. [`Sequence::push`] adds the blocks one by one.
 struct Sequence {
     pieces: u64,
     dense: bool,
@@ -239,32 +244,33 @@ impl Node {
         if flat { FLAT } else { 0 }
     }
 
-    /// Returns true if each block at a displacement is one piece or empty.
+    /// Returns true if the constructor lists displacements, and the block at each displacement is
+    /// one piece or empty.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
     }
 
-    /// Returns a node whose children have this maximum depth and this strictest alignment. It is
-    /// always inlined, like the functions that it calls, so that a node is written directly to its
-    /// final place.
+    /// Returns a node whose children have the maximum depth `depth` and the strictest alignment
+    /// `alignment`. This function and those that it calls are always inlined, so that a node is
+    /// written directly to its final place.
     #[inline(always)]
     fn above(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
         Node::make(facts, (depth.saturating_add(1), alignment), shape)
     }
 
-    /// Returns the depth and the alignment of the node, for a node that has it as its child.
+    /// Returns the depth and the alignment of this node, which are needed to make a parent of it.
     fn marks(&self) -> (u8, u8) {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Returns true if a call that moves `count` instances shall move them piece by piece, and
-    /// counts these pieces then.
+    /// Returns true if a call that moves `count` instances should move them piece by piece. In that
+    /// case also adds their pieces to the count `listed`.
     ///
-    /// The result is true as long as no more than `most` pieces have been moved in this way,
-    /// including those of this call. It is also true for the first call if that moves one instance
-    /// of listed blocks of equal length, each of which is one piece: lowering these takes longer
-    /// than moving them once.
+    /// The result is true if at most `most` pieces have been moved in this way, including those of
+    /// this call. It is also true for the first call if that call moves one instance whose blocks
+    /// have displacements and equal lengths, and each block is one piece. Lowering such a type
+    /// takes longer than moving one instance.
     #[inline]
     pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
         let before = self.marks.listed.load(Relaxed);
@@ -290,7 +296,7 @@ impl Node {
     /// Returns a predefined type.
     pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
-        // Only pairs have two parts, which may have a gap between them.
+        // Only pairs have more than one part, and there may be a gap between the two parts.
         let gap = named.pieces().windows(2).any(|parts| parts[0].0 + parts[0].1 != parts[1].0);
         let facts = Facts {
             size: t.size(),
@@ -313,14 +319,14 @@ impl Node {
         Ok(Node::above(facts, child.marks(), Shape::Copies { count, child }))
     }
 
-    /// Returns `count` >= 1 blocks of `length` >= 1 copies of a child that has data, `stride` bytes
-    /// apart.
+    /// Returns a type of `count` >= 1 blocks, which are `stride` bytes apart. Each block has
+    /// `length` >= 1 copies of a child that has data.
     pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(length))?;
         // `first` and `last` are the displacements of the lowest and the highest copy in a block.
-        // The distance of the last block is added to one of both, depending on the sign of the
-        // stride.
+        // The displacement of the last block is added to `last` if the stride is positive, else to
+        // `first`.
         let tail = fits((count - 1).checked_mul(stride))?;
         let first = fits(first.checked_add(tail.min(0)))?;
         let last = fits(last.checked_add(tail.max(0)))?;
@@ -331,8 +337,8 @@ impl Node {
         Ok(Node::above(facts, child.marks(), Shape::Strided { count, length, stride, child }))
     }
 
-    /// Returns blocks of `length` >= 1 copies of a child that has data, at one or more
-    /// displacements.
+    /// Returns a type of blocks at one or more displacements. Each block has `length` >= 1 copies
+    /// of a child that has data.
     pub(crate) fn blocks(length: i64, places: Places, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (low, high) = fits(c.reach(length))?;
@@ -356,8 +362,8 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Blocks { length, at: places, child }))
     }
 
-    /// Returns blocks of different lengths, of which at least one is not 0, of a child that has
-    /// data.
+    /// Returns a type of blocks of different lengths, whose copies are those of a child that has
+    /// data. At least one length must not be 0.
     pub(crate) fn listed(blocks: Blocks, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (lengths, at) = blocks.both();
@@ -370,8 +376,8 @@ impl Node {
             sum
         };
         let (listing, flat) = if c.contiguous() && lengths.iter().all(|&length| length > 0) {
-            // Every block is one piece, whatever its length, so the loop need not examine the
-            // listing of blocks.
+            // Every block is one piece, whatever its length, so the loop need not compute the
+            // listing of each block.
             let (mut follow, mut end) = (true, at.first().copied().unwrap_or(0));
             for (&length, &d) in lengths.iter().zip(at) {
                 let tail = (length - 1).wrapping_mul(c.extent);
@@ -408,13 +414,13 @@ impl Node {
         Ok(Node::above(facts, (depth, alignment | Node::flat(flat)), Shape::Listed { blocks, child }))
     }
 
-    /// Returns a struct of which at least one member has data. If `padded` is true, its extent is
+    /// Returns a struct. At least one member must have data. If `padded` is true, the extent is
     /// rounded up to a multiple of the strictest alignment of its elements.
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
-        // Members without copies only count for the depth of the tree. Members without data count
-        // for the bounds, but not for the true bounds.
+        // Members without copies affect only the depth of the tree. Members without data affect the
+        // bounds, but not the true bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
@@ -449,8 +455,8 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Struct { blocks, children }))
     }
 
-    /// Returns `child` with other bounds: `child` itself if it has these already, else a new node.
-    /// Fails if the upper bound does not fit in 64 bits.
+    /// Returns `child` with the bounds `lb` and `extent`. If `child` already has these bounds,
+    /// returns `child` itself, else a new node. Fails if the upper bound does not fit in 64 bits.
     pub(crate) fn bounded(child: Ref, lb: i64, extent: i64) -> Result<Ref> {
         if (child.facts.lb, child.facts.extent) == (lb, extent) {
             return Ok(child);
@@ -464,20 +470,20 @@ impl Node {
         &self.shape
     }
 
-    /// Returns the parts that are made when they are first needed, all empty at the first call.
+    /// Returns the parts that are made only when they are needed. At the first call, all of them
+    /// are empty.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
             Box::new(Extra { datatype: Once::new(), before: Once::new(), compiled: Compiled::new() })
         })
     }
 
-    /// Returns the tree of ddtc with the same elements and bounds, and makes it if the node has
-    /// none yet.
+    /// Returns the tree of ddtc with the same elements and bounds. The first call makes that tree.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
 
-    /// Returns the types of which the type is made.
+    /// Returns the types from which the constructor made this type.
     pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],
@@ -490,7 +496,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of blocks at displacements; 0 if the constructor has no displacements.
+    /// Returns the number of displacements, each of which has one block; 0 if the constructor has
+    /// no displacements.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.at().len(),
@@ -499,8 +506,8 @@ impl Node {
         }
     }
 
-    /// Returns the type, the length and the displacement of block `i` of those at displacements. If
-    /// the constructor has no displacements, the block is empty.
+    /// Returns the type, the length and the displacement of the block at displacement number `i`.
+    /// If the constructor has no displacements, the result has length 0.
     #[inline]
     pub(crate) fn block(&self, i: usize) -> (&Node, i64, i64) {
         match &self.shape {
@@ -517,8 +524,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of pieces before each block at a displacement, and the number of all
-    /// pieces as last entry.
+    /// Returns the prefix sums of the numbers of pieces. Entry `i` is the number of pieces before
+    /// the block at displacement number `i`, and the last entry is the number of all pieces.
     pub(crate) fn before(&self) -> &[u64] {
         let count = || {
             let mut sum = 0;
@@ -533,7 +540,7 @@ impl Node {
             std::iter::once(0).chain(sums).collect()
         };
         // The sums are computed outside of a fork section, because that may take long. If two
-        // threads compute them at the same time, one of both results is dropped.
+        // threads compute the sums at the same time, one of the two results is dropped.
         let known = &self.extra().before;
         match known.get() {
             Some(sums) => sums,
@@ -550,8 +557,8 @@ impl Drop for Node {
         if self.marks.depth <= SHALLOW {
             return;
         }
-        // The tree is deep, so its nodes are dropped in a loop. `dying` has the arguments of nodes
-        // that are being dropped, with their children.
+        // The tree is deep, so its nodes are dropped in a loop. `dying` holds the constructor
+        // arguments, including the children, of the nodes that are being dropped.
         let mut dying = vec![std::mem::replace(&mut self.shape, Shape::Empty)];
         while let Some(shape) = dying.pop() {
             let children: Vec<Ref> = match shape {
@@ -564,8 +571,8 @@ impl Drop for Node {
                 Shape::Struct { children, .. } => children.into_vec(),
             };
             for mut child in children {
-                // If this is the last reference, the children of the child are moved to `dying`.
-                // Then dropping the child does not recurse.
+                // If this is the last reference to the child, its own children are moved to
+                // `dying`. Then dropping the child does not recurse.
                 if let Some(node) = child.alone() {
                     dying.push(std::mem::replace(&mut node.shape, Shape::Empty));
                 }

@@ -1,20 +1,21 @@
-//! Types that were recently received from other processes, by their forms. The target of one-sided
-//! operations gets the form of a type with each message, and mostly it is the same as in the
-//! message before.
+//! Cache of the types that were recently received from other processes. Its keys are their
+//! serialized types, called forms. The target of one-sided operations gets a form with each
+//! message, and mostly it is the same form as in the message before.
 //!
-//! A form is looked up by all its bytes. Equal bytes have passed the checks before and give the
-//! same type. What has been made for that type since then, its tree and its committed type, serves
-//! the next message too.
+//! A form is looked up by all its bytes. Bytes that are equal to those of a kept form have passed
+//! the checks before and give the same type. The tree and the committed type that have been made
+//! for that type are then used for the next message too.
 
 use ddtc::internal::process::Latch;
 
 use crate::node::Ref;
 
-/// Number of forms that are kept. The hash in a form determines its place.
+/// Number of forms that are kept. The hash that a form contains determines its place.
 const PLACES: usize = 8;
 /// Maximum length in bytes of a form that is kept.
 const LONGEST: usize = 8 << 10;
-/// Offset in bytes of the hash of the datatype in a wire form. Of each form, the wire form is kept.
+/// Offset in bytes of the hash of the datatype in a wire form. In this module, a form is a wire
+/// form without the head of `flatten.rs`.
 const HASH: usize = 16;
 
 struct Form {

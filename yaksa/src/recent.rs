@@ -1,10 +1,12 @@
-//! Memory of a thread. It has the types that the thread used last, so that reading their properties
-//! and packing by them takes no lock and writes nothing that threads share. It also has a few
-//! vacant slots, so that a new type gets its number without a lock as long as these slots last.
+//! Cache of each thread. It has the types that the thread used last, so that the thread can read
+//! their properties and pack with them without taking a lock or writing to shared memory. The cache
+//! also has a few vacant slots of the table of types. While these slots last, a new type gets its
+//! number without a lock.
 //!
-//! An entry is valid as long as the slot of its type has the same generation. So after a number was
-//! freed by any thread, it names nothing here either. An entry of a type that was used keeps the
-//! type alive until the thread replaces the entry, frees that number itself, or ends.
+//! An entry is valid as long as the slot of its type has the same generation. So a number that any
+//! thread has freed names nothing in this cache either. If a type was used, and not only its
+//! properties were read, its entry keeps the type alive until the thread replaces the entry, frees
+//! that number itself, or ends.
 
 use std::cell::RefCell;
 
@@ -16,7 +18,7 @@ use crate::table::{self, Slot, Vacant};
 /// Number of entries per thread, which is a power of two.
 const WAYS: usize = 8;
 
-/// Derived type that the thread made, or asked for.
+/// Derived type that the thread made or looked up.
 struct Entry {
     number: u64,
     slot: &'static Slot,
@@ -25,7 +27,7 @@ struct Entry {
     node: Option<Ref>,
 }
 
-/// Memory of one thread.
+/// Cache of one thread.
 struct Local {
     entries: [Option<Entry>; WAYS],
     vacant: Vec<Vacant>,
@@ -42,14 +44,14 @@ thread_local! {
         const { RefCell::new(Local { entries: [const { None }; WAYS], vacant: Vec::new() }) };
 }
 
-/// Returns the index of the entry that a number may have.
+/// Returns the index of the only entry in which a number may be.
 #[inline]
 fn way(number: u64) -> usize {
     number as usize % WAYS
 }
 
 impl Entry {
-    /// Returns true if the entry is that of `number`, and `number` has not been freed.
+    /// Returns true if this is the entry of `number`, and `number` has not been freed.
     #[inline]
     fn holds(&self, number: u64) -> bool {
         self.number == number && self.slot.still(number)
@@ -60,8 +62,9 @@ impl Entry {
 #[inline]
 fn known<R>(number: u64, f: impl FnOnce(&Entry) -> Option<R>) -> Option<R> {
     let found = LOCAL.try_with(|local| {
-        // The memory is borrowed while `f` runs. A call that is made meanwhile in the same thread
-        // can read the memory too. If it has to write, it goes on without.
+        // The cache is borrowed while `f` runs. A call that the same thread makes meanwhile can
+        // read the cache too. If that call has to write to the cache, it does its work without the
+        // cache.
         let local = local.try_borrow().ok()?;
         f(local.entries[way(number)].as_ref().filter(|entry| entry.holds(number))?)
     });
@@ -116,7 +119,7 @@ pub(crate) fn facts(number: u64) -> Result<Facts> {
     with_facts(number, |facts| *facts)
 }
 
-/// Returns the properties of a derived type by the table, and makes an entry.
+/// Returns the properties of a derived type, which is looked up in the table, and makes an entry.
 #[cold]
 fn look_facts(number: u64) -> Result<Facts> {
     let slot = table::find(number).ok_or(Code::Internal)?;
@@ -156,9 +159,9 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
     match (made, node) {
         (Ok(Some((number, _old))), _) => Ok(number),
         (_, Some(node)) => {
-            // The memory of this thread cannot be used: its destructor has run, or it is borrowed,
-            // or there was no memory for vacant slots. The slot comes from the table, and slots
-            // that are left go back there.
+            // The cache of this thread cannot be used: its destructor has run, or it is borrowed,
+            // or there was no memory for vacant slots. So the slot comes from the table, and the
+            // remaining slots go back there.
             let mut one = Vec::new();
             table::restock(&mut one)?;
             let number = table::fill(one.pop().ok_or(Code::OutOfMem)?, node);
@@ -192,7 +195,8 @@ pub(crate) fn remove(number: u64) -> Result<()> {
     if vacant.is_some() {
         table::put_back(vacant.into_iter());
     }
-    // These are dropped without the lock and the borrow, since dropping a large tree takes long.
+    // Both types are dropped after the lock and the borrow have been released, since dropping a
+    // large tree takes long.
     drop((dead, old));
     Ok(())
 }
@@ -209,7 +213,7 @@ impl Local {
     }
 }
 
-/// Makes an entry, if the memory of the thread can be used.
+/// Stores an entry if the cache of the thread can be used.
 fn remember(entry: Entry) {
     // After the destructor of the thread-local variable has run, no entry is made.
     let old = LOCAL.try_with(|local| local.try_borrow_mut().ok()?.put(entry));

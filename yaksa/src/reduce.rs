@@ -1,5 +1,5 @@
-//! Calls that combine the elements that they move with those at the destination, `there = op(moved,
-//! there)`, one after the other in the order of the packed stream.
+//! Calls that combine the moved elements with those at the destination: `there = op(moved, there)`.
+//! The elements are combined one after the other in the order of the packed stream.
 
 use ddtc::internal::kind::{Direction, Op};
 use ddtc::internal::methods::*;
@@ -38,10 +38,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
             }
-            // A reduction only exists for unpacking. Here the stream is the destination, so the
-            // call unpacks from the user's instances to instances in the stream. These are
-            // contiguous, and `to` is their address at which their data begin where the stream
-            // does.
+            // The engine has reductions only for unpacking. Here the stream is the destination, so
+            // the user's instances are treated as a packed stream and unpacked to instances in the
+            // stream. The type is contiguous. `to` is the address of instances whose data are the
+            // bytes of the stream.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
@@ -55,9 +55,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 Ok(())
             }
             Direction::Pack => {
-                // The destination is the stream again, but the user's instances have gaps. They are
-                // packed in chunks of whole elements, and each chunk is combined with the stream,
-                // which is unpacked to as a type without gaps.
+                // The destination is the stream again, but the user's instances have gaps. The
+                // instances are packed in chunks of whole elements. Each chunk is then unpacked to
+                // the stream with the reduction. For this step, the stream counts as instances of a
+                // type without gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];

@@ -1,5 +1,5 @@
-//! Trees that have the elements of another tree in a form that reductions need: with pairs as two
-//! elements, and without gaps.
+//! Conversions of trees for reductions: one replaces each pair by two elements, the other also
+//! removes the gaps.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,11 @@ use ddtc::internal::methods::*;
 use crate::abi::{Code, Result};
 use crate::convert::children;
 
-/// Returns the tree that results if `node` makes each node of `t` anew from its new children.
+/// Rebuilds `t` from the leaves up and returns the new tree. `node` makes each node anew from the
+/// old node and its new children.
 fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
     // An explicit stack replaces recursion, and each node is made once. A node is pushed a second
-    // time before its children, and is made when it comes up again, after them.
+    // time before its children, and is made when it is popped again, after its children.
     let mut done: HashMap<usize, Datatype> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -30,7 +31,7 @@ fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatyp
     done.remove(&t.id()).ok_or(Code::Internal)
 }
 
-/// Returns the parts of a pair as a struct with these displacements in bytes.
+/// Returns a struct whose members are the parts of a pair, at the given displacements in bytes.
 fn pair(named: Named, displacements: &[i64]) -> Result<Datatype> {
     let parts: Vec<Datatype> = named.parts().iter().map(|&(part, _)| Datatype::named(part)).collect();
     Ok(Datatype::structure(&vec![1; parts.len()], displacements, &parts)?)
@@ -55,8 +56,8 @@ pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     })
 }
 
-/// Returns `t` with other children, which have the same bounds as its own. The bounds of the result
-/// may differ from those of `t`.
+/// Returns `t` with the children `below`, which must have the same bounds as the children of `t`.
+/// The bounds of the result may differ from those of `t`.
 fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     if t.expansion().is_some() {
         return Ok(below[0].clone());
@@ -71,14 +72,15 @@ fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
         | Combiner::Hindexed { oldtype, .. }
         | Combiner::IndexedBlock { oldtype, .. }
         | Combiner::HindexedBlock { oldtype, .. } => *oldtype = below[0].clone(),
-        // A duplicate, and constructors that only set bounds, which the caller sets again.
+        // Duplicates and constructors that only set bounds have the data of their child. The caller
+        // sets the bounds again.
         _ => return Ok(below[0].clone()),
     }
     Ok(Datatype::new(combiner)?)
 }
 
-/// Returns a tree with the elements as they are in a packed stream: each directly after the one
-/// before it, and a pair as two elements.
+/// Returns a tree with the elements of `t` as they are in a packed stream: each element begins
+/// where the element before it ends, and a pair counts as two elements.
 pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
     rebuilt(t, |t, below| {
         let made = match (t.combiner(), below.first()) {

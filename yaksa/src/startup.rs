@@ -12,15 +12,16 @@ use crate::{info, received, table};
 /// Number of starts without a matching end.
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Lock that each start and end holds. It ensures that the types which the last end frees are gone
-/// from the tables before another start returns.
+/// Lock that each start and each end holds. The last end frees all types, and the lock ensures that
+/// these types are gone from the tables before another start returns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// True after the first start of the process has looked for things that this library does not
+/// True once the first start in this process has looked for things that this library does not
 /// support.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
-/// First and last series of MPICH, by major and minor version, for which this library is made.
+/// First and last release series of MPICH for which this library is made, as major and minor
+/// version.
 const MPICH: ((u32, u32), (u32, u32)) = ((4, 0), (5, 0));
 
 /// Returns success if the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal)
@@ -56,8 +57,8 @@ fn gpu() -> Option<&'static str> {
     found
 }
 
-/// Returns the version in the library version text of MPICH; `None` if the text is not one of
-/// MPICH.
+/// Returns the version number in the text that `MPI_Get_library_version` of MPICH gives; `None` if
+/// the text is that of another MPI library.
 fn version(text: &str) -> Option<&str> {
     text.split_once("MPICH Version:")?.1.split_whitespace().next()
 }
@@ -73,7 +74,8 @@ fn fits(version: &str) -> bool {
 }
 
 /// Returns the version of MPICH in this process if this library is not made for that version.
-/// Returns `None` if it is, and if the process has a different MPI library or none.
+/// Returns `None` if the library is made for that version, or if the process has a different MPI
+/// library or none.
 fn strange_mpich() -> Option<String> {
     /// Size in bytes of the buffer for the text: `MPI_MAX_LIBRARY_VERSION_STRING` of MPICH.
     const ROOM: usize = 8192;

@@ -3,15 +3,15 @@
 //!
 //! A slot has 16 bytes, because a program may hold 10^5 types, and the slot is all that a type
 //! takes in addition to its node. Slots are in chunks that never move and are never freed. So a
-//! thread needs no lock to find a slot, or to see whether what it remembers of the slot is still
+//! thread needs no lock to find a slot, or to see whether its cached entry for the slot is still
 //! valid ([`crate::recent`]).
 //!
-//! * A vacant slot has one owner: the list here, or a thread, which keeps a few. The owner fills it
-//!   without a lock.
+//! * A vacant slot has one owner: the list in this module, or a thread, which keeps a few vacant
+//!   slots. The owner fills the slot without a lock.
 //! * A filled slot is read and emptied only under the lock, so nobody frees a node while another
 //!   thread takes a reference to it.
-//! * A thread can stop for good at any step, as all other threads do in the child of a fork. It
-//!   then leaves at most slots that have no owner.
+//! * A thread can stop for good at any step: in the child of a fork, all threads but one do. The
+//!   worst that such a thread leaves behind is slots without an owner.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -24,16 +24,18 @@ use crate::node::{Node, Ref};
 /// Number of slots in the first chunk, a power of two. Each further chunk is twice as large as the
 /// one before it.
 const FEW: u32 = 256;
-/// Maximum number of chunks, which suffices for all slot numbers of 32 bits.
+/// Maximum number of chunks. It suffices for all slots that a number of 32 bits can name.
 const CHUNKS: usize = 25;
-/// Lower half of the number of a type in slot 0. The numbers of predefined types are below it.
+/// Lower half of the number of a type in slot 0. The numbers of predefined types are less than
+/// this.
 const FIRST: u32 = 64;
 /// Number of slots that a thread takes from the table at once.
 const BATCH: usize = 16;
 
-/// Place for a type, and the generation that its number must have.
+/// Slot: place for a type, and the generation that the number of that type must have.
 pub(crate) struct Slot {
-    /// Node of the type, as [`Ref::away`] gave its reference away; null if the slot is vacant.
+    /// Result of [`Ref::away`] for the reference to the node of the type; null if the slot is
+    /// vacant.
     node: AtomicPtr<Node>,
     /// Number of types that were freed in this slot, modulo 2^32.
     generation: AtomicU32,
@@ -48,7 +50,7 @@ pub(crate) struct Vacant(u32);
 
 /// Vacant slots that no thread keeps.
 struct Table {
-    /// Slots that may have been used before. The last one in the list is taken first.
+    /// Slots that may have been used before. The list is a stack: the last slot is taken first.
     free: Vec<Vacant>,
     /// First slot of those that were never given out.
     fresh: u32,
@@ -74,8 +76,8 @@ fn slot(index: u32) -> Option<&'static Slot> {
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
-/// Returns the slot of a number, whether or not the number names a type; `None` if the number is
-/// that of no slot that was ever allocated. The upper half of the number is not examined.
+/// Returns the slot that the lower half of a number names, whether or not the slot holds a type;
+/// `None` if no such slot was ever allocated. The upper half of the number is not examined.
 #[inline]
 pub(crate) fn find(number: u64) -> Option<&'static Slot> {
     slot((number as u32).checked_sub(FIRST)?)
@@ -88,8 +90,8 @@ impl Slot {
         u64::from(self.generation.load(Ordering::Acquire)) == number >> 32
     }
 
-    /// Returns the node in the slot; `None` if `number` does not name it. Only a holder of the lock
-    /// may follow the result.
+    /// Returns the node in the slot; `None` if `number` does not name that node. Only a holder of
+    /// the lock may dereference the result.
     #[inline]
     fn filled(&self, number: u64) -> Option<NonNull<Node>> {
         let node = NonNull::new(self.node.load(Ordering::Acquire))?;
@@ -98,8 +100,9 @@ impl Slot {
 }
 
 impl Table {
-    /// Empties a slot, so that its number names nothing. Returns the slot as a vacant one; `None`
-    /// if all its generations are used up, in which case the slot is not used again.
+    /// Empties a slot, so that the number of the type in it names nothing. Returns the slot as a
+    /// vacant one; `None` if all its generations are used up, in which case the slot is not used
+    /// again.
     fn emptied(&self, index: u32, slot: &Slot) -> Option<Vacant> {
         slot.node.store(ptr::null_mut(), Ordering::Relaxed);
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
@@ -142,8 +145,8 @@ pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
         let Ok(vacant) = table.vacant() else { break };
         stock.push(vacant);
     }
-    // Slots are taken from the end of `stock`, so this order has the slots that the table gave out
-    // first taken first.
+    // Threads take slots from the end of `stock`. After the reversal they use the slots in the
+    // order in which the table gave them out.
     stock.reverse();
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Runs C programs that are linked with the library as a program is linked with yaksa: plain, and
-//! under sanitizers.
+//! Runs C programs that are linked with the library as programs are linked with yaksa. The tier
+//! decides whether they run under sanitizers.
 //!
 //! A missing tool makes a test fail, not pass.
 
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use library::{installed, scratch};
 
-/// Folder of this member. The member e2e compiles these tests too, from a folder of its own.
+/// Folder of this member. The path is right even if the member e2e, which has another folder,
+/// compiles these tests.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
 /// Whether the programs run under sanitizers: they do in e2e, but not in the fast tier.
@@ -86,8 +87,8 @@ fn a_gpu_runtime_is_mentioned_once() {
     }
 }
 
-/// The preloaded object claims to be MPICH, in two versions for which the library is made and in
-/// one for which it is not.
+/// A preloaded object claims to be MPICH. Three versions are tried: the library is made for two of
+/// them, but not for the third.
 #[test]
 fn an_unknown_mpich_is_mentioned_once() {
     let program = compile("gpu", false);

@@ -43,7 +43,7 @@ impl Memory {
     }
 }
 
-/// Returns the offsets in the packed stream at which basic elements end, and 0.
+/// Returns 0 and the offsets in the packed stream at which basic elements end.
 fn ends(t: &Datatype, count: u64) -> Vec<u64> {
     let (mut at, mut ends) = (0, vec![0]);
     interp::for_each(t, count, &mut |_, length, _| {
@@ -104,7 +104,7 @@ impl Case<'_> {
         assert!(got == n && to.bytes == expected.bytes, "{offset} {room} of {count} of {t}");
     }
 
-    /// Compares the list of pieces with the stream, and parts of the list with the whole one.
+    /// Compares the list of pieces with the stream, and parts of the list with the whole list.
     fn pieces(&self, c: &mut Choices<'_>) {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let (one, all) = (yaksa.iov_len(number, 1), yaksa.iov_len(number, count));
@@ -143,9 +143,9 @@ impl Case<'_> {
         }
     }
 
-    /// Checks that the destination becomes `op(moved, there)` in both directions. The interpreter
-    /// marks bytes of results that are no numbers (`loose`), whose bits are not defined; these are
-    /// not compared.
+    /// Checks that the destination becomes `op(moved, there)` in both directions. The bits of a NaN
+    /// result are not defined. The interpreter marks the bytes of such results in `loose`, and
+    /// these bytes are not compared.
     fn reduces(&self, number_of: u64, op: Op) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let bytes = |seed| (0..stream.len()).map(|i| pattern(seed, i)).collect::<Vec<u8>>();
@@ -248,8 +248,8 @@ fn random_types_agree_with_the_interpreter() {
     }
 }
 
-/// Types whose trees have any constructors, also those that this interface does not have, are made
-/// from forms. Another process may send any tree.
+/// Makes types from forms. The trees in these forms have any constructors, including constructors
+/// that this interface lacks, because another process may send any tree.
 #[test]
 fn trees_of_other_constructors_come_in_as_forms() {
     let yaksa = Yaksa::open();

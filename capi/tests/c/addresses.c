@@ -10,7 +10,8 @@ int main(void)
     int second[3] = {5, 6, 7}, *third = malloc(2 * sizeof(int)), n;
     third[0] = 8, third[1] = 9;
 
-    /* Separate objects form one buffer: MPI_BOTTOM with count 1 and absolute displacements. */
+    /* Separate objects can form one buffer if the buffer is MPI_BOTTOM, the count is 1 and the
+     * displacements are absolute addresses. */
     ddtc_aint at[3], here;
     OK(ddtc_get_address(first, &at[0]));
     OK(ddtc_get_address(second, &at[1]));

@@ -1,5 +1,5 @@
-/* Tests of the allocator hook: memory comes from it and is returned to it, and a call after the
- * first allocation is refused. */
+/* Tests of the allocator hook: the library's memory comes from the hook and is returned to it.
+ * Setting a hook after the first allocation is refused. */
 #include <ddtc.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -52,8 +52,8 @@ static int delete(ddtc_datatype type, int keyval, void *value, void *extra)
     return delete_fails && delete_fails == (int)(intptr_t)value ? 55 : 0;
 }
 
-/* Notes 1 and 2 of Cownie: an attribute of the original type is a reference to a copy of the type,
- * and the delete callback frees that copy. */
+/* Delete callback for notes 1 and 2 of Cownie: an attribute of the original type refers to a
+ * duplicate of that type. This callback frees the duplicate. */
 static int free_copy(ddtc_datatype type, int keyval, void *value, void *extra)
 {
     (void)type, (void)keyval, (void)extra;
@@ -95,8 +95,8 @@ int main(void)
     OK(ddtc_type_set_attr(t, b, (void *)6));
     SAID("delete %d 2;", b);
 
-    /* A duplicate has the values that the copy functions return. They are called in the order in
-     * which the attributes were set. */
+    /* The attributes of a duplicate have the values that the copy functions return. The copy
+     * functions are called in the order in which the attributes were set. */
     OK(ddtc_type_commit(&t));
     OK(ddtc_type_dup(t, &d));
     SAID("copy %d 1;omit %d 0;copy %d 6;", a, omit, b);
@@ -120,8 +120,9 @@ int main(void)
     OK(ddtc_type_free(&d));
     SAID("delete %d 106;delete %d 101;", b, a);
 
-    /* If a copy function fails, dup fails with its code. The values that were already copied are
-     * deleted, the old type is unchanged, and the new handle is null. */
+    /* If a copy function fails, the duplication fails with the code of that function. The values
+     * that were already copied are deleted, the old type is unchanged, and the new handle is null.
+     */
     copies = 0, copy_fails = 2;
     d = (ddtc_datatype)(intptr_t)1;
     EQ(ddtc_type_dup(t, &d), 77);
@@ -130,7 +131,8 @@ int main(void)
     TRUE(get(t, a) == 1 && get(t, b) == 6 && get(t, omit) == 3 && get(t, dup_fn) == 4);
     copy_fails = 0;
 
-    /* ddtc_type_delete_attr runs the callback. A second call is an error. */
+    /* ddtc_type_delete_attr calls the delete callback. Deleting the same attribute again is an
+     * error. */
     OK(ddtc_type_delete_attr(t, omit));
     SAID("delete %d 3;", omit);
     FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_delete_attr(t, omit));
@@ -141,7 +143,7 @@ int main(void)
     OK(ddtc_type_free_keyval(&a));
     EQ(a, DDTC_KEYVAL_INVALID);
     int again_a = old_a;
-    /* The keyval is in use, so it still exists (MPI 5.0, 7.7.2). */
+    /* The keyval is in use, so it still exists and can be freed again (MPI 5.0, 7.7.2). */
     OK(ddtc_type_free_keyval(&again_a));
     EQ(again_a, DDTC_KEYVAL_INVALID);
     EQ(get(t, old_a), 1);
@@ -150,7 +152,8 @@ int main(void)
     SAID("copy %d 1;copy %d 6;", old_a, b);
     OK(ddtc_type_free(&d));
     SAID("delete %d 106;delete %d 101;", b, old_a);
-    /* Until then, attributes with this keyval can be set, even on other types, and deleted. */
+    /* The keyval was freed, but one attribute still uses it. As long as that is so, attributes with
+     * this keyval can be set and deleted, even on other types. */
     OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &d));
     OK(ddtc_type_set_attr(d, old_a, (void *)9));
     OK(ddtc_type_set_attr(d, old_a, (void *)10));
@@ -159,8 +162,9 @@ int main(void)
     FAILS(DDTC_ERR_KEYVAL, "no attribute", ddtc_type_delete_attr(d, old_a));
     OK(ddtc_type_free(&d));
 
-    /* If a delete function fails, free fails with its code. The attributes already deleted are
-     * gone, but the failing one, the others and the handle stay. */
+    /* If a delete function fails, freeing the type fails with the code of that function. Attributes
+     * that were already deleted are gone. The attribute whose deletion failed, the attributes after
+     * it and the handle stay. */
     OK(ddtc_type_set_attr(t, c, (void *)7));
     delete_fails = 6;
     ddtc_datatype same = t;
@@ -174,7 +178,8 @@ int main(void)
     delete_fails = 0;
     OK(ddtc_type_free(&t));
     SAID("delete %d 6;delete %d 1;", b, old_a);
-    /* That was the last attribute of the keyval, so the keyval no longer exists. */
+    /* Freeing the type deleted the last attribute with this keyval, so the keyval no longer exists.
+     */
     void *unset = &extra;
     int flag = 5;
     FAILS(DDTC_ERR_KEYVAL, "was freed", ddtc_type_get_attr(DDTC_TYPE_INT, old_a, &unset, &flag));
@@ -194,7 +199,8 @@ int main(void)
     OK(ddtc_type_delete_attr(DDTC_TYPE_INT, b));
     EQ(get(DDTC_TYPE_INT, b), -1);
 
-    /* The copy of a type that an attribute refers to lives until the original is freed. */
+    /* The attribute of a type can hold a duplicate of that type. The duplicate lives until the
+     * original is freed, because the delete callback frees it then. */
     int tag;
     OK(ddtc_type_create_keyval(DDTC_NULL_COPY_FN, free_copy, &tag, NULL));
     OK(ddtc_type_vector(4, 1, 2, DDTC_TYPE_DOUBLE, &t));

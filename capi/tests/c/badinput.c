@@ -1,5 +1,5 @@
-/* Tests of bad input: each call returns the right error class, has a message that names argument
- * and value, and changes nothing. */
+/* Tests of bad input: each call returns the right error class and changes nothing. Its message
+ * names the argument and the value. */
 #include <ddtc.h>
 #include <limits.h>
 #include <stdint.h>
@@ -86,7 +86,8 @@ int main(void)
     FAILS(DDTC_ERR_KEYVAL, "type_keyval", ddtc_type_free_keyval(&bad));
     TRUE(value == &n && flag == 3 && bad == 12345);
 
-    /* Handles that cannot be freed: predefined, null, and freed before. */
+    /* Three kinds of handles cannot be freed: predefined handles, null handles, and handles that
+     * were freed before. */
     ddtc_datatype predefined = DDTC_TYPE_DOUBLE;
     FAILS(DDTC_ERR_TYPE, "MPI_DOUBLE", ddtc_type_free(&predefined));
     EQ(predefined, DDTC_TYPE_DOUBLE);
@@ -107,7 +108,7 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "was freed", ddtc_type_dup(stale, &again));
     EQ(again, DDTC_DATATYPE_NULL);
 
-    /* Messages and classes of codes without a failed call. */
+    /* Codes have a message and a class even if no call failed with them. */
     char text[512];
     OK(ddtc_error_string(0, text, &n));
     EQ(strcmp(text, "no error"), 0);

@@ -1,4 +1,4 @@
-/* Checks that print the place and the expression if they fail, and end the program. */
+/* Checks. If a check fails, it prints its line and its expression, and ends the program. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdint.h>

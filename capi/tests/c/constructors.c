@@ -1,12 +1,13 @@
-/* Tests of the constructors in both forms: envelope, contents and bounds, bytes that were computed
- * by hand, and a type made again from the contents, which must be equal. */
+/* Tests of the constructors, in both the int and the large-count form. They check envelope,
+ * contents and bounds, and packed bytes that were computed by hand. A type that is made again from
+ * the contents must be equal. */
 #include <ddtc.h>
 #include "check.h"
 
 static int source[4096];
 
-/* Packs and unpacks one instance of `t`, which must consist of the `n` ints of `source` with these
- * indices. */
+/* Packs and unpacks one instance of `t`. The instance must consist of the `n` ints of `source` at
+ * the indices in `indices`. */
 static void packs(ddtc_datatype t, int n, const int *indices)
 {
     int packed[256], position = 0, size, back[4096];
@@ -27,7 +28,7 @@ static void packs(ddtc_datatype t, int n, const int *indices)
     }
     for (int i = 0; i < 4096; i++)
         if (!mapped[i]) EQ(back[i], (int)0xeeeeeeee);
-    /* Ranges that begin at each byte of the packed stream. */
+    /* Packs ranges that begin at each byte of the packed stream. */
     for (ddtc_count cut = 0; cut <= size; cut++) {
         char piece[256 * sizeof(int)];
         ddtc_count got;
@@ -70,7 +71,8 @@ static struct contents decode(ddtc_datatype t)
         ddtc_datatype d[64];
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_envelope(t, &ni, &na, &nd, &combiner));
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(t, 64, 64, 64, i, a, d));
-        /* Only the type that a large-count constructor built is refused. Its duplicate is not. */
+        /* Decoding without `_c` refuses only the type itself, which a large-count constructor
+         * built. It does not refuse a duplicate of that type. */
         ddtc_datatype dup;
         OK(ddtc_type_dup(t, &dup));
         OK(ddtc_type_get_envelope(dup, &ni, &na, &nd, &combiner));
@@ -306,8 +308,8 @@ int main(void)
     PACKS(t, 0);
     OK(ddtc_type_free(&t));
 
-    /* Unnamed predefined types: equal arguments give equal handles, f90 types have no datatypes in
-     * their contents, and the types cannot be freed and need no commit. */
+    /* Unnamed predefined types cannot be freed and need no commit. Equal arguments give equal
+     * handles. The contents of f90 types have no datatypes. */
     ddtc_datatype u;
     OK(ddtc_type_create_f90_real(15, 307, &t));
     OK(ddtc_type_create_f90_real(15, 307, &u));
@@ -341,7 +343,7 @@ int main(void)
     OK(ddtc_type_contiguous(2, DDTC_TYPE_INT, &u));
     FAILS(DDTC_ERR_TYPE, "value", ddtc_type_get_value_index(u, DDTC_TYPE_INT, &t));
     OK(ddtc_type_free(&u));
-    /* An unnamed predefined type that is a child is decoded to the same handle and not to a new
+    /* If a child is an unnamed predefined type, decoding returns the same handle and not a new
      * reference. */
     OK(ddtc_type_contiguous(2, t, &u));
     OK(ddtc_type_get_contents(u, 1, 0, 1, x.i, x.a, x.d));

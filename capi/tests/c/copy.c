@@ -1,5 +1,6 @@
-/* Tests of copies from one layout to another, by handles and by a pointer that is looked up once:
- * values computed by hand, counts, signatures, and overlapping memory. */
+/* Tests of copies from one layout to another. Copies are made with two handles, and with a pointer
+ * that is looked up once. The tests cover values computed by hand, counts, signatures, and
+ * overlapping memory. */
 #include <ddtc.h>
 #include <limits.h>
 #include <stdint.h>
@@ -20,8 +21,9 @@ static struct {
     float at[N][3];
 } arrays;
 
-/* Returns a type with one member of all bodies after the other. `base` is the displacement of each
- * member in the first body, and `step` its distance in bytes from body to body. */
+/* Returns a type that lists the first member of all bodies, then the second member of all bodies,
+ * and so on. `base` has the displacement of each member in the first body, and `step` the distance
+ * in bytes between the same member of two neighbouring bodies. */
 static ddtc_datatype by_member(const ddtc_aint base[3], const ddtc_aint step[3])
 {
     static const int lengths[3] = {1, 1, 3};
@@ -86,8 +88,8 @@ int main(void)
     EQ(bytes, 0);
     OK(ddtc_direct_release(direct));
 
-    /* Adds rows to a column. If the target has the same place several times, every contribution is
-     * added. */
+    /* Adds rows to a column. If the target maps the same place several times, every contribution is
+     * added to it. */
     int rows[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, sums[8][2];
     ddtc_datatype pair, step, place;
     const ddtc_committed *source, *target;
@@ -132,8 +134,8 @@ int main(void)
     EQ(into[3], 4);
     OK(ddtc_copy(four, 4, DDTC_TYPE_INT, into, 16, DDTC_TYPE_BYTE));
 
-    /* Copies a column of a matrix to its first row. The two overlap in the first element of the
-     * column. */
+    /* Copies a column of a matrix to the first row of the matrix. The column and the row overlap in
+     * the first element of the column. */
     double matrix[4][4];
     ddtc_datatype column;
     for (int i = 0; i < 16; i++) matrix[i / 4][i % 4] = i;

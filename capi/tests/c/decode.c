@@ -11,7 +11,8 @@ int main(void)
     ddtc_aint a[8];
     ddtc_count c[8], size;
 
-    /* Children: a derived type is returned as a new reference, a named type as the same handle. */
+    /* Decoding returns a child that is a derived type as a new reference, and a child that is a
+     * named type as the same handle. */
     OK(ddtc_type_vector(2, 1, 3, DDTC_TYPE_DOUBLE, &v));
     ddtc_datatype types[3] = {v, DDTC_TYPE_INT, v};
     OK(ddtc_type_create_struct(3, (int[]){1, 1, 1}, (ddtc_aint[]){0, 64, 80}, types, &s));
@@ -27,8 +28,8 @@ int main(void)
     }
     FAILS(DDTC_ERR_TYPE, "predefined", ddtc_type_free(&d[1]));
 
-    /* Array lengths may be larger than needed. A smaller one is an error, and nothing is
-     * written. */
+    /* The lengths of the arrays may be larger than needed. A length that is too small is an error,
+     * and nothing is written. */
     i[0] = -7;
     FAILS(DDTC_ERR_ARG, "max_integers = 3", ddtc_type_get_contents(s, 3, 8, 3, i, a, d));
     FAILS(DDTC_ERR_ARG, "max_addresses = 2", ddtc_type_get_contents(s, 8, 2, 3, i, a, d));
@@ -60,8 +61,8 @@ int main(void)
         OK(ddtc_type_free(&again));
     }
 
-    /* A duplicate of a predefined type is a derived type, and decoding a chain of duplicates
-     * returns each of them. */
+    /* A duplicate of a predefined type is a derived type. Decoding a chain of duplicates returns
+     * every duplicate in the chain. */
     OK(ddtc_type_dup(DDTC_TYPE_INT, &v));
     OK(ddtc_type_dup(v, &s));
     OK(ddtc_type_get_contents(s, 0, 0, 1, NULL, NULL, d));
@@ -86,7 +87,7 @@ int main(void)
     OK(ddtc_pack(NULL, 17, e, NULL, 0, &n));
     OK(ddtc_type_free(&e));
 
-    /* Large counts: results that do not fit in an int are DDTC_UNDEFINED. */
+    /* If the result for a type with large counts does not fit in an int, it is DDTC_UNDEFINED. */
     OK(ddtc_type_contiguous_c((ddtc_count)1 << 40, DDTC_TYPE_INT, &v));
     OK(ddtc_type_size(v, &n));
     EQ(n, DDTC_UNDEFINED);
@@ -99,13 +100,14 @@ int main(void)
     OK(ddtc_get_elements_x(v, (ddtc_count)1 << 40, &size));
     EQ(size, (ddtc_count)1 << 38);
     OK(ddtc_type_free(&v));
-    /* The text notation does not say by which form of a constructor a type was built. A count that
-     * does not fit in an int means the large-count form. */
+    /* The text notation does not say whether a type was built by a large-count constructor. If a
+     * count does not fit in an int, the parsed type counts as built by a large-count constructor.
+     */
     OK(ddtc_type_parse("contiguous(4294967296, int)", &v));
     FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(v, 1, 0, 1, i, a, d));
     OK(ddtc_type_free(&v));
 
-    /* Numbers of elements and instances in received bytes. */
+    /* Tests the numbers of elements and instances in received bytes. */
     OK(ddtc_type_create_struct(2, (int[]){1, 3}, (ddtc_aint[]){0, 8},
                                (ddtc_datatype[]){DDTC_TYPE_DOUBLE, DDTC_TYPE_INT}, &s));
     OK(ddtc_get_elements(s, 20 + 8 + 4, &n));
@@ -119,7 +121,7 @@ int main(void)
     FAILS(DDTC_ERR_COUNT, "bytes = -1", ddtc_get_elements(s, -1, &n));
     OK(ddtc_type_free(&s));
 
-    /* Contents with 100000 blocks. */
+    /* Decodes a type whose contents have 100000 blocks. */
     enum { MANY = 100000 };
     int *lengths = malloc(MANY * sizeof(int)), *ints = malloc((MANY + 1) * sizeof(int));
     ddtc_aint *places = malloc(MANY * sizeof(ddtc_aint)), *addresses = malloc(MANY * sizeof(ddtc_aint));
@@ -133,8 +135,8 @@ int main(void)
     BYTES(ints + 1, lengths, MANY * sizeof(int));
     BYTES(addresses, places, MANY * sizeof(ddtc_aint));
 
-    /* The window accessors on the same type return entries from any position, and write nothing
-     * after them. */
+    /* For the same type, the window accessors return entries from any position. They write nothing
+     * after these entries. */
     OK(ddtc_type_envelope(v, &n, &combiner));
     TRUE(n == MANY && combiner == DDTC_HINDEXED);
     for (int start = 0; start < MANY; start += 33333) {

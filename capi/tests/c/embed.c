@@ -7,8 +7,9 @@
 #include <unistd.h>
 #include "check.h"
 
-/* The types of a small runtime: 1 is vector(2, 1, 3, int) with another extent, 2 is a struct of two
- * of type 1, and 3 is a cycle. */
+/* The types of a small runtime, by their handles: 1 is vector(2, 1, 3, int) with another extent, 2
+ * is a struct with two members of type 1, and 3 is a contiguous type that contains itself. 100 is
+ * int. */
 static int released;
 static int envelope(void *c, uintptr_t h, ddtc_count *ni, ddtc_count *na, ddtc_count *nc, ddtc_count *nd, int *combiner)
 {
@@ -64,9 +65,9 @@ static void log_line(void *context, int level, const char *line)
     OK(ddtc_type_size(DDTC_TYPE_INT, &size)); /* A hook may call the library. */
 }
 
-/* The structure of callers that were built with the header of an earlier version has fewer fields.
- * No byte after them is read or written, and the fields that such a caller lacks keep their
- * values. */
+/* Callers that were built with the header of an earlier version have a structure with fewer fields.
+ * No byte after the end of that structure is read or written. The fields that such a caller lacks
+ * keep their values. */
 struct earlier {
     size_t struct_size;
     int mode, target, both_directions, check;
@@ -91,7 +92,7 @@ static void old_callers(void)
     all.stream_bytes = 12345;
     OK(ddtc_configure(&all));
 
-    /* AddressSanitizer reports an access to a byte after it. */
+    /* AddressSanitizer reports an access to a byte after this allocation. */
     struct earlier *old = malloc(before);
     old->struct_size = before;
     OK(ddtc_config_get((ddtc_config *)old));
@@ -113,7 +114,7 @@ int main(void)
     TRUE(major == DDTC_VERSION_MAJOR && minor == DDTC_VERSION_MINOR && patch == DDTC_VERSION_PATCH);
     TRUE(strstr(ddtc_version_string(), "ddtc ") != NULL);
 
-    /* Log hook and configuration. */
+    /* Tests the log hook and the configuration. */
     OK(ddtc_set_log(log_line, &context, DDTC_LOG_DEBUG));
     FAILS(DDTC_ERR_ARG, "level = 9", ddtc_set_log(log_line, &context, 9));
     ddtc_config config = {.struct_size = sizeof config}, same = {.struct_size = sizeof config};
@@ -129,7 +130,7 @@ int main(void)
     config.struct_size = sizeof config, config.both_directions = 1, config.check = 1;
     OK(ddtc_configure(&config));
 
-    /* A kernel is called directly. */
+    /* Calls a kernel directly. */
     ddtc_datatype t;
     ddtc_kernel kernel;
     const ddtc_committed *committed;
@@ -191,7 +192,8 @@ int main(void)
     /* Types of the runtime are decoded with the bounds that the runtime reports. */
     ddtc_introspect host = {sizeof host, &context, envelope, contents, named, bounds, identity, release};
     OK(ddtc_type_decode(&host, 2, &t));
-    /* The two children of the struct, and the child of the vector, which is decoded only once. */
+    /* The library released three handles: two for the members of the struct, and one for the child
+     * of the vector, which is decoded only once. */
     EQ(released, 3);
     ddtc_aint a, b;
     OK(ddtc_type_get_extent(t, &a, &b));

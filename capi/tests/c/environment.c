@@ -1,6 +1,6 @@
-/* Tests of the functions that a program with datatypes needs besides those of datatypes (MPI 5.0,
- * 9.3 to 9.5, 10, 11.6, 19.3): info objects, error handlers, error classes of the program, threads,
- * handles as integers, and the predefined attributes of communicators. */
+/* Tests of the functions that a program with datatypes needs in addition to the datatype functions
+ * (MPI 5.0, 9.3 to 9.5, 10, 11.6, 19.3): info objects, error handlers, error classes of the
+ * program, threads, handles as integers, and the predefined attributes of communicators. */
 #include <ddtc/mpi.h>
 #include <limits.h>
 #include <pthread.h>
@@ -31,8 +31,8 @@ static void info(void)
     FAILS(MPI_ERR_ARG, "n = 3", MPI_Info_get_nthkey(a, 3, key));
     FAILS(MPI_ERR_ARG, "n = -1", MPI_Info_get_nthkey(a, -1, key));
 
-    /* Buffers that are too short, empty, exactly long enough, and longer. For a key that does not
-     * exist, only the flag is written. */
+    /* Reads a value into buffers that are too short, empty, exactly long enough, and longer. If the
+     * key does not exist, only the flag is written. */
     memset(value, '#', sizeof value);
     length = 3;
     OK(MPI_Info_get_string(a, "first", &length, value, &flag));
@@ -70,7 +70,7 @@ static void info(void)
     OK(MPI_Info_get_nthkey(b, 0, key));
     EQ(strcmp(key, "first"), 0);
 
-    /* Limits on the lengths of keys and values. */
+    /* Tests the limits on the lengths of keys and values. */
     memset(longest, 'x', sizeof longest);
     longest[MPI_MAX_INFO_VAL] = 0;
     FAILS(MPI_ERR_INFO_VALUE, "value", MPI_Info_set(b, "long", longest));
@@ -86,7 +86,7 @@ static void info(void)
     EQ(strcmp(key, longest), 0);
     FAILS(MPI_ERR_INFO_KEY, "key", MPI_Info_set(b, "", "v"));
 
-    /* Handles of info objects, valid and invalid. */
+    /* Tests valid and invalid handles of info objects. */
     EQ(MPI_Info_f2c(MPI_Info_c2f(b)), b);
     gone = b;
     OK(MPI_Info_free(&b));
@@ -121,7 +121,7 @@ static void handler(MPI_Comm *comm, int *code, ...)
     handled_code = *code;
     OK(MPI_Error_string(*code, text, &n));
     TRUE(n > 0);
-    *code = 0; /* Changes only a variable of the library, and not the code that the call returns. */
+    *code = 0; /* Changes a variable of the library, but not the code that the call returns. */
 }
 
 static void of_files(MPI_File *file, int *code, ...)
@@ -159,8 +159,8 @@ static void handlers(void)
     EQ(MPI_Comm_get_attr(MPI_COMM_WORLD, 7, &value, &flag), MPI_ERR_KEYVAL);
     TRUE(handled == 6 && handled_comm == MPI_COMM_WORLD);
 
-    /* A handler that is freed while in force is still called, and a new reference to it can be
-     * obtained. */
+    /* If a handler is freed while it is in force, it is still called, and the program can get a new
+     * reference to it. */
     gone = mine;
     OK(MPI_Errhandler_free(&mine));
     EQ(mine, MPI_ERRHANDLER_NULL);
@@ -179,8 +179,8 @@ static void handlers(void)
     EQ(other, MPI_ERRHANDLER_NULL);
     FAILS(MPI_ERR_ERRHANDLER, "MPI_ERRHANDLER_NULL", MPI_Errhandler_free(&other));
 
-    /* Handlers of files: the initial one is MPI_ERRORS_RETURN, and one for files cannot be set on a
-     * communicator. */
+    /* The initial error handler of files is MPI_ERRORS_RETURN. An error handler for files cannot be
+     * set on a communicator. */
     OK(MPI_File_get_errhandler(MPI_FILE_NULL, &other));
     EQ(other, MPI_ERRORS_RETURN);
     OK(MPI_File_create_errhandler(of_files, &files));
@@ -191,13 +191,14 @@ static void handlers(void)
     OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
     EQ(MPI_Errhandler_f2c(MPI_Errhandler_c2f(files)), files);
     OK(MPI_Errhandler_free(&files));
-    /* There are no windows and sessions, so no handler can be set or called on one. */
+    /* There are no windows and no sessions, so no error handler can be set on or called for a
+     * window or a session. */
     OK(MPI_Win_create_errhandler((MPI_Win_errhandler_function *)handler, &other));
     FAILS(MPI_ERR_WIN, "win", MPI_Win_set_errhandler(MPI_WIN_NULL, other));
     OK(MPI_Errhandler_free(&other));
     FAILS(MPI_ERR_SESSION, "session", MPI_Session_call_errhandler(MPI_SESSION_NULL, 1));
     FAILS(MPI_ERR_COMM, "comm", MPI_Comm_call_errhandler(MPI_COMM_NULL, 1));
-    /* The same with the names of MPI-1. */
+    /* The same test with the function names of MPI-1. */
     OK(MPI_Errhandler_create(handler, &mine));
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, mine));
     OK(MPI_Errhandler_free(&mine));
@@ -205,8 +206,8 @@ static void handlers(void)
     EQ(handled, 9);
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
 
-    /* Both handlers that end the program use the error code as its exit status, as far as it
-     * fits. */
+    /* Both error handlers that end the program use the error code as the exit status of the
+     * program, as far as the code fits in a status. */
     for (int i = 0; i < 2; i++) {
         pid_t child = fork();
         int status;
@@ -264,7 +265,8 @@ static void codes(void)
     OK(MPI_Error_string(class, text, &n));
     TRUE(n == MPI_MAX_ERROR_STRING - 1 && (int)strlen(text) == n);
 
-    /* A code that a callback returns has the string that the program gave to it. */
+    /* If a callback returns a code that the program added, the error string is the string that the
+     * program gave to this code. */
     OK(MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, refuse, &keyval, &code));
     OK(MPI_Type_contiguous(2, MPI_INT, &t));
     OK(MPI_Type_set_attr(t, keyval, NULL));
@@ -277,7 +279,8 @@ static void codes(void)
     code = kept;
     OK(MPI_Type_free_keyval(&keyval));
 
-    /* Predefined codes and classes cannot be changed, and those in use cannot be removed. */
+    /* Predefined codes and classes cannot be changed. Codes and classes that are in use cannot be
+     * removed. */
     FAILS(MPI_ERR_ARG, "errorcode", MPI_Add_error_string(MPI_ERR_IO, "no"));
     FAILS(MPI_ERR_ARG, "errorclass", MPI_Add_error_code(code, &n));
     FAILS(MPI_ERR_ARG, "errorclass", MPI_Add_error_code(MPI_ERR_LASTCODE, &n));
@@ -298,7 +301,8 @@ static void codes(void)
     EQ(n, MPI_ERR_OTHER);
     EQ(last_used(), another);
 
-    /* Each error class of MPI is its own class and has a description. */
+    /* The class of each error class of MPI is that class itself. Each error class has a
+     * description. */
     for (int c = 0; c <= MPI_T_ERR_PVAR_NO_ATOMIC; c++) {
         if (c == MPI_ERR_ABI + 1) c = MPI_T_ERR_CANNOT_INIT;
         OK(MPI_Error_class(c, &n));
@@ -330,7 +334,7 @@ static void *another_thread(void *flag)
     return NULL;
 }
 
-/* A thread that uses objects of its own and one that all threads share. */
+/* Thread function that uses objects of its own, and one object that all threads share. */
 static void *busy(void *shared)
 {
     for (int i = 0; i < 2000; i++) {
@@ -397,7 +401,7 @@ int main(void)
     EQ(MPI_Op_f2c(MPI_Op_c2f(MPI_OP_NULL)), MPI_OP_NULL);
     EQ(MPI_Info_fromint(0x131), MPI_INFO_ENV);
 
-    /* A type with two names in C has one fixed name of the two. */
+    /* If a type has two names in C, MPI_Type_get_name always returns the same one. */
     char name[MPI_MAX_OBJECT_NAME];
     int n;
     OK(MPI_Type_get_name(MPI_LONG_LONG, name, &n));

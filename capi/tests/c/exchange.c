@@ -1,11 +1,11 @@
-/* Tests of wire forms and signatures: a type is written to bytes and read back, and bytes that are
- * no wire form are refused without making a type. */
+/* Tests of wire forms and signatures. Types are written to bytes and read back. Bytes that are not
+ * a wire form are refused, and no type is made. */
 #include <ddtc/mpi.h>
 #include "check.h"
 #include "integers.h"
 
-/* Checks that a type that is written and read back is equal: it has the same text, bounds and
- * envelope. */
+/* Writes a type to its wire form and reads it back. Checks that the result has the same text,
+ * bounds and envelope. */
 static void there_and_back(MPI_Datatype t)
 {
     char *wire, before[4096], after[4096];
@@ -38,8 +38,8 @@ static void there_and_back(MPI_Datatype t)
         OK(MPI_Type_commit(&back));
         OK(MPI_Type_free(&back));
     }
-    /* Every proper prefix of the form, and every form with one changed byte, is refused, and no
-     * type is made. */
+    /* Every proper prefix of the wire form is refused, and so is every wire form with one changed
+     * byte. No type is made in these cases. */
     back = MPI_DATATYPE_NULL;
     for (ddtc_count i = 0; i < size; i++) {
         /* The copy is exactly as long as the prefix, so that AddressSanitizer reports reads past
@@ -83,8 +83,8 @@ int main(void)
     OK(MPI_Type_create_f90_real(6, MPI_UNDEFINED, &f90));
     there_and_back(f90);
     there_and_back(MPI_LONG_DOUBLE);
-    /* Every library of that version reads this form, which was written once, and still writes the
-     * same bytes. */
+    /* The bytes in `integers` were written once. Every library with the same version of the wire
+     * form must read these bytes, and still write the same bytes. */
     OK(ddtc_type_from_wire(integers, sizeof integers, &stale));
     OK(MPI_Type_vector(2, 1, 3, MPI_INTEGER, &kept));
     char forms[2][57];

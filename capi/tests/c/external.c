@@ -1,5 +1,5 @@
-/* Tests of external32 (MPI 5.0, 5.3, 14.5.2) with MPI's names: bytes computed by hand, positions,
- * values that do not fit, and the functions for runtimes. */
+/* Tests of external32 (MPI 5.0, 5.3, 14.5.2). They use MPI's names and cover bytes computed by
+ * hand, positions, values that do not fit, and the functions for runtimes. */
 #include <ddtc/mpi.h>
 #include <limits.h>
 #include "check.h"
@@ -78,8 +78,8 @@ int main(void)
         TRUE(back[i].weight == 1.0);
     }
 
-    /* A long that does not fit in four bytes is an error. It is the second element of the second
-     * particle. */
+    /* A long that does not fit in four bytes is an error. Here that long is the second element of
+     * the second particle. */
     source[1].cell = 1L << 31;
     position = 0;
     FAILS(MPI_ERR_CONVERSION, "element = 6 (MPI_LONG",
@@ -100,7 +100,7 @@ int main(void)
     FAILS(MPI_ERR_ARG, "position", MPI_Pack_external("external32", source, 1, t, packed, 64, &position));
     EQ(position, 65);
 
-    /* A strided type whose values a kernel swaps, and a predefined pair type. */
+    /* Tests a strided type whose values a kernel swaps, and a predefined pair type. */
     {
         int column[6] = {1, 99, 2, 99, 3, 99};
         OK(MPI_Type_vector(3, 1, 2, MPI_INT, &v));
@@ -114,7 +114,7 @@ int main(void)
         EQ(position, 6);
     }
 
-    /* The functions for runtimes. */
+    /* Tests the functions for runtimes. */
     {
         const ddtc_committed *committed;
         const ddtc_applied *applied;
@@ -137,7 +137,7 @@ int main(void)
         OK(ddtc_applied_range(applied, DDTC_UNPACK, back, 2, 0, packed, 40, &bytes));
         EQ(back[1].cell, -2);
         FAILS(DDTC_ERR_ARG, "offset = 13", ddtc_applied_range(applied, DDTC_PACK, source, 2, 13, packed, 64, &bytes));
-        /* Errors have the same classes as those of ddtc_committed_range. */
+        /* The errors have the same classes as the errors of ddtc_committed_range. */
         FAILS(DDTC_ERR_ARG, "offset = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, -1, packed, 64, &bytes));
         FAILS(DDTC_ERR_ARG, "max_bytes = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, 0, packed, -1, &bytes));
         FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_applied_range(applied, DDTC_PACK, source, -1, 0, packed, 64, &bytes));

@@ -1,7 +1,7 @@
-/* Tests of forks: threads commit, free, set attributes, pack and configure while the main thread
- * forks, and each child then does all of this, too. DDTC_FORKS is the number of forks. In the last
- * fork, a fork handler waits for a thread that calls the library. Calls in the child of that fork
- * are refused. */
+/* Tests of forks. Threads commit, free, set attributes, pack and configure while the main thread
+ * forks. Each child process then makes the same calls. DDTC_FORKS is the number of forks. In the
+ * last fork, a fork handler waits for a thread that calls the library. Calls in the child of that
+ * fork are refused. */
 #include <ddtc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -95,8 +95,8 @@ static void heard(void *context, int level, const char *line)
     atomic_fetch_add((atomic_int *)context, line[0] != 0);
 }
 
-/* State of a fork handler that waits for a call of another thread, like a handler that takes a lock
- * which that thread holds. */
+/* State of a fork handler that waits for a call of another thread. A handler that takes a lock
+ * waits in the same way if another thread holds that lock. */
 static atomic_int holding, forking, called;
 
 static void hold(void)
@@ -137,8 +137,8 @@ static void held_up(void)
 
 int main(void)
 {
-    /* Prepare handlers run in reverse order of registration. This one is registered before the
-     * first call of the library, so it runs after the handler of the library. */
+    /* Prepare handlers run in reverse order of registration. The handler `hold` is registered
+     * before the first call of the library, so it runs after the library's own handler. */
     EQ(pthread_atfork(hold, NULL, NULL), 0);
     const char *number = getenv("DDTC_FORKS");
     int forks = number ? atoi(number) : 1000;

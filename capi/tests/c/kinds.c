@@ -14,7 +14,7 @@ int main(void)
 {
     int i, r, d;
     FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "real = 3", ddtc_set_fortran_kinds(8, 3, 8));
-    /* The kinds that gfortran has with -fdefault-integer-8 -fdefault-real-8. */
+    /* Sets the default kinds of gfortran with -fdefault-integer-8 -fdefault-real-8. */
     OK(ddtc_set_fortran_kinds(8, 8, 16));
     size(DDTC_TYPE_INTEGER, 8);
     size(DDTC_TYPE_LOGICAL, 8);
@@ -25,7 +25,8 @@ int main(void)
     size(DDTC_TYPE_2INTEGER, 16);
     size(DDTC_TYPE_INT, 4);
     size(DDTC_TYPE_INTEGER4, 4);
-    /* Other kinds can no longer be set, but setting the same kinds succeeds. */
+    /* Once a datatype was used, other kinds can no longer be set. Setting the same kinds again
+     * succeeds. */
     FAILS(DDTC_ERR_OTHER, "before any datatype", ddtc_set_fortran_kinds(4, 4, 8));
     OK(ddtc_set_fortran_kinds(8, 8, 16));
     OK(ddtc_get_fortran_kinds(&i, &r, &d));
@@ -43,11 +44,11 @@ int main(void)
     OK(ddtc_get_elements(t, 16, &ni));
     EQ(ni, 2);
     OK(ddtc_type_free(&t));
-    /* The wire form of a type from a process with other kinds is refused, because INTEGER has
-     * another size here. */
+    /* A wire form from a process with other kinds is refused, because INTEGER has another size
+     * there than in this process. */
     FAILS(DDTC_ERR_TYPE, "must have the 8 bytes", ddtc_type_from_wire(integers, sizeof integers, &t));
 
-    /* Values of LOGICAL that other compilers use. */
+    /* Tests values of LOGICAL that other compilers use. */
     OK(ddtc_set_fortran_booleans(-1, 0));
     OK(ddtc_get_fortran_booleans(&i, &r));
     TRUE(i == -1 && r == 0);

@@ -1,7 +1,7 @@
-/* Tests with a program in the style of MPI-1 that includes mpi.h: names that MPI removed, such as
- * the bound markers, MPI_Type_struct and MPI_Address, queries of a status, MPI_Comm_rank and other
- * functions in a single process, error handlers that return, large counts, and the window accessors
- * with the names of the proposal. */
+/* Tests in the style of an MPI-1 program that includes mpi.h. They use names that MPI removed, such
+ * as the bound markers, MPI_Type_struct and MPI_Address. They also cover queries of a status,
+ * MPI_Comm_rank and other functions in a single process, error handlers that return, large counts,
+ * and the window accessors of 1996 with the names of their proposal. */
 #include <mpi.h>
 #include "check.h"
 
@@ -11,8 +11,8 @@ struct particle {
     int id;
 };
 
-/* Counts the blocks of a type as the proposal intended it: one window after the other in an array
- * of fixed length, without allocation. */
+/* Counts the blocks of a type as the proposal of the window accessors intended: reads one window
+ * after the other into an array of fixed length, without allocating memory. */
 static int count_blocks(MPI_Datatype type)
 {
     int count, combiner, start, total = 0;
@@ -86,7 +86,8 @@ int main(int argc, char **argv)
     BYTES(p, q, sizeof p);
     EQ(count_blocks(t), 7);
 
-    /* Types made by MPI-1's constructors in C have the combiners of the present constructors. */
+    /* A type that a C constructor of MPI-1 made has the combiner of the constructor that replaced
+     * it. */
     int ni, na, nd, combiner;
     MPI_Type_get_envelope(t, &ni, &na, &nd, &combiner);
     TRUE(ni == 6 && na == 5 && nd == 5 && combiner == MPI_COMBINER_STRUCT);
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
     EQ(count_blocks(h), 2);
     MPI_Type_free(&h);
 
-    /* Queries of a status. */
+    /* Tests queries of a status. */
     MPI_Status status;
     int elements;
     MPI_Count large;
@@ -133,7 +134,7 @@ int main(int argc, char **argv)
     EQ(MPI_Pack(p, 1, t, buffer, sizeof buffer, &position, MPI_COMM_NULL), MPI_ERR_COMM);
     EQ(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRHANDLER_NULL), MPI_ERR_ERRHANDLER);
 
-    /* Handles as Fortran integers. */
+    /* Tests the conversion of handles to Fortran integers and back. */
     EQ(MPI_Type_f2c(MPI_Type_c2f(t)), t);
     EQ(MPI_Type_c2f(MPI_INTEGER), 0x219);
 

@@ -1,6 +1,6 @@
-/* The example of MPI-2.0 section 8.6, as written there where the text gives code ("... else test
- * for other types ..." and "... other combiner values ..." are filled in), and the LARGE = 1000
- * sequence of the same section. */
+/* Two examples of MPI-2.0, section 8.6: the program that prints a datatype, and the sequence with
+ * LARGE = 1000. The code is that of the standard. Only its placeholders "... else test for other
+ * types ..." and "... other combiner values ..." are filled in. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "mpi.h"

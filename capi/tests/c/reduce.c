@@ -1,5 +1,5 @@
-/* Tests of reductions (MPI 5.0, 6.9): MPI_Reduce_local on arbitrary layouts, unpacking with an
- * operation, operations of the program, and calls that are refused. */
+/* Tests of reductions (MPI 5.0, 6.9): MPI_Reduce_local with arbitrary layouts, unpacking with an
+ * operation, operations that the program created, and calls that are refused. */
 #include <ddtc/mpi.h>
 #include <math.h>
 #include "check.h"
@@ -52,7 +52,7 @@ static void sums(void)
     OK(MPI_Reduce_local(in, out, 6, MPI_DOUBLE, MPI_REPLACE));
     BYTES(out, in, sizeof in);
 
-    /* A type that has each of two elements twice: both contributions are added. */
+    /* The type maps each of two elements twice. Both contributions to an element are added. */
     OK(MPI_Type_create_hvector(2, 2, 0, MPI_INT, &twice));
     OK(MPI_Type_commit(&twice));
     OK(ddtc_unpack_reduce(packed, sizeof packed, &position, ints, 1, twice, DDTC_SUM));
@@ -62,8 +62,8 @@ static void sums(void)
     OK(ddtc_unpack_reduce_c(packed, sizeof packed, &large, ints, 1, MPI_INT, DDTC_MIN));
     EQ(large, 8);
     EQ(ints[0], 2);
-    /* MPI_Reduce_local reads both buffers by the type, so each of the two elements is added
-     * twice. */
+    /* MPI_Reduce_local reads both buffers with the layout of the type, so each of the two elements
+     * is added twice. */
     OK(MPI_Reduce_local(packed, ints, 1, twice, MPI_SUM));
     EQ(ints[0], 4);
     EQ(ints[1], 210);
@@ -106,15 +106,16 @@ static void own(void)
     EQ(commute, 1);
     OK(ddtc_op_commutative(DDTC_REPLACE, &commute));
     EQ(commute, 0);
-    /* MPI_Reduce_local calls the function with its own arguments. */
+    /* MPI_Reduce_local calls the program's function with the arguments that MPI_Reduce_local itself
+     * got. */
     OK(MPI_Type_vector(2, 1, 2, MPI_INT, &odd));
     OK(MPI_Type_commit(&odd));
     OK(MPI_Reduce_local(in, out, 2, MPI_INT, op));
     TRUE(calls == 1 && rows == 2 && called_with == MPI_INT && out[0] == 11 && out[1] == 12 && out[2] == 1);
     OK(MPI_Reduce_local(in, out, 1, odd, op));
     TRUE(calls == 2 && called_with == odd);
-    /* ddtc_unpack_reduce calls the function with arrays of the basic type, which are aligned even
-     * if the packed data are not. */
+    /* ddtc_unpack_reduce calls the program's function with arrays of the basic type. These arrays
+     * are aligned even if the packed data are not. */
     memcpy(packed + 1, in, sizeof in);
     calls = rows = 0;
     out[0] = out[1] = out[2] = out[3] = 1;
@@ -128,7 +129,7 @@ static void own(void)
     position = 0;
     OK(ddtc_unpack_reduce(pairs, sizeof pairs, &position, old, 2, MPI_DOUBLE_INT, large));
     TRUE(old[0].value == 3 && old[1].index == 2 && called_with == MPI_DOUBLE_INT);
-    /* A type with elements of two basic types is refused for an operation of the program. */
+    /* An operation that the program created refuses a type with elements of two basic types. */
     OK(MPI_Type_create_struct(2, (int[]){1, 1}, (MPI_Aint[]){0, 4}, (MPI_Datatype[]){MPI_INT, MPI_UNSIGNED}, &mixed));
     OK(MPI_Type_commit(&mixed));
     position = 0;

@@ -1,5 +1,6 @@
-/* Tests of segments: lists computed by hand, from any segment and any byte, limits on bytes, calls
- * that are refused, and a subarray that is written to a file by pwritev and read back. */
+/* Tests of segments, which are contiguous pieces of memory. They cover lists that were computed by
+ * hand, lists that begin at any segment or any byte, limits on the number of bytes, and calls that
+ * are refused. One test writes a subarray to a file with pwritev and reads it back. */
 #define _DEFAULT_SOURCE
 #include <ddtc.h>
 #include <limits.h>
@@ -17,8 +18,8 @@ static const ddtc_committed *commit(ddtc_datatype *t)
     return committed;
 }
 
-/* Two instances of vector(3, 1, 2, int): the last block of the first and the first block of the
- * second form one segment. */
+/* Tests two instances of vector(3, 1, 2, int). The last block of the first instance and the first
+ * block of the second instance form one segment. */
 static void by_hand(void)
 {
     ddtc_datatype t;
@@ -39,7 +40,7 @@ static void by_hand(void)
                 EQ((char *)iov[i].iov_base - at, offsets[first + i]);
                 EQ(iov[i].iov_len, lengths[first + i]);
             }
-            /* No entry after the listed ones is written. */
+            /* The entries of `iov` after the listed segments are not written. */
             for (int i = len; i < 8; i++) EQ(iov[i].iov_len, 0x5555555555555555);
         }
         ddtc_count start = 0, found;
@@ -50,7 +51,7 @@ static void by_hand(void)
     OK(ddtc_committed_segments(c, user, 2, 0, NULL, 0, &len));
     EQ(len, 0);
 
-    /* A list that begins inside of the segment that belongs to both instances. */
+    /* Gets a list that begins inside of the segment that both instances share. */
     OK(ddtc_committed_segments_from(c, user, 2, 11, iov, 2, &len, &bytes));
     EQ(len, 2);
     EQ(bytes, 9);
@@ -65,8 +66,8 @@ static void by_hand(void)
     OK(ddtc_committed_segment_at(c, 2, 24, &index, &skip));
     TRUE(index == 5 && skip == 0);
 
-    /* Only whole segments count: 15 bytes hold two and 16 bytes three. -1 counts all that
-     * remain. */
+    /* Only whole segments count: 15 bytes hold two segments, and 16 bytes hold three. The limit -1
+     * counts all remaining segments. */
     const ddtc_count budgets[][3] = {{0, 0, 0}, {3, 0, 0}, {4, 1, 4}, {15, 2, 8}, {16, 3, 16}, {23, 4, 20}, {24, 5, 24}, {-1, 5, 24}, {LONG_MAX, 5, 24}};
     for (int i = 0; i < LENGTH(budgets); i++) {
         OK(ddtc_committed_segments_within(c, 2, 0, budgets[i][0], &len, &bytes));
@@ -125,7 +126,8 @@ static void absolute(void)
     OK(ddtc_committed_release(c));
 }
 
-/* Tests the calls with handles, which like MPIX_Type_iov list displacements of one instance. */
+/* Tests the calls with handles. Like MPIX_Type_iov, they list the displacements of the segments of
+ * one instance. */
 static void handles(void)
 {
     ddtc_datatype t;
@@ -158,8 +160,9 @@ static void handles(void)
     TRUE(len == 1 && iov[0].iov_base == NULL && iov[0].iov_len == 8);
 }
 
-/* Moves all segments of `count` instances from or to file position 0 by `move`, which is pwritev or
- * preadv and may move fewer bytes than the list has. Returns the number of bytes. */
+/* Moves all segments of `count` instances to or from file position 0 with `move`. `move` is
+ * pwritev, preadv or a similar function, and may move fewer bytes than the list has. Returns the
+ * number of moved bytes. */
 static ddtc_count transfer(int file, ssize_t (*move)(int, const struct iovec *, int, off_t), const ddtc_committed *c,
                            const void *user, ddtc_count count, int *calls)
 {
@@ -215,7 +218,7 @@ static void file(void)
                 int inside = i >= 2 && i < 7 && j >= 1 && j < 7 && k >= 2 && k < 9;
                 TRUE(back[i][j][k] == (inside ? cube[i][j][k] : -1));
             }
-    /* The same with a function that writes at most 40 bytes a call. */
+    /* The same test with a function that writes at most 40 bytes per call. */
     EQ(ftruncate(fd, 0), 0);
     EQ(transfer(fd, some, c, cube, 1, &partial), bytes);
     EQ(partial, 60);

@@ -1,11 +1,11 @@
-/* Tests of a status that the program fills (MPI 5.0, 3.2.5, 3.8.4, 13.3): numbers of elements of
- * various types, all fields, and its Fortran form. */
+/* Tests of a status that the program itself fills (MPI 5.0, 3.2.5, 3.8.4, 13.3). They cover numbers
+ * of elements of various types, all fields, and the Fortran form of a status. */
 #include <ddtc/mpi.h>
 #include <limits.h>
 #include "check.h"
 
-/* Checks that a status with n elements returns n elements, and n / per instances if this is an
- * integer. */
+/* Checks that a status with n elements returns n elements. An instance has `per` elements, so the
+ * status must also return n / per instances if this quotient is an integer. */
 static void counts(MPI_Datatype t, int per)
 {
     MPI_Status status;
@@ -33,8 +33,8 @@ static void counts(MPI_Datatype t, int per)
     EQ(got, 39);
 }
 
-/* Checks every number of bytes of two instances of a type with a char, a pair of a double and an
- * int, and a float: an instance has 17 bytes in 4 elements. */
+/* Checks every number of bytes from 0 to the size of two instances of a type. The type has a char,
+ * a pair of a double and an int, and a float, so an instance has 17 bytes and 4 elements. */
 static void cuts(MPI_Datatype t)
 {
     static const int ends[] = {0, 1, 9, 13, 17, 18, 26, 30, 34};
@@ -88,7 +88,7 @@ int main(void)
     counts(t, 12);
     OK(MPI_Type_free(&t));
 
-    /* Numbers of bytes that need more than 32 bits. */
+    /* Tests numbers of bytes that need more than 32 bits. */
     OK(MPI_Status_set_elements_x(&status, MPI_DOUBLE, ((MPI_Count)3 << 32) + 1));
     OK(MPI_Get_elements_x(&status, MPI_DOUBLE, &large));
     EQ(large, ((MPI_Count)3 << 32) + 1);
@@ -107,7 +107,7 @@ int main(void)
     FAILS(MPI_ERR_ARG, "status = NULL", MPI_Status_set_elements(MPI_STATUS_IGNORE, MPI_INT, 1));
     FAILS(MPI_ERR_TYPE, "MPI_DATATYPE_NULL", MPI_Status_set_elements(&status, MPI_DATATYPE_NULL, 1));
 
-    /* The other fields of a status. */
+    /* Tests the other fields of a status. */
     OK(MPI_Status_set_elements(&status, MPI_INT, 3));
     OK(MPI_Status_set_source(&status, 4));
     OK(MPI_Status_set_tag(&status, 5));
@@ -125,7 +125,7 @@ int main(void)
     OK(MPI_Get_elements(&status, MPI_INT, &n));
     EQ(n, 3);
 
-    /* Conversion to the Fortran form and back. */
+    /* Tests the conversion to the Fortran form and back. */
     OK(MPI_Status_c2f(&status, fortran));
     TRUE(fortran[MPI_F_SOURCE] == 4 && fortran[MPI_F_TAG] == 5 && fortran[MPI_F_ERROR] == MPI_ERR_TRUNCATE);
     memset(&status, 0, sizeof status);

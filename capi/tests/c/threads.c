@@ -1,5 +1,5 @@
-/* Tests with threads that concurrently commit, duplicate, free, pack and set attributes, on types
- * of their own and on shared types. */
+/* Tests with several threads. The threads concurrently commit, duplicate, free and pack types and
+ * set attributes, both on types of their own and on shared types. */
 #include <ddtc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,14 +37,14 @@ static void *work(void *argument)
         OK(ddtc_type_get_attr(d, keyval, &value, &flag));
         TRUE(flag && value == source);
         OK(ddtc_type_free(&d));
-        /* A type that all threads share. */
+        /* Uses a type that all threads share. */
         position = 0;
         OK(ddtc_type_commit(&shared));
         OK(ddtc_pack(source, 2, shared, packed, sizeof packed, &position));
         EQ(position, 24);
         EQ(packed[3], source[7 + 0]);
-        /* A type that one thread frees while others use it: a call either packs the right bytes or
-         * refuses the freed handle. */
+        /* Uses a type that another thread may free in the meantime. A call either packs the right
+         * bytes or refuses the freed handle. */
         t = atomic_load(&victim);
         position = 0;
         int code = ddtc_pack(source, 1, t, packed, sizeof packed, &position);

@@ -18,8 +18,8 @@ static int allowed(MPI_Datatype t)
 static char enum_names[16][64];
 static int enum_count;
 
-/* Checks an enumeration: it has at least one item, and the names are not empty. The names of its
- * items are unique. */
+/* Checks that an enumeration has at least one item, that its name and the names of its items are
+ * not empty, and that the names of its items are unique. */
 static void walk_enum(MPI_T_enum e)
 {
     char name[64], items[16][64];
@@ -104,8 +104,8 @@ static void controls(void)
             EQ(MPI_T_cvar_write(h, (int[]){-1}), MPI_T_ERR_INVALID);
         }
         if (type == MPI_CHAR) {
-            /* The count of a variable includes the NUL: a string without NUL is refused, and the
-             * longest valid one can be written and read back. */
+            /* The count of a variable includes the NUL. So a string without NUL is refused, and the
+             * longest valid string can be written and read back. */
             memset(value, 'x', sizeof value);
             EQ(MPI_T_cvar_write(h, value), MPI_T_ERR_INVALID);
             value[count - 1] = 0;
@@ -128,7 +128,8 @@ static void controls(void)
     EQ(MPI_T_cvar_handle_alloc(n, NULL, (MPI_T_cvar_handle[1]){0}, &index), MPI_T_ERR_INVALID_INDEX);
 }
 
-/* Checks that a control variable has an effect: in the mode interpret, no kernel is compiled. */
+/* Checks that a control variable has an effect: after it sets the mode `interpret`, no kernel is
+ * compiled. */
 static void mode(void)
 {
     int index, count, value, was;
@@ -270,7 +271,8 @@ static void categories(void)
         indices[1] = -9;
         OK(MPI_T_category_get_pvars(i, 1, indices));
         EQ(indices[1], -9);
-        /* No room needs no place; room does. */
+        /* For 0 indices, the array may be null. For a positive number of indices it must not be
+         * null, if there are indices to write. */
         OK(MPI_T_category_get_pvars(i, 0, NULL));
         EQ(MPI_T_category_get_pvars(i, 64, NULL), pvars > 0 ? MPI_T_ERR_INVALID : MPI_SUCCESS);
         EQ(MPI_T_category_get_cvars(i, 64, NULL), cvars > 0 ? MPI_T_ERR_INVALID : MPI_SUCCESS);
@@ -321,8 +323,8 @@ static void *hammer(void *unused)
 int main(void)
 {
     int n, provided;
-    /* Functions of MPI_T call no error handler. If they did, this program would end here, because
-     * the default handler is fatal. */
+    /* Functions of MPI_T call no error handler. Otherwise this program would end here, because the
+     * default error handler ends the program. */
     EQ(MPI_T_cvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
     EQ(MPI_T_finalize(), MPI_T_ERR_NOT_INITIALIZED);
     MPI_T_pvar_session s;

@@ -1,4 +1,4 @@
-/* Tests of the window accessors of 1996 (merged proposal of TMC and NEC), rule by rule. */
+/* Tests of the window accessors in the merged proposal of TMC and NEC of 1996, rule by rule. */
 #include <ddtc.h>
 #include "check.h"
 
@@ -38,7 +38,8 @@ int main(void)
 {
     ddtc_datatype t, v, d = DDTC_TYPE_DOUBLE;
 
-    /* MPI_BASIC has count 1 and the type itself, and ignores the start. */
+    /* The shape of a predefined type is MPI_BASIC with count 1. Its window has one entry, the type
+     * itself, whatever the start is. */
     shape(d, 1, DDTC_BASIC);
     window(d, 0, 4, 0, 0, 0, 1);
     EQ(types[0], d);
@@ -75,8 +76,8 @@ int main(void)
     shape(t, 4, DDTC_HVECTOR);
     OK(ddtc_type_free(&t));
 
-    /* max(0, min(count, all - start)) entries are written. For indexed, the old type is always
-     * written. */
+    /* max(0, min(count, all - start)) entries are written, where `all` is the number of entries of
+     * the constructor. For indexed types, the old type is always written. */
     OK(ddtc_type_indexed(3, (int[]){1, 2, 3}, (int[]){0, 10, 20}, d, &t));
     shape(t, 3, DDTC_INDEXED);
     window(t, 0, 2, 2, 0, 2, 1);
@@ -88,7 +89,7 @@ int main(void)
     FAILS(DDTC_ERR_COUNT, "count = 0", ddtc_type_contents(t, 0, 0, lengths, &stride, places, types));
     FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_type_contents(t, 0, -1, lengths, &stride, places, types));
     FAILS(DDTC_ERR_ARG, "start = -1", ddtc_type_contents(t, -1, 1, lengths, &stride, places, types));
-    /* Arrays that are not used for a combiner may be null. */
+    /* Arrays that a combiner does not use may be null. */
     OK(ddtc_type_contents(t, 0, 2, lengths, NULL, places, types));
     FAILS(DDTC_ERR_ARG, "array_types", ddtc_type_contents(t, 0, 2, lengths, NULL, places, NULL));
     OK(ddtc_type_free(&t));

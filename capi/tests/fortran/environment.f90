@@ -1,5 +1,5 @@
-! Tests in Fortran of the functions that a program needs besides those of datatypes: info objects,
-! error handlers, error codes of the program, statuses and inquiries.
+! Tests in Fortran of the functions that a program needs in addition to the datatype functions:
+! info objects, error handlers, error codes that the program adds, statuses and inquiries.
 module handlers
   use mpi
   implicit none
@@ -53,7 +53,7 @@ program environment
   call MPI_BARRIER(MPI_COMM_WORLD, code)
   call check(code == MPI_SUCCESS, 11)
 
-  ! Error handlers of the program.
+  ! Error handlers that the program creates.
   call MPI_COMM_GET_ERRHANDLER(MPI_COMM_WORLD, other, code)
   call check(other == MPI_ERRORS_ARE_FATAL, 12)
   call MPI_COMM_CREATE_ERRHANDLER(handler, mine, code)
@@ -76,7 +76,7 @@ program environment
   call MPI_ERROR_STRING(code, message, n, code)
   call check(index(message, 'must be MPI_COMM_WORLD') > 0, 19)
 
-  ! Error classes, codes and strings of the program.
+  ! Error classes, codes and strings that the program adds.
   call MPI_ADD_ERROR_CLASS(class, code)
   call MPI_ADD_ERROR_CODE(class, own, code)
   call MPI_ADD_ERROR_STRING(own, 'of my own', code)
@@ -93,7 +93,7 @@ program environment
   call MPI_REMOVE_ERROR_CLASS(class, code)
   call check(code == MPI_SUCCESS, 24)
 
-  ! Info objects: blanks before and after keys and values do not belong to them.
+  ! Info objects. Blanks before and after a key or a value are not part of it.
   call MPI_INFO_CREATE(info, code)
   call check(info /= MPI_INFO_NULL, 25)
   call MPI_INFO_SET(info, '  colour ', ' dark blue  ', code)
@@ -135,7 +135,7 @@ program environment
   call MPI_INFO_SET(MPI_INFO_ENV, 'a', 'b', code)
   call check(code == MPI_ERR_INFO, 38)
 
-  ! Statuses: the numbers of elements are those of basic elements.
+  ! Statuses. The number of elements counts basic elements.
   call MPI_TYPE_CONTIGUOUS(10, MPI_2INTEGER, t, code)
   call MPI_STATUS_SET_ELEMENTS(status, t, 40, code)
   call MPI_GET_COUNT(status, t, n, code)
@@ -168,8 +168,8 @@ program environment
   call MPI_TEST_CANCELLED(status, flag, code)
   call check(flag, 48)
 
-  ! A duplicate of a predefined type is committed. A type with two names has one fixed name of the
-  ! two.
+  ! A duplicate of a predefined type is committed. If a type has two names, MPI_TYPE_GET_NAME always
+  ! returns the same one.
   source = (/ 1, 2, 3, 4, 5, 6, 7, 8 /)
   call MPI_TYPE_DUP(MPI_COMPLEX4, t, code)
   position = 0
@@ -181,7 +181,7 @@ program environment
   call MPI_TYPE_GET_NAME(MPI_C_FLOAT_COMPLEX, name, n, code)
   call check(name == 'MPI_C_COMPLEX' .and. MPI_C_COMPLEX == MPI_C_FLOAT_COMPLEX, 51)
 
-  ! Sizes of variables: that of a scalar, and for an array that of an element.
+  ! MPI_SIZEOF returns the size of a scalar variable, and for an array the size of one element.
   call MPI_SIZEOF(started, n, code)
   call check(n == 8, 52)
   call MPI_SIZEOF(source, n, code)

@@ -1,5 +1,5 @@
-! Test with the Fortran example of MPI-2.0, section 8.6 (LARGE = 1000), as it is printed there,
-! inside of a subroutine that gets the type.
+! Test with the Fortran example of MPI-2.0, section 8.6 (LARGE = 1000). The code is that of the
+! standard, but inside of a subroutine that gets the type as an argument.
 program decoding
   use mpi
   implicit none
@@ -16,8 +16,8 @@ program decoding
   call large_sequence(outer)
   call MPI_TYPE_FREE(outer, ierr)
 
-  ! The constructors of MPI-1 in Fortran take INTEGER addresses, which are nevertheless returned in
-  ! the array of addresses.
+  ! The constructors of MPI-1 in Fortran take addresses as INTEGERs. Decoding nevertheless returns
+  ! these addresses in the array of addresses.
   places_small = (/ 0, 8 /)
   call MPI_TYPE_STRUCT(2, lengths, places_small, types, outer, ierr)
   call large_sequence(outer)
@@ -42,7 +42,7 @@ program decoding
   call MPI_FINALIZE(ierr)
 end program
 
-! This subroutine has implicit typing, as the example in the standard.
+! This subroutine has implicit typing, like the example in the standard.
 subroutine large_sequence(argument)
       use mpi
       integer :: argument

@@ -98,7 +98,7 @@ program objects
   call check(deleted == 3, 13)
   call MPI_TYPE_FREE_KEYVAL(keyval, code)
   call check(keyval == MPI_KEYVAL_INVALID, 14)
-  ! The other keyval is still in use, so it lives until its attribute is deleted.
+  ! The keyval `plain` is still in use, so it lives until its attribute is deleted.
   k = plain
   call MPI_TYPE_FREE_KEYVAL(plain, code)
   call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
@@ -107,14 +107,14 @@ program objects
   call MPI_TYPE_GET_ATTR(t, k, value, flag, code)
   call check(code == MPI_ERR_KEYVAL, 141)
 
-  ! Names of derived and predefined types.
+  ! Tests the names of derived and predefined types.
   call MPI_TYPE_SET_NAME(t, 'every second', code)
   call MPI_TYPE_GET_NAME(t, name, n, code)
   call check(n == 12 .and. name == 'every second', 15)
   call MPI_TYPE_GET_NAME(MPI_DOUBLE_PRECISION, name, n, code)
   call check(name == 'MPI_DOUBLE_PRECISION', 16)
 
-  ! Pack and unpack, sizes, bounds and statuses.
+  ! Tests packing and unpacking, sizes, bounds and statuses.
   call MPI_TYPE_COMMIT(t, code)
   position = 0
   call MPI_PACK(source, 2, t, packed, 256, position, MPI_COMM_WORLD, code)
@@ -135,7 +135,7 @@ program objects
   call check(n == 3, 23)
   call MPI_TYPE_FREE(t, code)
 
-  ! Separate objects with absolute addresses, relative to MPI_BOTTOM.
+  ! Separate objects, whose displacements are absolute addresses relative to MPI_BOTTOM.
   first = (/ 1, 2, 3 /)
   second = (/ 4d0, 5d0 /)
   call MPI_GET_ADDRESS(first, at(1), code)
@@ -153,7 +153,7 @@ program objects
   call check(all(first == (/ 1, 2, 3 /)) .and. second(2) == 5d0, 26)
   call MPI_TYPE_FREE(t, code)
 
-  ! Large counts: the small form of the inquiry is refused, and the large form returns them.
+  ! Large counts. The inquiry without _C is refused, and the inquiry with _C returns the counts.
   call MPI_TYPE_VECTOR_C(3_MPI_COUNT_KIND, 1_MPI_COUNT_KIND, 2_MPI_COUNT_KIND, MPI_INTEGER, t, code)
   call MPI_TYPE_GET_ENVELOPE(t, lengths(1), lengths(2), lengths(3), combiner, code)
   call check(code == MPI_ERR_TYPE, 27)
@@ -163,7 +163,7 @@ program objects
   call check(all(large == (/ 3, 1, 2 /)) .and. types(1) == MPI_INTEGER, 29)
   call MPI_TYPE_FREE(t, code)
 
-  ! f90 types, and subarrays in Fortran order.
+  ! Tests f90 types, and subarrays in Fortran order.
   call MPI_TYPE_CREATE_F90_REAL(15, 307, t, code)
   call MPI_TYPE_SIZE(t, n, code)
   call check(n == 8, 30)
@@ -189,8 +189,8 @@ program objects
   call MPI_PACK_EXTERNAL('internal', source, 1, d, packed, 256_MPI_ADDRESS_KIND, value, code)
   call check(code == MPI_ERR_UNSUPPORTED_DATAREP, 38)
 
-  ! Reductions of the elements that a type contains, in both forms, and an operation that is not
-  ! defined for them.
+  ! Reductions of the elements that a type contains, with both forms of the call. An operation that
+  ! is not defined for these elements is refused.
   back = 1
   call MPI_REDUCE_LOCAL(source, back, 1, d, MPI_SUM, code)
   call check(code == MPI_SUCCESS .and. all(back(1:5:2) == source(1:5:2) + 1) .and. back(2) == 1, 39)
@@ -200,7 +200,7 @@ program objects
   call check(code == MPI_ERR_OP, 46)
   call MPI_TYPE_FREE(d, code)
 
-  ! Errors that are returned.
+  ! Tests errors that are returned to the program.
   d = t
   call MPI_TYPE_FREE(d, code)
   call check(code == MPI_ERR_TYPE, 32)

@@ -1,4 +1,4 @@
-/* Checks of the code of docs/EMBEDDING.md, which precedes this file. */
+/* Checks of the C code in docs/EMBEDDING.md. The test puts that code before this file. */
 int main(void)
 {
     enum { ROWS = 700 };
@@ -29,7 +29,7 @@ int main(void)
     EQ(position, 48);
     BYTES(eager_slot, packed, 48);
 
-    /* A large message is packed into slots, whose ends lie inside of doubles. */
+    /* A large message is packed into several slots. The end of a slot lies inside of a double. */
     OK(runtime_send(rows, ROWS, &t));
     EQ(used, (16 * ROWS + SLOT - 1) / SLOT);
     position = 0;
@@ -37,7 +37,7 @@ int main(void)
     EQ(position, 16 * ROWS);
     BYTES(slots, packed, 16 * ROWS);
 
-    /* In external32, a double of 0.5 has the bytes 3f e0 and zeros. */
+    /* In external32, the double 0.5 consists of the bytes 3f e0 and six zeros. */
     ddtc_count stream;
     unsigned char external[64];
     OK(runtime_open_external(&t));
@@ -48,7 +48,7 @@ int main(void)
     BYTES(external, ((unsigned char[]){0x3f, 0xe0, 0, 0, 0, 0, 0, 0, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0}), 16);
     OK(ddtc_applied_release(t.external));
 
-    /* Data are accumulated in two packets, the first of which ends inside of a double. */
+    /* Data arrive in two packets and are accumulated. The first packet ends inside of a double. */
     double window[4] = {100, 200, 300, 400};
     const double sums[2] = {0.25, 0.75};
     ddtc_count taken;
@@ -62,7 +62,7 @@ int main(void)
     OK(ddtc_applied_release(t.accumulate));
     FAILS(DDTC_ERR_OP, "0 (MPI_DOUBLE at displacement 0)", runtime_open_accumulate(&t, DDTC_BXOR));
 
-    /* A process sends rows to itself, which are copied to contiguous doubles. */
+    /* A process sends rows to itself. The rows are copied to contiguous doubles. */
     static double dense[2 * ROWS + 1];
     struct my_type doubles = {NULL, NULL, NULL};
     ddtc_count copied;
@@ -75,8 +75,8 @@ int main(void)
     FAILS(DDTC_ERR_TRUNCATE, "to_count", runtime_send_to_self(rows, ROWS, &t, dense, 2 * ROWS - 1, &doubles, &copied));
     OK(ddtc_committed_release(doubles.packing));
 
-    /* Segments are sent without packing. A list has 64 segments of 8 bytes, of which the network
-     * accepts 500 bytes a call. */
+    /* Segments are sent without packing. A list has 64 segments of 8 bytes, but the network accepts
+     * only 500 bytes per call. */
     ddtc_count at = 0;
     for (int calls = 1; at < 16 * ROWS; calls++) EQ(at = runtime_gather(&t, rows, ROWS, at), calls * 500 < 16 * ROWS ? calls * 500 : 16 * ROWS);
     BYTES(sent, packed, 16 * ROWS);
@@ -88,8 +88,9 @@ int main(void)
     FAILS(DDTC_ERR_ARG, "committed", runtime_send(rows, 1, &t));
     t.packing = held;
 
-    /* A type that is described by its wire form packs the same bytes. The form of a named type can
-     * be learned, too, although its handle is no new object that could be freed. */
+    /* A type that is described by its wire form packs the same bytes. A named type can be learned
+     * from its wire form, too. Its handle is predefined, and not a new object that could be freed.
+     */
     struct my_type learned = {NULL};
     void *wire;
     ddtc_count size;
@@ -106,7 +107,7 @@ int main(void)
     runtime_free(&learned);
     free(wire);
 
-    /* The signature that was sent is compared with types that receive it: doubles, integers and
+    /* The signature that was sent is compared with three types of a receiver: doubles, integers and
      * bytes. */
     struct my_signature sent;
     int fits;

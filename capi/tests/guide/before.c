@@ -1,4 +1,4 @@
-/* Code of a small runtime that precedes the code of docs/EMBEDDING.md. */
+/* Code of a small runtime. The test puts it before the C code in docs/EMBEDDING.md. */
 #include <ddtc.h>
 #include <sys/uio.h>
 #include "check.h"
@@ -30,7 +30,7 @@ static void my_log(void *context, int level, const char *line)
     (void)context, (void)level;
     fprintf(stderr, "%s\n", line);
 }
-/* A network that accepts at most 500 bytes a call. */
+/* Network that accepts at most 500 bytes per call. */
 static char sent[16 * 700];
 static ddtc_count network_writev(const struct iovec *list, int n)
 {

@@ -1,5 +1,5 @@
-//! Generator of ddtc_c.f90, which declares by iso_c_binding the functions and constants of ddtc.h
-//! that the Fortran module uses.
+//! Generator of ddtc_c.f90. With iso_c_binding, this file declares the functions and constants of
+//! ddtc.h that the Fortran module uses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,8 +8,8 @@ use super::layout::wrap;
 use super::pieces::Pieces;
 use super::{Argument, Declarations, Entry, What, words};
 
-/// Returns the names of ddtc.h that occur in Fortran code outside of comments: functions, and
-/// constants with their values. Each occurs once, in alphabetical order.
+/// Returns the functions of ddtc.h, and the constants of ddtc.h with their values, that occur in
+/// Fortran code outside of comments. Each name is returned once, in alphabetical order.
 pub(super) fn mentioned<'a>(code: &'a str, ddtc: &Declarations) -> (Vec<&'a str>, Vec<(&'a str, i64)>) {
     let code = code.lines().filter(|l| !l.trim_start().starts_with('!'));
     let (mut functions, mut constants) = (Vec::new(), BTreeMap::new());
@@ -25,8 +25,8 @@ pub(super) fn mentioned<'a>(code: &'a str, ddtc: &Declarations) -> (Vec<&'a str>
     (functions, constants.into_iter().collect())
 }
 
-/// Returns the text of the module `ddtc_c` with what `code` uses. Panics if the table declares a
-/// pointer that no function in use has.
+/// Returns the text of the module `ddtc_c`, with the functions and constants that `code` uses.
+/// Panics if the table declares a pointer that is not an argument of any of these functions.
 pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, pieces: &Pieces) -> String {
     let (functions, constants) = mentioned(code, ddtc);
     for (function, argument, _) in pointers(entries) {
@@ -58,7 +58,7 @@ pub(super) fn bindings(entries: &[Entry], code: &str, ddtc: &Declarations, piece
     out + "  end interface\nend module ddtc_c\n"
 }
 
-/// Returns the pointers of the table, each with its function, argument and declaration.
+/// Returns the `pointer` entries of the table as tuples of function, argument and declaration.
 fn pointers(entries: &[Entry]) -> impl Iterator<Item = (&str, &str, &str)> {
     entries.iter().filter_map(|e| match &e.what {
         What::Pointer { function, argument, declaration } => {

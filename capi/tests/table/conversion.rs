@@ -1,5 +1,5 @@
-//! Generator of the bodies of Fortran procedures for which no piece is written by hand. The types
-//! of the arguments determine such a body: it converts the arguments, calls the function of ddtc.h,
+//! Generator of the bodies of Fortran procedures that have no handwritten body. The types of the
+//! arguments determine the generated body. It converts the arguments, calls the function of ddtc.h,
 //! converts the results, and passes an error to the error handler.
 
 use super::layout::grouped;
@@ -7,8 +7,8 @@ use super::{Argument, Declarations, Function, is_word};
 
 /// A statement before the call.
 enum Step {
-    /// An expression that is assigned to `code`. If it is not 0, the fallible steps after it and
-    /// the call are skipped.
+    /// An expression that is assigned to `code`. If the value is not 0, the later fallible steps
+    /// and the call are skipped.
     Fallible(String),
     /// A statement that cannot fail.
     Plain(String),
@@ -20,10 +20,10 @@ struct Conversion<'a> {
     /// Types and names of local variables.
     locals: Vec<(String, String)>,
     before: Vec<Step>,
-    /// The expression that is passed for each argument, with the name of the argument.
+    /// Names of the arguments, each with the expression that is passed for it.
     passed: Vec<(&'a str, String)>,
-    /// Statements after the call that are skipped if something failed, so that results keep their
-    /// values.
+    /// Statements after the call that are skipped after an error, so that the result arguments keep
+    /// their values.
     after: Vec<String>,
     /// Statements after the call that run in any case.
     always: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) fn body(f: &Function, ddtc: &Declarations) -> Vec<String> {
     let (callee, list) = f.callee();
     ddtc.taken(&callee, list.len());
     if callee.starts_with("MPI_") {
-        // Another procedure of the module converts its arguments itself.
+        // The procedure only calls another procedure of the module, which converts the arguments.
         return vec![format!("    call {callee}({}, ierror)", list.join(", "))];
     }
     let mut conversion = Conversion {
@@ -56,8 +56,8 @@ pub(super) fn body(f: &Function, ddtc: &Declarations) -> Vec<String> {
     conversion.lines(&format!("{callee}({})", list.join(", ")))
 }
 
-/// Returns the last line of a body, which returns `code` in ierror and passes an error to the error
-/// handler.
+/// Returns the last line of a body. This line stores `code` in ierror and passes an error to the
+/// error handler.
 pub(super) fn finish(f: &Function, code: &str) -> String {
     let comm = f.communicator().map_or(String::new(), |comm| format!(", {comm}"));
     format!("    call finish({code}, '{}', ierror{comm})", f.name)
@@ -88,7 +88,7 @@ impl Conversion<'_> {
                 self.before.push(Step::Fallible(format!("ddtc_type_fromint({name}, {own})")));
                 own
             }
-            // Such an array has `count` elements in all functions of MPI.
+            // In all functions of the table, a constant array of datatypes has `count` elements.
             ("MPI_Datatype", true) if a.array && a.is_const() => {
                 self.local("type(c_ptr), allocatable", &format!("{own}(:)"));
                 self.before
@@ -115,14 +115,15 @@ impl Conversion<'_> {
                 own
             }
             ("void", true) => format!("buffer({name})"),
-            // Blanks before and after keys and values do not belong to them. `to_c` removes those
-            // after the text.
+            // Blanks before and after keys and values do not count. `adjustl` removes the blanks
+            // before the text, and `to_c` those after it.
             ("char", true) if a.is_const() && f.name.starts_with("MPI_Info_") => {
                 format!("to_c(adjustl({name}))")
             }
             ("char", true) if a.is_const() => format!("to_c({name})"),
             ("char", true) => {
-                // The variable has room for the longest string that a call returns with its length.
+                // The variable has room for the longest string that a call of MPI returns together
+                // with a length.
                 self.local("character(kind=c_char)", &format!("{own}(MPI_MAX_ERROR_STRING + 1)"));
                 self.after.push(format!("call from_c({own}, resultlen, {name})"));
                 own
@@ -136,8 +137,8 @@ impl Conversion<'_> {
         self.locals.push((declared.to_owned(), name.to_owned()));
     }
 
-    /// Returns an expression of the table in which each argument is replaced by the expression that
-    /// is passed for it.
+    /// Returns `text`, an expression of the table. Each name of an argument in it is replaced by
+    /// the expression that is passed for the argument.
     fn substituted(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
@@ -152,7 +153,7 @@ impl Conversion<'_> {
         out + rest
     }
 
-    /// Returns the lines of the body around the call.
+    /// Returns the lines of the body, including the call `call`.
     fn lines(self, call: &str) -> Vec<String> {
         let f = self.function;
         if f.result != "int" {
@@ -163,8 +164,8 @@ impl Conversion<'_> {
         }
         let code = ("integer".to_owned(), "code".to_owned());
         let mut lines = grouped(self.locals.into_iter().chain([code]));
-        // After the first fallible step, every further one and the call run only if all before
-        // succeeded.
+        // Each fallible step after the first one, and the call, run only if all earlier fallible
+        // steps succeeded.
         let mut condition = "";
         for step in self.before.into_iter().chain([Step::Fallible(call.to_owned())]) {
             match step {

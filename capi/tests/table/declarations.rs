@@ -50,7 +50,8 @@ impl Declarations {
         Declarations { functions, constants }
     }
 
-    /// Returns the name that a constant of MPI has in ddtc.h. Panics if there is none.
+    /// Returns the name that a constant of MPI has in ddtc.h. Panics if ddtc.h does not have that
+    /// constant.
     pub(super) fn counterpart(&self, name: &str) -> String {
         let bare = name.strip_prefix("MPI_").expect("a name of MPI");
         let candidates = [format!("DDTC_TYPE_{bare}"), format!("DDTC_{bare}")];
@@ -58,10 +59,10 @@ impl Declarations {
         found.unwrap_or_else(|| panic!("{name} has no value, and no constant in ddtc.h"))
     }
 
-    /// Returns the arguments of `callee`, a function of ddtc.h that a function of MPI calls with
-    /// `passed` arguments. Returns none for another function of MPI and for a handwritten helper
-    /// `ddtc_mpi_x`, whose arguments are not checked. Panics if the number of arguments is wrong or
-    /// if there is no such function.
+    /// Returns the declared arguments of `callee`, a function of ddtc.h that a function of MPI
+    /// calls with `passed` arguments. Returns none if `callee` is another function of MPI or a
+    /// handwritten helper `ddtc_mpi_x`. The arguments of these two are not checked. Panics if the
+    /// number of arguments is wrong or if there is no such function.
     pub(super) fn taken(&self, callee: &str, passed: usize) -> Option<&[Argument]> {
         let Some(declared) = self.functions.get(callee) else {
             let known = ["MPI_", "ddtc_mpi_"].iter().any(|start| callee.starts_with(start));

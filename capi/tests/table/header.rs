@@ -10,8 +10,8 @@ use super::{Argument, Declarations, Entry, Function, Group, Language, What, word
 /// exports only names of ddtc.
 pub(super) fn header(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut out = pieces.text("head").to_owned();
-    // Kind of the last entry. A blank line separates entries of different kinds, and precedes every
-    // enumeration and section.
+    // `last` is the kind of the previous entry. A blank line separates entries of different kinds,
+    // and precedes every enumeration and section.
     let mut last = "";
     for entry in entries {
         let (kind, text) = match &entry.what {
@@ -64,8 +64,8 @@ fn definitions(group: &Group, ddtc: &Declarations) -> String {
     for (name, given) in &group.members {
         let plain = value(name, given.as_deref(), ddtc);
         let value = match (&group.of, given) {
-            // A number is cast to the group's type. A name of another constant has its type
-            // already.
+            // A number is cast to the group's type. If the value is the name of another constant,
+            // that constant has the type already.
             (Some(of), Some(number)) if !number.starts_with("MPI_") => format!("(({of}){number})"),
             _ => plain,
         };
@@ -87,8 +87,8 @@ fn enumeration(group: &Group, ddtc: &Declarations) -> String {
     format!("{before} {{\n{}\n}}{after};\n", members.join(",\n"))
 }
 
-/// Returns the definition of a function of MPI, with a piece of its name as the body if there is
-/// one.
+/// Returns the definition of a function of MPI. If there is a piece with the function's name, that
+/// piece is the body.
 fn function(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     let list: Vec<&str> = f.arguments.iter().map(|a| a.text.as_str()).collect();
     let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
@@ -119,11 +119,11 @@ fn function(f: &Function, ddtc: &Declarations, pieces: &Pieces) -> String {
     }
 }
 
-/// Returns the checks at the beginning of a function. They refuse objects that do not exist, and
-/// null pointers that the code of the header would dereference itself.
+/// Returns the checks at the beginning of a function. The checks refuse objects that do not exist,
+/// and null pointers that the code of the header itself would dereference.
 fn checks(f: &Function, by_hand: bool) -> String {
     let mut out = String::new();
-    // A function that only calls another function of MPI leaves the checks to it.
+    // If a function only calls another function of MPI, that other function makes the checks.
     let hands_on = f.callee().0.starts_with("MPI_") && !by_hand;
     if f.value || hands_on {
         return out;
@@ -148,7 +148,8 @@ fn checks(f: &Function, by_hand: bool) -> String {
     out
 }
 
-/// Returns the expression that a function without a piece returns.
+/// Returns the C expression after `return` in a generated function. Functions with a handwritten
+/// body do not use it.
 fn returned(f: &Function, ddtc: &Declarations) -> String {
     if f.cast {
         return format!("({})(intptr_t){}", f.result, f.arguments[0].name);
@@ -174,8 +175,8 @@ fn returned(f: &Function, ddtc: &Declarations) -> String {
     }
 }
 
-/// Returns the expression by which an argument is passed to a function of ddtc.h. Types of
-/// functions and enumerations are cast to those of ddtc.h.
+/// Returns the C expression with which an argument is passed to a function of ddtc.h. Function
+/// pointers and enumerations are cast to the types that ddtc.h has for them.
 fn converted(argument: &Argument, taken: &Argument) -> String {
     let name = &argument.name;
     let base = argument.base();

@@ -1,5 +1,5 @@
-//! Tests that the header and the Fortran files that are checked in are those that the table
-//! generates.
+//! Tests that the checked-in header and Fortran files equal the files that are generated from the
+//! table.
 
 use std::path::Path;
 
@@ -58,8 +58,8 @@ fn the_files_are_made_of_the_table() {
     }
 }
 
-/// Checks that one line of the table adds a function to all three files if its types determine its
-/// bodies.
+/// Checks that a single line of names.txt can add a function to all three generated files. This
+/// requires that the argument types alone determine the function bodies.
 #[test]
 fn a_function_takes_a_line() {
     let with = |line: &str, declaration: &str| {
@@ -109,8 +109,8 @@ static inline int MPI_Type_twice_c(MPI_Count count, const MPI_Datatype array_of_
     assert!(module.contains(expected), "{module}");
 }
 
-/// Checks that a line which contradicts ddtc.h or has an unknown form is refused, with a message
-/// that says what is wrong.
+/// Checks that a line of the table is refused if it contradicts ddtc.h or has an unknown form. The
+/// message must say what is wrong.
 #[test]
 fn what_does_not_fit_is_refused() {
     let ddtc = read("include/ddtc.h");

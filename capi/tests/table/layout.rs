@@ -3,9 +3,9 @@
 /// Maximum number of columns of a generated line.
 const WIDTH: usize = 120;
 
-/// Returns `text` broken after commas into lines of at most [`WIDTH`] columns. `indent` begins
-/// every line but the first, and `mark` ends every line but the last. Panics if there is no comma
-/// at which to break.
+/// Breaks `text` after commas into lines of at most [`WIDTH`] columns and returns the result.
+/// `indent` begins every line but the first, and `mark` ends every line but the last. Panics if
+/// there is no comma at which to break.
 pub(super) fn wrap(text: &str, indent: &str, mark: &str) -> String {
     let (mut lines, mut rest) = (Vec::new(), text.to_owned());
     while rest.len() > WIDTH {
@@ -18,8 +18,8 @@ pub(super) fn wrap(text: &str, indent: &str, mark: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the words of `text` in lines of at most [`WIDTH`] columns, each of which begins with
-/// `indent`. A single longer word has a line of its own.
+/// Returns the words of `text` in lines of at most [`WIDTH`] columns. Each line begins with
+/// `indent`. A word that is longer than a line has a line of its own.
 pub(super) fn fill(text: &str, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

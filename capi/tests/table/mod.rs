@@ -1,7 +1,8 @@
-//! Parser for names.txt, the table of the names of MPI that ddtc implements.
+//! Parser for names.txt, the table of all names of MPI that ddtc implements.
 //!
-//! The table is the source of the header and the Fortran files (`interfaces`), and of test programs
-//! that mention and call every name (`programs`). The comment at its top describes its lines.
+//! The header and the Fortran files are generated from the table (`interfaces`), and so are test
+//! programs that mention every name and call every function (`programs`). The comment at the top of
+//! names.txt describes the lines of the table.
 
 mod bindings;
 mod conversion;
@@ -26,14 +27,14 @@ struct Entry {
     what: What,
 }
 
-/// The content of an entry, by the form of its line.
+/// The content of an entry. Each variant belongs to one form of lines in the table.
 enum What {
     Section(String),
     Text(String),
     Type(Type),
     Constants(Group),
     Function(Function),
-    /// A name that a piece of the Fortran module defines.
+    /// A name that a handwritten piece of the Fortran module defines.
     Fortran(String),
     /// The Fortran declaration of a pointer that is an argument of a function of ddtc.h.
     Pointer {
@@ -45,7 +46,7 @@ enum What {
 
 struct Type {
     name: String,
-    /// Text after `typedef`, or none if the declaration is a piece.
+    /// Text after `typedef`, or none if a handwritten piece has the declaration.
     declaration: Option<String>,
 }
 
@@ -65,7 +66,7 @@ enum Language {
     Fortran,
 }
 
-/// A function of the table. The fields from `call` on are the notes after its prototype.
+/// A function of the table. The fields from `call` on are the notes after the prototype.
 pub(crate) struct Function {
     pub(crate) name: String,
     languages: Vec<Language>,
@@ -89,8 +90,8 @@ impl Function {
     /// Returns the name of the function that is called, and the expressions that are passed to it.
     fn callee(&self) -> (String, Vec<String>) {
         let all = |callee: &str| {
-            // The communicator is checked before the call. It is passed only to another function of
-            // MPI, since the functions of ddtc.h have no communicators.
+            // The communicator is checked before the call. It is passed on only if the callee is
+            // another function of MPI, since the functions of ddtc.h have no communicators.
             let passed =
                 self.arguments.iter().filter(|a| a.base() != "MPI_Comm" || callee.starts_with("MPI_"));
             passed.map(|a| a.name.clone()).collect()
@@ -230,7 +231,7 @@ fn function(languages: &[Language], line: &str) -> Function {
     function
 }
 
-/// Parses what follows `type` in a line.
+/// Parses the part of a line after the word `type`.
 fn type_of(rest: &str) -> Type {
     // The name of a function type is in parentheses, as in `int(NAME)(...)`. Any other name is the
     // last word.
@@ -243,7 +244,7 @@ fn type_of(rest: &str) -> Type {
     Type { name, declaration }
 }
 
-/// Parses what follows `define` or `enum` in a line.
+/// Parses the part of a line after the word `define` or `enum`.
 fn group(enumerated: bool, rest: &str) -> Group {
     let (of, c_only) = match rest.split_once(';') {
         Some((of, mark)) => {

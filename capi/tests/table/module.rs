@@ -1,4 +1,4 @@
-//! Generator of ddtc_mpi.f90.
+//! Generator of ddtc_mpi.f90, the Fortran module.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use super::layout::{fill, grouped, wrap};
 use super::pieces::Pieces;
 use super::{Declarations, Entry, Function, Group, Language, What, words};
 
-/// Returns the text of the module `ddtc_mpi`, and of the module `mpi`, which has the same contents
-/// under the usual name. The names of ddtc.h that the procedures use are private.
+/// Returns the text of two modules: `ddtc_mpi`, and `mpi`, which has the same contents under the
+/// usual name. The names of ddtc.h that the procedures use are private.
 pub(super) fn module(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let procedures = procedures(entries, ddtc, pieces);
     let (functions, constants) = mentioned(&procedures, ddtc);
@@ -45,8 +45,9 @@ fn parameters(entries: &[Entry], ddtc: &Declarations) -> String {
     out
 }
 
-/// Returns the number of a constant: the number in the table, that of the constant which the table
-/// names as its value, or that of the corresponding constant in ddtc.h if the table has no value.
+/// Returns the number of a constant. If the value in the table is a number, returns that number. If
+/// it is the name of another constant, returns the number of that constant. If the table has no
+/// value, returns the number of the corresponding constant in ddtc.h.
 fn number(name: &str, value: Option<&str>, groups: &[&Group], ddtc: &Declarations) -> i64 {
     let Some(value) = value else {
         return ddtc.constants[&ddtc.counterpart(name)];

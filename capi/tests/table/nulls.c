@@ -1,7 +1,7 @@
-/* Calls the functions of ddtc_mpi.h with each pointer and handle null in turn, from a list of calls
- * that programs.rs generates. A call must fail if null is not legal for that argument, and succeed
- * if it is. A call with valid arguments must succeed, unless what the function is asked for does
- * not exist here. The name of each call is printed before the call, so that a crash can be
+/* Calls the functions of ddtc_mpi.h. In each call, one pointer or handle is null. programs.rs
+ * generates the list of calls. A call must fail if null is not legal for that argument, and succeed
+ * otherwise. A call with valid arguments must succeed, unless it asks for something that does not
+ * exist in this library. The name of each call is printed before the call, so that a crash can be
  * attributed. */
 #include <mpi.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-//! Parser for pieces.h and pieces.f90, which have the handwritten parts of the generated files.
+//! Parser for pieces.h and pieces.f90, which contain the handwritten parts (pieces) of the
+//! generated files.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +11,8 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the pieces of `file`, whose lines with names begin with `mark`. Lines before the
-    /// first name are ignored.
+    /// Returns the pieces of `file`. A line that begins with `mark` has the name of the piece after
+    /// it. Lines before the first name are ignored.
     pub(super) fn parse(file: &'static str, mark: &str) -> Pieces {
         let mut texts = BTreeMap::<_, String>::new();
         let mut name = None;
@@ -28,19 +29,21 @@ impl Pieces {
         Pieces { texts, taken: RefCell::default() }
     }
 
-    /// Returns the piece of a name, or none if there is no such piece.
+    /// Returns the text of the piece called `name`, and marks the piece as used. Returns none if
+    /// there is no such piece.
     pub(super) fn take(&self, name: &str) -> Option<&str> {
         let (name, text) = self.texts.get_key_value(name)?;
         self.taken.borrow_mut().insert(name);
         Some(text)
     }
 
-    /// Returns the piece of a name. Panics if there is no such piece.
+    /// Returns the text of the piece called `name`, and marks the piece as used. Panics if there is
+    /// no such piece.
     pub(super) fn text(&self, name: &str) -> &str {
         self.take(name).unwrap_or_else(|| panic!("no piece {name}"))
     }
 
-    /// Returns the names of the pieces that were never asked for.
+    /// Returns the names of the pieces that were never used.
     pub(super) fn left(&self) -> Vec<&'static str> {
         self.texts.keys().copied().filter(|n| !self.taken.borrow().contains(n)).collect()
     }

@@ -15,9 +15,10 @@ pub(crate) fn constants() -> impl Iterator<Item = &'static str> {
 }
 
 #[cfg(e2e)]
-/// Returns the constants that are integers in Fortran, too. This excludes those of the tool
-/// interface, which has no Fortran binding, constants that are identified by their addresses,
-/// callback functions, and the indices of a status, which have other names in Fortran.
+/// Returns the constants that are integers in Fortran, too. Four kinds of constants are excluded:
+/// constants of the tool interface, which has no Fortran binding; constants that are identified by
+/// their addresses; callback functions; and the indices of a status, which have other names in
+/// Fortran.
 pub(crate) fn fortran_constants() -> Vec<String> {
     const OTHERS: [&str; 4] = ["MPI_BOTTOM", "MPI_IN_PLACE", "MPI_STATUS_IGNORE", "MPI_STATUSES_IGNORE"];
     let functions = |n: &str| n.ends_with("_COPY_FN") || n.ends_with("DUP_FN") || n.ends_with("_DELETE_FN");
@@ -47,8 +48,8 @@ fn fortran_names() -> Vec<String> {
     entries().into_iter().filter_map(name).collect()
 }
 
-/// Returns a C program that has a pointer to every type, a pointer of the standard's type to every
-/// function, and a mention of each of `constants`.
+/// Returns a C program that declares a pointer to every type, declares a pointer to every function
+/// with the function's type in the standard, and mentions each of `constants`.
 pub(crate) fn c_mentions(constants: &[String]) -> String {
     let mut code = "#include <mpi.h>\nint main(void)\n{\n".to_owned();
     for (i, name) in types().iter().enumerate() {
@@ -67,7 +68,7 @@ pub(crate) fn c_mentions(constants: &[String]) -> String {
 }
 
 #[cfg(e2e)]
-/// Returns a Fortran program that imports every name of the module with a statement of its own.
+/// Returns a Fortran program that imports every name of the module, each with a separate statement.
 pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     let mut code = "program mentions\n".to_owned();
     for name in fortran_names().iter().chain(constants) {
@@ -80,8 +81,8 @@ pub(crate) fn fortran_mentions(constants: &[String]) -> String {
     code + "  write (*, '(I0)') k\nend program\n"
 }
 
-/// Returns the C expression that a call passes for an argument. Its value depends on the name and
-/// type of the argument; for a pointer it is memory with such a value.
+/// Returns the C expression that a call passes for an argument. The value depends on the name and
+/// type of the argument. For a pointer, the expression points to memory that holds such a value.
 fn passed(function: &Function, argument: &Argument) -> String {
     if let Some((_, expression)) = function.with.iter().find(|(a, _)| *a == argument.name) {
         return expression.clone();
@@ -131,9 +132,9 @@ fn passed(function: &Function, argument: &Argument) -> String {
 const NUMBERS: [&str; 6] =
     ["MPI_Count", "MPI_Aint", "MPI_Offset", "MPI_Fint", "MPI_T_cb_safety", "MPI_T_source_order"];
 
-/// Returns the calls that table/nulls.c includes. Each function that returns an error code and has
-/// a pointer or handle is called with valid arguments, and then with each pointer and handle null
-/// in turn.
+/// Returns the calls that table/nulls.c includes. The calls cover each function that returns an
+/// error code and has a pointer or handle as an argument. Each such function is called once with
+/// valid arguments, and then once for each pointer or handle, with that argument null.
 pub(crate) fn null_calls() -> String {
     let mut code = String::new();
     for f in functions().iter().filter(|f| !f.value) {

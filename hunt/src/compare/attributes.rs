@@ -15,8 +15,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
 }
 
 fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
-    // Every callback only counts, and each question resets the counts. The first question discards
-    // what earlier calls left.
+    // Every callback only increments counts, and each call of `callbacks` resets these counts. The
+    // first call of `callbacks` discards the counts of earlier checks.
     let root = report.subject.root();
     let (t, bounds, size) = (root.handle, root.bounds, root.judged.size());
     let expect = |report: &mut Report<'_>, kind: &str, want: CallbackCounts, when: &str| {
@@ -32,8 +32,8 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         }
     };
     library.callbacks();
-    // Two of the attributes have even values, which the copy callback passes on to the duplicate.
-    // The third has an odd value, which the callback does not pass on.
+    // Two of the attributes have even values, which the copy callback copies to the duplicate. The
+    // third has an odd value, which the callback does not copy.
     let keyvals = [library.keyval()?, library.keyval()?, library.keyval()?];
     for (i, value) in [0x100, 0x200, 0x301].into_iter().enumerate() {
         library.set_attribute(t, keyvals[i], value)?;
@@ -60,8 +60,9 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         let what = format!("{bounds:?}, size {size} of the duplicate");
         report.add("duplicate", Class::Bug, "attributes", what, format!("{:?}, size {}", like.0, like.1));
     }
-    // An attribute that is deleted explicitly, and one that is left when the duplicate is freed,
-    // each call the delete callback once. The original still has all three attributes.
+    // The delete callback is called once for the attribute that is deleted explicitly, and once for
+    // the attribute that the duplicate still has when it is freed. The original still has all three
+    // attributes.
     library.delete_attribute(copy, keyvals[0])?;
     expect(
         report,

@@ -1,9 +1,9 @@
-//! Checks of size, bounds and true bounds of every node. Each node is judged by the bounds that the
-//! library gives its children, so one wrong node is one difference.
+//! Checks of size, bounds and true bounds of every node. The expected bounds of a node are computed
+//! from the bounds that the library gives its children, so a wrong node causes only one difference.
 //!
 //! Libraries read the rules on markers, epsilon (alignment padding), empty blocks and empty members
-//! in several ways, and the standard's own text has changed. Bounds that one of these readings
-//! gives are classified as open, all others as wrong.
+//! in several ways, and the standard's own text has changed. Bounds that follow from one of these
+//! readings are classified as open, and all other deviating bounds as a bug.
 
 use ddtc::internal::datatype::{Combiner, Datatype};
 use ddtc::internal::methods::*;
@@ -72,9 +72,9 @@ struct Block<'t> {
     child: &'t Datatype,
 }
 
-/// Returns the blocks of a constructor. Of a regular row of blocks only the first and the last are
-/// returned, since they determine all bounds. Returns none for constructors whose bounds are read
-/// in only one way.
+/// Returns the blocks of a constructor. If the blocks have a constant stride, only the first and
+/// the last block are returned, since they determine all bounds. Returns none for constructors
+/// whose bounds all libraries compute in the same way.
 fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     let row = |count: i64, copies: i64, stride: i64, child| {
         let block = |at| Block { at, copies, child };
@@ -113,8 +113,8 @@ fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     })
 }
 
-/// Returns true if the bounds of a type come from markers, in its own type map or in those of the
-/// types of which it is made.
+/// Returns true if the bounds of a type come from markers. The markers may be in its own
+/// constructor or in a type below it.
 fn is_marked(t: &Datatype) -> bool {
     t.nodes().any(|n| {
         matches!(
@@ -127,8 +127,9 @@ fn is_marked(t: &Datatype) -> bool {
     })
 }
 
-/// Returns the family of readings one of which gives the bounds `got` for `t`, whose children have
-/// the library's bounds. Returns none if no known reading gives these bounds.
+/// Returns the name of a family of readings of the standard, one of which gives `t` the bounds
+/// `got`. The children of `t` must have the library's bounds. Returns none if no known reading
+/// gives these bounds.
 fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     let blocks = blocks(t)?;
     if t.size() == 0 {
@@ -136,9 +137,9 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     }
     let Bounds { lb, extent } = got;
     let ub = lb.checked_add(extent)?;
-    // Collect the places that some reading takes for a lower or an upper bound. Readings differ in
-    // the blocks that they take into account: those with copies, those with markers, those with
-    // bytes, combinations of these, or all.
+    // Collect the displacements that some reading takes for a lower or an upper bound. Readings
+    // differ in the blocks that they consider: blocks with copies, with markers, or with bytes,
+    // combinations of these, or all blocks.
     let (mut lows, mut highs) = (vec![], vec![]);
     type Selected<'a> = &'a dyn Fn(&Block<'_>) -> bool;
     let selections: [Selected<'_>; 5] = [
@@ -155,14 +156,15 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
         let high = |b: &Block<'_>| b.at.saturating_add(b.child.ub()).saturating_add(reach(b).max(0));
         lows.extend(chosen().map(low).min());
         highs.extend(chosen().map(high).max());
-        // A block without copies counts as a place in some readings, and not at all in others.
+        // In some readings, a block without copies counts as a bound at its displacement. In others
+        // it does not count.
         let place = |b: &Block<'_>| if b.copies > 0 { None } else { Some(b.at) };
         lows.extend(chosen().map(|b| place(b).unwrap_or(low(b))).min());
         highs.extend(chosen().map(|b| place(b).unwrap_or(high(b))).max());
     }
     // The extent may also be padded to a multiple of an alignment. If neither the exact bounds nor
-    // padded ones match, no reading gives `got`. Otherwise the family is named by the feature of
-    // the datatype on which the readings differ.
+    // padded ones match, no reading gives `got`. Otherwise the family has the name of the
+    // datatype's feature about which the readings differ.
     let aligned = |width: i64| {
         [2, 4, 8, 16, 32].into_iter().any(|a: i64| {
             width.checked_rem_euclid(a).and_then(|past| width.checked_add((a - past) % a)) == Some(extent)

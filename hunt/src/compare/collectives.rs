@@ -1,5 +1,6 @@
-//! Checks of collective and one-sided calls on `MPI_COMM_SELF` between the datatype and a partner
-//! of its signature, and of sums into a datatype of integers.
+//! Checks of collective and one-sided calls on `MPI_COMM_SELF`. One side uses the datatype, and the
+//! other a partner with the same signature. Also checks sums into a datatype of integers with
+//! `MPI_Accumulate`.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::methods::*;
@@ -36,8 +37,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
             }
         }
     }
-    // Creating a window takes as long as a hundred cases, so only one datatype in 256 is checked
-    // with one.
+    // Creating a window takes as long as a hundred cases, so one-sided calls are checked for only
+    // one datatype in 256, unless `thorough` is set.
     let some = context.thorough || report.subject.root().plain.structural_hash().is_multiple_of(256);
     if some && !map.overlaps && map.low >= -(1 << 12) {
         one_sided(context, report, map, (stream, &filled), (flat, n));

@@ -1,5 +1,5 @@
-//! Checks of datatypes as objects: what happens to a datatype if its parts are freed, if it is
-//! committed again or duplicated, and if a thousand others are live.
+//! Checks of datatypes as objects: a datatype must keep working if its parts are freed, if it is
+//! committed again or duplicated, and if a thousand other datatypes are live.
 
 use super::pack::{area, gathered};
 use super::values::{USER, stream_values};
@@ -8,8 +8,8 @@ use crate::library::{Answer, Handle, Library};
 use crate::subject::{Map, Subject, is_predefined};
 use ddtc::internal::methods::*;
 
-/// Minimum number of live handles in the check with many datatypes: more than fit the first handle
-/// tables of any library.
+/// Minimum number of live handles in the check with many datatypes. It is more than the first
+/// handle table of any library can hold.
 const MANY: usize = 1100;
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
@@ -64,15 +64,16 @@ fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind:
     Ok(())
 }
 
-/// Returns true if the datatype packs according to the definition at all. If it packs wrongly in
-/// any case, that says nothing about the objects checked here.
+/// Returns true if the datatype itself packs according to the definition. If even the datatype
+/// itself packs wrongly, wrong bytes of its duplicate or of an equal datatype prove nothing about
+/// how the library handles objects.
 fn is_sound(library: &Library, report: &Report<'_>, map: &Map, t: Handle) -> bool {
     let mut tried = Report::new(report.subject, report.check);
     packs(library, &mut tried, map, t, "").is_ok() && tried.found.is_empty()
 }
 
-/// Checks a datatype whose parts were freed before it was committed, and a duplicate of it after
-/// the datatype itself was freed.
+/// Checks a datatype whose parts were freed before it was committed. Then checks its duplicate
+/// after the datatype itself was freed.
 fn orphaned(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()> {
     if !is_sound(library, report, map, report.subject.root().handle) {
         return Ok(());

@@ -64,15 +64,16 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     }
 }
 
-/// Compares a handle from the contents with `child`, and reports a difference if the handle does
-/// not name an equal datatype.
+/// Checks a handle from the contents, which must name a datatype equal to `child`. Reports a
+/// difference if it does not.
 fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatype, handle: Handle) {
     let Some(own) = report.subject.node(child) else { return };
     let (own_handle, bounds) = (own.handle, own.bounds);
     if is_named(child) {
         if handle != own_handle {
-            // The handle differs, but its type has the same size and bounds, so as far as can be
-            // seen it is a synonym of the expected type, and the difference is classified as open.
+            // If the type of the different handle has the same size and bounds as the expected
+            // type, it is taken for a synonym of that type, and the difference is classified as
+            // open.
             let synonym = library.size(handle) == Ok(child.size()) && library.bounds(handle) == Ok(bounds);
             let name = library.name(handle).unwrap_or_else(|r| r.to_string());
             let what =

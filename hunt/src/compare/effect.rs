@@ -2,8 +2,8 @@
 //!
 //! A check that shows wrong bytes is repeated with other patterns. A byte that has its earlier
 //! value in every run was *kept*, a byte that differs by the same bits in every run was *flipped*,
-//! and a byte that equals one byte of the moved data in every run was *moved* from there. A byte
-//! may look so by chance in one run, but not in four.
+//! and a byte that equals one byte of the moved data in every run was *moved* from there. By
+//! chance, a byte may meet one of these conditions in one run, but not in four.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,8 +17,8 @@ use crate::subject::Map;
 
 /// Number of further runs of a check that showed wrong bytes.
 pub(super) const RUNS: u64 = 3;
-/// Maximum number of different bytes of an instance whose way through the datatype tree is
-/// computed. Wrong bytes after that are ignored.
+/// Maximum number of byte positions in an instance for which the way through the datatype tree is
+/// computed. Once this number is exceeded, the remaining wrong bytes are ignored.
 const MOST: usize = 1 << 14;
 
 /// One comparison of bytes, in one run of a check.
@@ -26,7 +26,7 @@ const MOST: usize = 1 << 14;
 pub(super) struct Seen {
     pub(super) kind: String,
     want: Vec<u8>,
-    /// The actual bytes, except that bytes which do not matter are replaced by the expected ones.
+    /// The actual bytes. Bytes that are not compared are replaced by the expected ones.
     got: Vec<u8>,
     before: Vec<u8>,
     source: Vec<u8>,
@@ -37,16 +37,16 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Gap,
-    /// The byte belongs to the whole datatype: its element is not known.
+    /// The element of the byte is not known, so the byte counts for the whole datatype.
     Whole,
-    /// The byte is this byte of the stream.
+    /// The byte has this index in the stream.
     At(usize),
 }
 
 /// Order in which the compared bytes are stored.
 pub(super) enum Order<'m> {
-    /// A stream. Its first byte is number `from` of the compared bytes, and after its end the same
-    /// stream of `len` bytes follows again.
+    /// The same stream of `len` bytes one or more times in a row. The compared bytes before index
+    /// `from` do not belong to the stream.
     Stream { from: usize, len: usize },
     /// A stream whose elements have other sizes than in memory.
     Converted,
@@ -54,9 +54,8 @@ pub(super) enum Order<'m> {
     Memory(&'m Map),
 }
 
-/// The bytes that a check expected and those that it got, with what is known about their origin.
-/// `before` is what was in their place before the call, and `source` is the data that the call
-/// read.
+/// The bytes that a check expected and the bytes that it got. `before` has the bytes that were in
+/// the same memory before the call, and `source` has the data that the call read.
 pub(super) struct Compared<'b> {
     pub(super) want: &'b [u8],
     pub(super) got: &'b [u8],
@@ -99,12 +98,13 @@ impl Seen {
     }
 }
 
-/// Returns the name of what happened to byte `i` in all runs.
+/// Returns the name of the effect of the fault on byte `i`, given all runs.
 fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static str {
     let all = |holds: &dyn Fn(&Seen) -> bool| runs.iter().all(|run| holds(run));
     let bits = runs[0].want[i] ^ runs[0].got[i];
-    // If the compared values are the same in all runs, equality proves nothing: values contain many
-    // zeros.
+    // A byte that has the same value in all runs may match by chance, because values contain many
+    // zeros. So a byte counts as flipped only if the expected byte differs between runs, and as
+    // moved only if the actual byte does.
     let differs = |of: &dyn Fn(&Seen) -> u8| runs.iter().any(|run| of(run) != of(runs[0]));
     let (wanted, got) = (differs(&|run| run.want[i]), differs(&|run| run.got[i]));
     if runs[0].places[i] == Place::Gap {
@@ -120,14 +120,15 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// Returns the mark of a difference whose comparison was seen in `runs`. Bytes that known causes
-/// predict do not contribute to the mark. Returns none if `runs` is empty.
+/// Returns the mark of a difference. `runs` has the comparison that showed it, from each run of the
+/// check. Bytes that known causes predict do not contribute to the mark. Returns none if `runs` is
+/// empty.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;
     let vector = |of: &dyn Fn(&Seen) -> u8| runs.iter().map(|run| of(run)).collect::<Vec<u8>>();
-    // A wrong byte is one that differs in at least one run. If a byte has, over all runs, the same
-    // values as one byte of the source, it was moved from there.
+    // A byte is wrong if it differs in at least one run. If one byte of the source had the same
+    // value as the wrong byte in every run, the wrong byte was moved from there.
     let wrong: Vec<usize> = (0..len).filter(|&i| runs.iter().any(|run| run.want[i] != run.got[i])).collect();
     let there: BTreeSet<Vec<u8>> = match wrong.is_empty() {
         true => BTreeSet::new(),
@@ -141,7 +142,7 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
     let (mut below, mut explained): (Option<BTreeSet<&str>>, BTreeMap<String, usize>) =
         (None, BTreeMap::new());
     // Each wrong byte that no known cause predicts adds its effect and its position in the element.
-    // The features that remain are those that all such bytes have above them.
+    // `below` keeps only the features that are above all of these bytes in the datatype tree.
     for &i in &wrong {
         let (start, way) = match runs[0].places[i] {
             Place::Gap | Place::Whole => (0, &whole),

@@ -1,5 +1,5 @@
-//! Checks of receives that are not full: how many instances and basic elements the library counts,
-//! and that the bytes which arrived are in place.
+//! Checks of receives into which a shorter message arrives. They compare the numbers of instances
+//! and basic elements that the library counts, and the bytes that arrived.
 
 use super::pack::{area, scattered};
 use super::values::{BEFORE, STREAM, patterned};
@@ -9,12 +9,13 @@ use crate::subject::{Map, has_pairs};
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map) {
     if map.overlaps {
-        // MPI forbids such a receive, however short the message is (MPI 5.0, section 5.1.11).
+        // MPI forbids a receive into overlapping entries, however short the message is (MPI 5.0,
+        // section 5.1.11).
         return;
     }
     let total = map.entries.len();
-    // The lengths are none, one, half, one less than all, all, and those at the end of the first
-    // instance.
+    // The message lengths in elements: 0, 1, half of all, all but one, all, and lengths around the
+    // end of the first instance.
     let instance = total / (report.subject.count.max(1) as usize);
     let mut lengths = vec![0, 1, total / 2, total - 1, total, instance, instance + 1];
     lengths.retain(|&n| n <= total);
@@ -31,8 +32,8 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
     let (library, count, root) = (context.library, report.subject.count, report.subject.root());
     let (t, judged) = (root.handle, root.judged.clone());
     let bytes: usize = map.entries[..elements].iter().map(|e| e.1).sum();
-    // The message has the values without gaps, as a datatype that the library builds for this part
-    // of the type map. A message without elements is sent as zero units of `MPI_PACKED`.
+    // The sender has the values without gaps, and uses a datatype that the library builds for this
+    // part of the type map. A message without elements is sent as zero units of `MPI_PACKED`.
     let sent = Map {
         entries: map.entries[..elements].to_vec(),
         low: 0,
@@ -75,7 +76,7 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
         );
     }
     // `MPI_Get_elements` and, if the library has it, `MPI_Get_elements_x` give the number of basic
-    // elements. Whether a pair counts as one or two of them is read in both ways.
+    // elements. The standard can be read so that a pair counts as one element or as two.
     let counted = match library.elements(&received, t) {
         Ok(counted) => counted,
         Err(refusal) => return report.refused(refusal),

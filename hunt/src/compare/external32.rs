@@ -9,7 +9,8 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Returns memory for the map in which every entry has a value that both representations can hold.
+/// Returns memory for the map. Every entry has a value that both the native representation and
+/// external32 can hold.
 pub(super) fn valued(map: &Map) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     for (i, &(at, _, named)) in map.entries.iter().enumerate() {
@@ -23,7 +24,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let (library, count) = (context.library, report.subject.count);
     let (t, judged) = (report.subject.root().handle, report.subject.root().judged.clone());
     if map.overlaps {
-        // Values of one type overlap those of another, so the bytes there need not be valid values.
+        // Where values of different types overlap, the bytes need not be valid values.
         return;
     }
     let from = valued(map);

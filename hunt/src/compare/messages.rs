@@ -1,6 +1,6 @@
-//! Checks of messages from the process to itself. One side uses the datatype. The other side uses a
-//! partner with the same signature whose values are stored without gaps, or the datatype as well. A
-//! send buffer may overlap itself, a receive buffer may not.
+//! Checks of messages from the process to itself. One side uses the datatype. The other side uses
+//! either the same datatype, or a partner with the same signature whose values are stored without
+//! gaps. A send buffer may overlap itself, a receive buffer may not.
 
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, stream_values};
@@ -22,7 +22,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 
 type Partner = (crate::library::Handle, u64);
 
-/// Value of the bytes of a stream before the message arrives. Different from the value of the
+/// Value of the bytes of a stream before the message arrives. It differs from the value of the
 /// guards.
 const EMPTY: u8 = 0x5a;
 
@@ -33,7 +33,8 @@ pub(super) fn room(map: &Map) -> Area {
     room
 }
 
-/// Compares a stream that arrived, and the guards around it, with what must be there.
+/// Compares a received stream with the expected bytes, and checks that the guards around it are
+/// unchanged.
 pub(super) fn arrived(
     report: &mut Report<'_>,
     map: &Map,

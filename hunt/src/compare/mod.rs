@@ -1,5 +1,5 @@
-//! The comparisons of what a library says and does about a datatype with the definition and with
-//! compiled code. Each check has one file.
+//! The checks. Each compares what a library reports and does for a datatype with the definition and
+//! with compiled code of ddtc. Each check has one file.
 
 mod attributes;
 mod bounds;
@@ -33,11 +33,11 @@ pub(crate) use truncation::ROOMS;
 pub(crate) struct Context<'l> {
     pub(crate) library: &'l Library,
     pub(crate) engine: Engine,
-    /// Number of packs that compiled code did.
+    /// Number of times that compiled code packed.
     pub(crate) compiled: u64,
     /// Whether expensive checks run on every case, or only on some.
     pub(crate) thorough: bool,
-    /// Known causes, whose predicted bytes are left out of differences.
+    /// Known causes. Bytes that they predict are left out of differences.
     pub(crate) known: Vec<Known>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Report<'s> {
     pub(crate) subject: &'s Subject,
     check: Check,
     pub(crate) found: Vec<Difference>,
-    /// Comparisons of bytes from which differences of bytes were reported.
+    /// Comparisons of bytes that led to the reported differences of bytes.
     seen: Vec<Seen>,
 }
 
@@ -55,8 +55,8 @@ impl<'s> Report<'s> {
         Report { subject, check, found: Vec::new(), seen: Vec::new() }
     }
 
-    /// Adds a difference between bytes. The texts name the first byte that differs, and `matters`
-    /// returns true for the bytes that are compared.
+    /// Adds a difference between bytes. The texts of the difference name the first byte that
+    /// differs. `matters` returns true for the bytes that must be compared.
     fn add_bytes(
         &mut self,
         what: (&str, Class, &str),
@@ -72,7 +72,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// Adds a difference of the whole datatype.
+    /// Adds a difference that concerns the whole datatype.
     fn add(
         &mut self,
         kind: &str,
@@ -102,7 +102,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// Adds a difference of one node.
+    /// Adds a difference that concerns one node.
     fn add_at(
         &mut self,
         node: &Node,
@@ -172,8 +172,8 @@ pub(crate) fn run(
     checks: &[Check],
     begin: &mut dyn FnMut(Check),
 ) -> Outcome {
-    // Building is a part of every check. A library that dies while it builds is reported under the
-    // first check.
+    // Every check needs the datatype to be built. If the library dies while it builds the datatype,
+    // this is reported under the first check.
     begin(checks.first().copied().unwrap_or(Check::Bounds));
     let library = context.library;
     let subject = match Subject::build(library, t, count) {
@@ -181,7 +181,7 @@ pub(crate) fn run(
         Err((node, refusal)) => return Outcome { found: unbuilt(&node, refusal, checks), built: false },
     };
     let mut report = Report::new(&subject, Check::Bounds);
-    // A datatype that is too large for moving its bytes is committed only by the check `commit`,
+    // If a datatype is too large for its bytes to be moved, only the check `commit` commits it,
     // since libraries list every block of a datatype when they commit it.
     let moves = checks.iter().any(|c| !matches!(c, Check::Bounds | Check::Decode));
     let commits = moves && (subject.map().is_some() || checks.contains(&Check::Commit));
@@ -221,8 +221,8 @@ fn one(context: &mut Context<'_>, report: &mut Report<'_>, check: Check) {
     }
 }
 
-/// Gives the differences of bytes from index `first` on their marks, after some further runs of
-/// their check with other patterns.
+/// Sets the marks of the differences of bytes from index `first` on. To determine the effects, runs
+/// their check a few more times with other patterns.
 fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) {
     let seen = std::mem::take(&mut report.seen);
     let is_bug = |d: &Difference| d.class == Class::Bug;
@@ -248,20 +248,20 @@ fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) 
     }
 }
 
-/// Returns true if any node of a datatype was built by a constructor of large counts, even if no
-/// number requires such a constructor.
+/// Returns true if a large-count constructor built at least one node of a datatype, even if no
+/// number of the datatype requires a large-count constructor.
 fn is_large(t: &Datatype) -> bool {
     t.nodes().any(Datatype::is_large_count)
 }
 
-/// Returns the difference for a constructor that the library refuses, or none if the library does
-/// not have the constructor or nothing can be judged.
+/// Returns the difference for a constructor that the library refuses. Returns none if the library
+/// does not have the constructor, or if its bounds make a judgement impossible.
 fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Difference> {
     if refusal.class == ABSENT || refusal.class == 0 {
         return Vec::new();
     }
-    // A library has good reasons to refuse numbers that need more than an int, or sums that need
-    // more than 64 bits.
+    // A library has good reasons to refuse numbers that do not fit in an int, or sums that do not
+    // fit in 64 bits.
     let large = node.is_large_count() || node.size() > i64::from(i32::MAX) || node.true_extent() > 1 << 31;
     let mark = Mark {
         effects: of_texts("MPI_SUCCESS", &refusal.to_string()),
@@ -296,8 +296,7 @@ fn byte(what: &str, at: i64, value: u8) -> String {
     format!("{what} {at} is {value:#04x}")
 }
 
-/// Returns true if every byte of the map belongs to a value, so that a comparison compares each
-/// byte.
+/// Returns true if every byte of the map belongs to a value, so that every byte can be compared.
 fn plain_bytes(map: &Map) -> bool {
     !map.any(values::has_padding)
 }

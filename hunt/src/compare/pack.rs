@@ -1,8 +1,9 @@
-//! Checks of packing and unpacking: whole calls, and twice in a row through the position.
+//! Checks of packing and unpacking: all instances in one call, and two calls in a row that continue
+//! at the position.
 //!
-//! The packed format is the library's own. Bytes that differ from those of the type map are
-//! therefore classified as open as long as they unpack to what was packed. Streams for the check of
-//! unpacking are packed by the library itself, from values that are stored without gaps.
+//! The packed format is the library's own. Packed bytes that differ from those of the type map are
+//! therefore classified as open if they unpack to the values that were packed. Streams for the
+//! check of unpacking are packed by the library itself, from values that are stored without gaps.
 
 use super::values::{BEFORE, STREAM, USER, memory_values, patterned, stream_values};
 use super::{Class, Compared, Context, Order, Report, byte, first_difference, plain_bytes};
@@ -36,9 +37,9 @@ pub(super) fn area(map: &Map, seed: u64) -> Area {
     area
 }
 
-/// Compares memory with what it must contain: mapped bytes, gaps, and the guards around it. The
-/// memory had the pattern of [`BEFORE`] before the call, and `want` contains the bytes that the
-/// call must have moved.
+/// Compares memory with its expected contents: mapped bytes, gaps, and the guards around the
+/// memory. The memory had the pattern of [`BEFORE`] before the call, and `want` contains the bytes
+/// that the call must have moved.
 pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], what: (&str, Class, &str)) {
     if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
         report.add_stray(
@@ -53,8 +54,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
     }
     let values = (!plain_bytes(map)).then(|| memory_values(map));
     let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
-    // Bytes of a long double that belong to no value are not compared here. The check `pack` says
-    // whether they are kept.
+    // Padding bytes of a long double, which belong to no value, are not compared here. The check
+    // `pack` reports whether the library keeps them.
     let Some(i) = first_difference(got.data(), want, matters) else { return };
     let at = map.low + i as i64;
     let (kind, class, rule) = if map.mapped[i] { what } else { ("gap", Class::Bug, "gap") };
@@ -66,8 +67,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
     report.add_bytes((kind, class, rule), shown, &compared, matters);
 }
 
-/// Returns the library's packed stream of all instances and its length, or none if a call is
-/// refused. Also checks that `MPI_Pack_size` gives an upper bound.
+/// Returns the library's packed stream of all instances and its length. Returns none if the library
+/// refuses a call. Also checks that `MPI_Pack_size` gives an upper bound.
 fn packed(
     context: &Context<'_>,
     report: &mut Report<'_>,
@@ -115,7 +116,8 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
                 .map_or(String::new(), |i| byte("packed byte", i as i64, want[i])),
             false => format!("{} bytes", want.len()),
         };
-        // Other bytes are only another format if unpacking them gives what was packed.
+        // Unexpected bytes are only another format if unpacking them gives the values that were
+        // packed.
         if comes_back(context, report, map, (&stream, position), &from) {
             report.add("format", Class::Open, "format", wanted, shown);
         } else {
@@ -135,9 +137,8 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
 /// Checks that packing twice in a row, from a position that is not 0, gives the same stream twice.
 fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area, whole: &[u8]) {
     let (count, node) = (report.subject.count, report.subject.root());
-    // The check packs the same instance twice, so it is made only for a count of 1. The second
-    // instance of a larger count begins at an address one extent after the first, within the same
-    // area.
+    // This check packs the same instance twice, so it runs only for a count of 1. With a larger
+    // count, the second instance lies one extent after the first in the same area.
     if count != 1 || whole.len() < 2 {
         return;
     }
@@ -165,7 +166,7 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
     }
 }
 
-/// Returns true if what the library packed unpacks to the memory from which it was packed.
+/// Returns true if the library unpacks its own packed stream to the values that were packed.
 fn comes_back(
     context: &Context<'_>,
     report: &mut Report<'_>,
@@ -191,9 +192,9 @@ fn comes_back(
     first_difference(to.data(), &want, |i| values[i]).is_none()
 }
 
-/// Returns true if what was packed unpacks to the right values without gaps. Used for a datatype
-/// with overlapping entries, which must not be unpacked into. Also returns true if there is no
-/// partner datatype with which to unpack.
+/// Returns true if the library unpacks its packed stream to the right values without gaps. This is
+/// used for a datatype with overlapping entries, because MPI does not allow unpacking into that
+/// datatype. Also returns true if there is no partner datatype with which to unpack.
 fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
     let want = gathered(map, from.data());
     let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };

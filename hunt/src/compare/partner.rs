@@ -6,8 +6,8 @@ use ddtc::internal::methods::*;
 use crate::library::{Area, Handle, Library};
 use crate::subject::Map;
 
-/// Returns the runs of equal basic types in packing order, each with the offset of its first byte
-/// in the stream, its number of elements, and its type.
+/// Returns the runs of elements of one basic type in packing order. Each run has the offset of its
+/// first byte in the stream, its number of elements, and its type.
 fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     let mut runs: Vec<(usize, i64, Named)> = Vec::new();
     let mut at = 0;
@@ -24,14 +24,13 @@ fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
 /// Maximum number of members of a partner that is built as a structure.
 const MEMBERS: usize = 512;
 
-/// Returns a datatype that has the signature of the map and stores its values without gaps, ready
-/// for use in a transfer, with the count and a flag that says whether the caller must free the
-/// datatype.
+/// Returns a committed datatype that has the signature of the map and stores its values without
+/// gaps. Also returns the count to use with it, and whether the caller must free the datatype.
 ///
 /// A map of one basic type gives that basic type, and other maps give a committed structure.
 /// Returns none if the map has more than [`MEMBERS`] runs, or if the library lacks one of the types
-/// or refuses the structure. `MPI_PACKED` is no substitute: it matches any signature only where a
-/// packing unit is sent.
+/// or refuses the structure. `MPI_PACKED` cannot replace such a datatype, because it matches any
+/// signature only where a packing unit is sent.
 pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
     let runs = runs(map);
     if let [(_, n, named)] = runs[..] {
@@ -55,8 +54,9 @@ pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> 
     Some((t, 1, true))
 }
 
-/// Returns the library's packed form of `values`, which are those of the map without gaps. They are
-/// packed run by run. Returns none if a call is refused or a type is missing.
+/// Returns the library's packed stream of `values`, which are the values of the map without gaps.
+/// Each run of one basic type is packed by a separate call. Returns none if a call is refused or a
+/// type is missing.
 pub(super) fn stream(library: &Library, map: &Map, values: &[u8]) -> Option<Vec<u8>> {
     let mut stream = vec![0; 2 * values.len() + 64];
     let mut position = 0;

@@ -1,10 +1,10 @@
-//! Checks of messages that are longer than the receive. The receive must return an error of class
-//! `MPI_ERR_TRUNCATE` and write only what its datatype maps.
+//! Checks of messages that are longer than the receive buffer. The receive must return an error of
+//! class `MPI_ERR_TRUNCATE` and write only what its datatype maps.
 //!
-//! Each side uses either the datatype or its values without gaps. The first run has accessible
-//! memory for the whole message around the receive buffer, so that a write outside the buffer is
-//! seen. If no byte is written there, the same transfer runs again with an inaccessible page at one
-//! edge of the buffer, either before or after it.
+//! Each side uses either the datatype, or a partner with the same values stored without gaps. The
+//! first run has accessible memory for the whole message around the receive buffer, so that a write
+//! outside the buffer is seen. If no byte is written there, the same transfer runs again with an
+//! inaccessible page at one edge of the buffer, either before or after it.
 
 use super::values::{BEFORE, STREAM, patterned};
 use super::{Check, Class, Context, Report, partner};
@@ -12,10 +12,10 @@ use crate::library::{Answer, Area, Handle, Library, Refusal};
 use crate::subject::Map;
 use ddtc::internal::methods::*;
 
-/// Sizes of the receive in bytes: one instance, a page, and two sizes at which libraries use other
-/// protocols. A receive has as many whole instances as fit, and at least one.
+/// Sizes of the receive buffer in bytes: one instance (0), a page, and two sizes at which libraries
+/// use other protocols. A receive has as many whole instances as fit in the size, but at least one.
 pub(crate) const ROOMS: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];
-/// Accessible bytes on each side in addition to all that the message maps.
+/// Number of accessible bytes on each side of the memory that the whole message would fill.
 const SLACK: usize = 64;
 
 /// One end of the message.
@@ -41,8 +41,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let size = report.subject.root().judged.size() as usize;
     let hash = report.subject.root().plain.structural_hash();
     for (i, room) in ROOMS.into_iter().enumerate() {
-        // Every receive maps pages of the system, and large receives take as long as ten cases. So
-        // a larger receive is checked for fewer datatypes.
+        // Every receive maps pages of memory anew, and a large receive takes as long as ten cases.
+        // So larger receives are checked for fewer datatypes.
         let some = context.thorough || hash.is_multiple_of([2, 8, 32, 64][i]);
         if !some {
             continue;
@@ -52,7 +52,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
             if let Err(refusal) = one(context.library, report, counts, sides, hash) {
                 return report.refused(refusal);
             }
-            // A bug at one side and size is sufficient.
+            // One bug is sufficient, so the other sides and sizes are not checked after it.
             if report.found.iter().any(|d| d.check == Check::Truncation && d.class == Class::Bug) {
                 return;
             }
@@ -73,9 +73,9 @@ fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Opti
     Some(End { handle, count: n, map: map.flat(), free })
 }
 
-/// Checks one pair of ends. The two counts are the instances of the receive and of the message. If
-/// bit 0 of `sides` is set, the sender uses values without gaps; if bit 1 is set, the receiver
-/// does.
+/// Checks one pair of ends. The two counts are the number of instances of the receive and that of
+/// the message. If bit 0 of `sides` is set, the sender uses values without gaps; if bit 1 is set,
+/// the receiver does.
 fn one(
     library: &Library,
     report: &mut Report<'_>,
@@ -107,8 +107,9 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
     // has accessible memory on both sides, and the second one has an inaccessible page at one edge.
     for posted in [false, true] {
         for fence in [None, Some(false), Some(true)] {
-            // Checking both edges would take twice the time. One of them is sufficient, and the
-            // hash of the datatype selects it, so that other datatypes check the other edge.
+            // Checking both edges would take twice the time, so only one edge is checked for each
+            // datatype. The hash of the datatype selects the edge, so each edge is checked for
+            // about half of the datatypes.
             if fence.is_some_and(|behind| behind == hash.is_multiple_of(2)) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Bytes to move: patterns for calls that only move bytes, values for calls that interpret them,
-//! and the padding bytes inside values.
+//! Test data: patterns for calls that only move bytes, and values for calls that interpret the
+//! bytes. Also identifies the padding bytes inside values.
 
 use std::cell::Cell;
 
@@ -7,8 +7,8 @@ use ddtc::internal::datatype::{Class, Named};
 
 use crate::subject::Map;
 
-/// Returns byte `i` of the pattern of `seed`. Eight consecutive bytes come from one 64-bit mix of
-/// the seed and the position.
+/// Returns byte `i` of the pattern of `seed`. Each group of eight consecutive bytes comes from one
+/// 64-bit mix of the seed and the group's position.
 pub(crate) fn pattern(seed: u64, i: usize) -> u8 {
     let mixed = (i as u64 / 8 + 1 + (seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ (mixed >> 29)) >> (i % 8 * 8)) as u8
@@ -27,7 +27,8 @@ fn mixed(n: u64) -> u8 {
 }
 
 std::thread_local! {
-    /// Number that selects other patterns and values. 0 outside of [`salted`].
+    /// Number that selects one of several sets of patterns and values. It is 0 outside of
+    /// [`salted`].
     static SALT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -42,16 +43,16 @@ pub(crate) fn patterned(seed: u64, bytes: &mut [u8]) {
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(seed, i));
     let salt = SALT.get();
     if salt > 0 {
-        // These bits are independent of those of other salts and positions. So if two bytes differ
-        // by the same bits in every run, that is not by chance.
+        // The bits for one salt and position are independent of those for all others. So if two
+        // bytes differ by the same bits in every run, this cannot be chance.
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte ^= mixed((salt << 56) ^ (seed << 48) ^ i as u64);
         }
     }
 }
 
-/// Returns true if a basic type has bytes that belong to no value. On x86-64, a long double has 16
-/// bytes, of which 10 belong to the value.
+/// Returns true if a basic type has padding bytes, which belong to no value. On x86-64, a long
+/// double has 16 bytes, but its value takes only 10 of them.
 pub(crate) fn has_padding(named: Named) -> bool {
     cfg!(target_arch = "x86_64")
         && matches!(named, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
@@ -105,8 +106,8 @@ pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns 16.0 or 1.5 with either sign, as a little-endian number of `size` bytes in an IEEE
-/// format, or in x87's extended format if `x87` is true.
+/// Returns 16.0 or 1.5 with either sign as a little-endian number of `size` bytes. The format is
+/// x87's extended format if `x87` is true, else an IEEE format.
 fn real(size: usize, x87: bool, i: usize) -> Vec<u8> {
     let (negative, large) = (i % 2 == 1, i.is_multiple_of(3));
     let exponent: i32 = if large { 4 } else { 0 };

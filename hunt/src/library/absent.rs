@@ -1,5 +1,5 @@
-//! Types without which the library was built, and for which some libraries end a process that asks:
-//! named types that have handles but no sizes, and Fortran kinds.
+//! Detection of types that the library lacks: named types that have handles but no sizes, and
+//! Fortran kinds. Some libraries end a process that asks for such a type.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,17 +9,17 @@ use ddtc::internal::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 
-/// Stands for the size of a type that the library does not have.
+/// Value that stands for the size of a type that the library does not have.
 const NONE: i64 = -1;
 /// A number of decimal digits that no integer type has.
 const DIGITS: i64 = 1000;
 
 impl Library {
-    /// Removes the handles of markers and of named types for which the library has no size, or
-    /// another size than ddtc.
+    /// Removes the handles of some markers and named types: those for which the library has no
+    /// size, or a size that differs from ddtc's.
     pub(super) fn drop_absent_types(&mut self) {
-        // MPICH has handles for types that the compiler lacked. They are MPI_DATATYPE_NULL, or have
-        // no size.
+        // MPICH has handles even for types that the compiler lacked when MPICH was built. These
+        // handles are MPI_DATATYPE_NULL, or their types have no size.
         let handles: Vec<(Named, Handle)> = Named::ALL
             .iter()
             .filter(|n| !n.is_marker())
@@ -35,21 +35,21 @@ impl Library {
         }
     }
 
-    /// Returns true if the process survives a request for a Fortran kind that the library lacks.
-    /// Which kinds it lacks is not known, and the request is erroneous (MPI 5.0, section 19.1.5). A
-    /// library that ends its process is therefore never asked for a kind.
+    /// Returns true if the process survives a request for a Fortran kind that the library lacks. It
+    /// is not known which kinds the library lacks, and a request for such a kind is erroneous (MPI
+    /// 5.0, section 19.1.5). Therefore a library that ends the process is never asked for any kind.
     pub(super) fn survives_kinds(&self) -> bool {
         let ask = || self.construct(&Combiner::F90Integer { r: DIGITS }, false, &[]).map_or(NONE, |_| 0);
         elsewhere(&mut std::iter::once_with(ask)).is_none_or(|told| told.len() == 1)
     }
 
-    /// Returns the sizes of types in bytes, which are determined in other processes. If one of them
-    /// dies, the type of its last question has no size, and a new process continues with the next
-    /// type.
+    /// Returns the sizes of types in bytes. Other processes ask the library for them. If one of
+    /// these processes dies, the type that it asked for last has no size, and a new process
+    /// continues with the next type.
     fn sizes(&self, of: &[(Named, Handle)]) -> Vec<i64> {
         // MPICH reads the size of a type from its handle, even if the type exists only in a later
-        // version of MPICH. Such a type has no name, or the name of an extension (MPIX_). If the
-        // library gives no name to its types at all, its sizes are accepted.
+        // version of MPICH. Such a type has no name, or the name of an extension (MPIX_), so its
+        // size does not count. If none of the library's types has a name, all sizes are accepted.
         let is_named =
             |handle| self.name(handle).is_ok_and(|name| !name.is_empty() && !name.starts_with("MPIX_"));
         let names = self.named(Named::Int).is_some_and(is_named);
@@ -60,8 +60,8 @@ impl Library {
         let mut sizes = Vec::new();
         while let Some(rest) = of.get(sizes.len()..).filter(|rest| !rest.is_empty()) {
             let Some(told) = elsewhere(&mut rest.iter().map(size)) else {
-                // No process could be created, so the library is asked in this one, whatever it
-                // does.
+                // No process could be created, so this process itself asks the library, even though
+                // that may end it.
                 sizes.extend(rest.iter().map(size));
                 break;
             };
@@ -73,8 +73,9 @@ impl Library {
     }
 }
 
-/// Returns `values` as another process computes them, up to the value at which that process ended.
-/// Returns none if the system gives no pipe or no process.
+/// Returns `values`, which another process computes. If that process ends early, returns only the
+/// values before the one that ended it. Returns none if the system can create no pipe or no
+/// process.
 fn elsewhere(values: &mut dyn Iterator<Item = i64>) -> Option<Vec<i64>> {
     let mut ends = [-1; 2];
     // SAFETY: `ends` has room for the two descriptors that pipe2 writes.

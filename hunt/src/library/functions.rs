@@ -10,7 +10,7 @@ pub(super) type DeleteFn = unsafe extern "C" fn(u64, c_int, *mut c_void, *mut c_
 
 macro_rules! functions {
     ($($field:ident $name:literal $type:ty;)*) => {
-        /// Functions of the library. `None` where it has no such symbol.
+        /// Functions of the library. A function is `None` if the library does not have its symbol.
         #[derive(Debug)]
         pub(super) struct Functions {
             $(pub(super) $field: Option<$type>,)*
@@ -38,7 +38,7 @@ macro_rules! functions {
     };
 }
 
-/// The C type of an MPI function with these argument types.
+/// The C type of an MPI function with the given argument types.
 macro_rules! call {
     ($($arg:ty),* $(,)?) => { unsafe extern "C" fn($($arg),*) -> c_int };
 }
@@ -130,8 +130,8 @@ functions! {
 }
 
 impl Functions {
-    /// Returns the name of a function that the library lacks and without which nothing can be
-    /// checked.
+    /// Returns the name of a required function that the library lacks. Without these functions
+    /// nothing can be checked.
     pub(super) fn absent(&self) -> Option<&'static str> {
         let needed = [
             (self.init.is_some(), "Init"),

@@ -1,5 +1,5 @@
-//! Calls with arguments that MPI forbids. The check is whether the library returns an error. MPI
-//! does not require a library to detect such arguments.
+//! Calls with arguments that MPI forbids. The check examines whether the library returns an error.
+//! MPI does not require a library to detect such arguments.
 
 use std::ffi::c_int;
 
@@ -26,8 +26,8 @@ fn named(library: &Library) -> u64 {
     library.named(Named::Int).map_or(0, |Handle(word)| word)
 }
 
-/// Calls that a library may refuse. Their buffers and arrays have all the memory that a library
-/// accesses if it takes the call.
+/// Calls that a library may refuse. If a library accepts such a call, all memory that it accesses
+/// is within the buffers and arrays of the call.
 pub(crate) static MISUSES: [Misuse; 8] = [
     Misuse {
         name: "contiguous-negative-count",

@@ -8,8 +8,8 @@ use ddtc::internal::datatype::{Combiner, Distribution, Order};
 
 use super::{Answer, Handle, Library, absent};
 
-/// Numbers of calls of attribute callbacks, and of those that had other arguments than those that
-/// were set.
+/// Numbers of calls of the attribute callbacks. `strange` counts calls with arguments that no
+/// attribute of the fuzzer has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallbackCounts {
     pub(crate) copies: u32,
@@ -20,12 +20,15 @@ pub(crate) struct CallbackCounts {
 static COPIES: AtomicU32 = AtomicU32::new(0);
 static DELETES: AtomicU32 = AtomicU32::new(0);
 static STRANGE: AtomicU32 = AtomicU32::new(0);
-/// The extra state of every keyval that is made here, and the minimum value of an attribute as a
-/// pointer. Neither is the address of an object.
+/// `EXTRA` is the extra state of every keyval of the fuzzer. `VALUE` is added to each attribute
+/// value, so it is the minimum of all values that are passed as pointers. Neither is the address of
+/// an object.
 const EXTRA: usize = 0x5eed;
 const VALUE: usize = 0x1000;
 
-// The copy callback of all keyvals. It counts its call, and passes on even values.
+// The copy callback of all keyvals. It increments `COPIES`, and `STRANGE` for unexpected arguments.
+// It lets the duplicate have the attribute only if the value is even, and the new value is 16
+// higher.
 unsafe extern "C" fn copy(
     _: u64,
     _: c_int,
@@ -47,7 +50,8 @@ unsafe extern "C" fn copy(
     0
 }
 
-// The delete callback of all keyvals. It only counts its call.
+// The delete callback of all keyvals. It only increments `DELETES`, and `STRANGE` for unexpected
+// arguments.
 unsafe extern "C" fn delete(_: u64, _: c_int, value: *mut c_void, extra: *mut c_void) -> c_int {
     DELETES.fetch_add(1, Ordering::Relaxed);
     if extra.addr() != EXTRA || value.addr() < VALUE {
@@ -81,8 +85,8 @@ fn sizes(values: &[i64]) -> Vec<isize> {
 }
 
 impl Library {
-    /// Calls the constructor of `combiner` over `children`, in its large-count form if `large` is
-    /// true.
+    /// Calls the constructor of `combiner` with the handles `children`. If `large` is true, calls
+    /// the large-count variant of the constructor.
     pub(crate) fn construct(&self, combiner: &Combiner, large: bool, children: &[Handle]) -> Answer<Handle> {
         let old = children.first().map_or(0, |h| h.0);
         match combiner {
@@ -138,8 +142,8 @@ impl Library {
             }
             Combiner::Subarray { .. } | Combiner::Darray { .. } => self.array_part(combiner, large, old),
             Combiner::F90Real { .. } | Combiner::F90Complex { .. } | Combiner::F90Integer { .. } => {
-                // Which kinds exist depends on the Fortran compiler, so a refused kind counts as
-                // absent.
+                // The existing kinds depend on the Fortran compiler, so a refused kind counts as
+                // one that the library lacks.
                 self.kind(combiner).map_err(|refusal| absent(refusal.call))
             }
             Combiner::ValueIndex { .. } => {
@@ -148,7 +152,7 @@ impl Library {
         }
     }
 
-    /// Calls a constructor of blocks that have a length each.
+    /// Calls a constructor of blocks, each of which has its own length.
     fn lists(&self, combiner: &Combiner, large: bool, old: u64) -> Answer<Handle> {
         match combiner {
             Combiner::Indexed { blocklengths, displacements, .. } => {
@@ -282,8 +286,8 @@ impl Library {
         n.map_or(self.abi.constants.undefined, |n| n as c_int)
     }
 
-    /// Calls one of the two large-count constructors of blocks of one length, which have the same C
-    /// type.
+    /// Calls one of the two large-count constructors of blocks that all have the same length. Both
+    /// constructors have the same C type.
     fn block_c(
         &self,
         call: &'static str,
@@ -303,7 +307,7 @@ impl Library {
         Ok(Handle(new & self.abi.handle_mask))
     }
 
-    /// Returns the handles as an array in the width of the ABI. If handles have 4 bytes, each word
+    /// Returns the handles as an array of C handles. If the ABI has handles of 4 bytes, each word
     /// of the result holds two of them.
     pub(super) fn array(&self, handles: &[Handle]) -> Vec<u64> {
         if self.abi.handle_bytes == 8 {
@@ -337,8 +341,8 @@ impl Library {
         made!(self, "MPI_Type_dup", dup(t.0))
     }
 
-    /// Returns a new keyval whose callbacks count their calls. Its copy callback passes on even
-    /// values, plus 16.
+    /// Returns a new keyval whose callbacks count their calls. Its copy callback copies an even
+    /// value increased by 16, and does not copy an odd value.
     pub(crate) fn keyval(&self) -> Answer<c_int> {
         let create = self.f.create_keyval.ok_or(absent("MPI_Type_create_keyval"))?;
         let mut keyval: c_int = 0;
@@ -369,7 +373,7 @@ impl Library {
         self.done("MPI_Type_set_attr", unsafe { set(t.0, keyval, value) })
     }
 
-    /// Returns the number of the attribute, or none if it is not set.
+    /// Returns the value of the attribute of `keyval` on `t`, or none if the attribute is not set.
     pub(crate) fn attribute(&self, t: Handle, keyval: c_int) -> Answer<Option<usize>> {
         let get = self.f.get_attr.ok_or(absent("MPI_Type_get_attr"))?;
         let (mut value, mut flag) = (0usize, 0);
@@ -388,7 +392,8 @@ impl Library {
         self.done("MPI_Type_delete_attr", unsafe { delete(t.0, keyval) })
     }
 
-    /// Returns the numbers of callbacks since the last call of this method, and resets them.
+    /// Returns the numbers of calls of callbacks since the last call of this method, and resets the
+    /// numbers.
     pub(crate) fn callbacks(&self) -> CallbackCounts {
         CallbackCounts {
             copies: COPIES.swap(0, Ordering::Relaxed),

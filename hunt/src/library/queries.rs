@@ -14,8 +14,8 @@ pub(crate) struct Bounds {
 }
 
 impl Library {
-    /// Returns the size of a datatype from `MPI_Type_size_x` if the library has that, or else from
-    /// `MPI_Type_size`.
+    /// Returns the size of a datatype from `MPI_Type_size_x` if the library has that function, or
+    /// else from `MPI_Type_size`.
     pub(crate) fn size(&self, t: Handle) -> Answer<i64> {
         if let Some(size_x) = self.f.size_x {
             let mut size = 0i64;
@@ -58,8 +58,8 @@ impl Library {
         Ok(Bounds { lb: lb as i64, extent: extent as i64 })
     }
 
-    /// Returns the envelope, by the large-count form of `MPI_Type_get_envelope` if the library has
-    /// it.
+    /// Returns the envelope. Calls the large-count variant of `MPI_Type_get_envelope` if the
+    /// library has that variant.
     ///
     /// # Errors
     /// Returns a text that names the error code of the library, or a combiner that its ABI does not
@@ -71,11 +71,12 @@ impl Library {
     }
 
     /// Returns the contents of a datatype that is not a named type, from `MPI_Type_get_contents`.
-    /// `envelope` must be what [`Library::envelope`] returned for it. The caller must free the
-    /// derived datatypes among the contents.
+    /// `envelope` must be what [`Library::envelope`] returned for the same datatype. The caller
+    /// must free the derived datatypes among the contents.
     ///
     /// # Errors
-    /// Returns a text as [`Library::envelope`] does, also if a length in `envelope` is negative.
+    /// Returns a text as [`Library::envelope`] does. This includes the case that a length in
+    /// `envelope` is negative.
     pub(crate) fn contents(&self, t: Handle, envelope: &Envelope) -> Result<Contents<Handle>, String> {
         // SAFETY: `queries` has functions of this library with its ABI, `t` is a datatype of this
         // library, `envelope` is what the library returned for it, and it is not a named type. The

@@ -8,10 +8,10 @@ use ddtc_hosts::fenced::Fenced;
 
 use super::{Answer, Handle, Library, absent};
 
-/// Bytes before and after what a datatype maps, which no call may write.
+/// Number of guard bytes on each side of the bytes that a datatype maps. No call may write them.
 const GUARD: usize = 64;
 
-/// Bytes on the heap, or on pages between inaccessible ones.
+/// Bytes on the heap, or on accessible pages between inaccessible pages.
 #[derive(Debug)]
 enum Bytes {
     Heap(Vec<u8>),
@@ -38,9 +38,8 @@ impl DerefMut for Bytes {
     }
 }
 
-/// Memory for some instances of a datatype. It consists of everything from the lowest mapped byte
-/// to the highest, with guards on both sides. Displacement 0 has an address that is a multiple of
-/// 16.
+/// Memory for some instances of a datatype. It consists of the bytes from the lowest mapped byte to
+/// the highest, with guards on both sides. Displacement 0 has an address that is a multiple of 16.
 #[derive(Debug)]
 pub(crate) struct Area {
     bytes: Bytes,
@@ -65,9 +64,10 @@ impl Area {
     /// Returns memory between inaccessible pages, with at least `slack` accessible bytes before and
     /// after the displacements from `low` to `high`.
     ///
-    /// At one side the distance to the inaccessible page is the slack plus at most 15 bytes, which
-    /// alignment to 16 may need: after the memory if `behind` is true, before it otherwise. If the
-    /// system gives no pages, returns memory on the heap, as [`Area::new`] does.
+    /// One inaccessible page is as close as possible: the page after the memory if `behind` is
+    /// true, or the page before it otherwise. Its distance is the slack plus at most 15 bytes,
+    /// which alignment to 16 may need. If the system gives no pages, returns memory on the heap, as
+    /// [`Area::new`] does.
     pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
@@ -109,7 +109,7 @@ impl Area {
     }
 }
 
-/// What a receive says about its message.
+/// Status of a receive, and the count that the library computes from it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// Result of `MPI_Get_count` for the datatype of the receive. None stands for `MPI_UNDEFINED`.
@@ -126,9 +126,9 @@ fn int(call: &'static str, n: usize) -> Answer<c_int> {
     c_int::try_from(n).map_err(|_| absent(call))
 }
 
-/// The transfers. Their callers guarantee that every datatype is committed, and that an area holds
-/// all bytes that `count` instances of its datatype map. Lengths of streams are those of their
-/// slices.
+/// The transfers. The callers guarantee that every datatype is committed, and that an area holds
+/// all bytes that `count` instances of its datatype map. The length of a stream is that of its
+/// slice.
 impl Library {
     /// Calls `MPI_Pack` at `position`, and sets `position` to the place after the packed bytes.
     pub(crate) fn pack(
@@ -153,7 +153,8 @@ impl Library {
         Ok(())
     }
 
-    /// Calls `MPI_Unpack` at `position`, and sets `position` to the place after the bytes read.
+    /// Calls `MPI_Unpack` at `position`, and sets `position` to the place after the bytes that were
+    /// read.
     pub(crate) fn unpack(
         &self,
         stream: &[u8],
@@ -200,7 +201,7 @@ impl Library {
         Ok(size as i64)
     }
 
-    /// Packs in external32 by `MPI_Pack_external` from the start of `stream`, and returns the
+    /// Packs in external32 with `MPI_Pack_external` to the start of `stream`, and returns the
     /// position after the packed bytes.
     pub(crate) fn pack_external(&self, area: &Area, count: u64, t: Handle, stream: &mut [u8]) -> Answer<i64> {
         const CALL: &str = "MPI_Pack_external";
@@ -215,8 +216,8 @@ impl Library {
         Ok(at as i64)
     }
 
-    /// Unpacks from external32, which is the reverse of [`Library::pack_external`], and returns the
-    /// position after the bytes read.
+    /// Unpacks from external32 with `MPI_Unpack_external`, and returns the position after the bytes
+    /// that were read.
     pub(crate) fn unpack_external(
         &self,
         stream: &[u8],
@@ -236,8 +237,8 @@ impl Library {
         Ok(at as i64)
     }
 
-    /// Sends a message from the process to itself by `MPI_Sendrecv`: `from` is sent with one
-    /// datatype and received into `to` with another.
+    /// Sends a message from the process to itself with `MPI_Sendrecv`. `from` is sent with one
+    /// datatype and received into `to` with another datatype.
     pub(crate) fn exchange(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -258,7 +259,7 @@ impl Library {
         self.received(status, into)
     }
 
-    /// Sends a message from the process to itself by `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
+    /// Sends a message from the process to itself with `MPI_Isend`, `MPI_Recv` and `MPI_Wait`.
     pub(crate) fn send_and_receive(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -313,8 +314,8 @@ impl Library {
                 self.done("MPI_Irecv", irecv(to.write(), room, into.0, 0, 7, self.myself, word))?;
                 let code = send(from.read(), sent, out.0, 0, 7, self.myself);
                 let waited = wait(word, at);
-                // Some libraries report the truncation to the sender, which is the same process
-                // here.
+                // Some libraries report the truncation to the sender. Here the sender is the same
+                // process.
                 if waited == 0 { code } else { waited }
             } else {
                 self.done(CALL, isend(from.read(), sent, out.0, 0, 7, self.myself, word))?;
@@ -326,13 +327,14 @@ impl Library {
         Ok(if code == 0 { 0 } else { self.class(code) })
     }
 
-    /// Returns the error class for a message that does not fit (`MPI_ERR_TRUNCATE`).
+    /// Returns the library's value of `MPI_ERR_TRUNCATE`, the error class for a message that does
+    /// not fit.
     pub(crate) fn truncate_class(&self) -> c_int {
         // In MPICH's own ABI the class has the number 14, in the other two ABIs 15.
         if self.abi.name == ddtc_hosts::abi::MPICH.name { 14 } else { 15 }
     }
 
-    // Returns what a receive into the datatype `t` says about its message.
+    // Returns the status of a receive with the datatype `t`, and the count from `MPI_Get_count`.
     fn received(&self, status: Status, t: Handle) -> Answer<Received> {
         let get_count = self.f.get_count.ok_or(absent("MPI_Get_count"))?;
         let at: *const c_void = (&raw const status).cast();
@@ -348,9 +350,9 @@ impl Library {
         (n != i64::from(self.abi.constants.undefined)).then_some(n)
     }
 
-    /// Returns the results of `MPI_Get_elements` for what was received as `t`, and of
-    /// `MPI_Get_elements_x` if the library has it. Inside each result, none stands for
-    /// `MPI_UNDEFINED`.
+    /// Returns the result of `MPI_Get_elements` for a message that was received with the datatype
+    /// `t`, and the result of `MPI_Get_elements_x` if the library has that function. Inside each
+    /// result, none stands for `MPI_UNDEFINED`.
     pub(crate) fn elements(
         &self,
         received: &Received,
@@ -374,8 +376,8 @@ impl Library {
         Ok((self.known(elements.into()), large))
     }
 
-    /// Moves `from` to `to` over `MPI_COMM_SELF`, by the collective call with the index `which` in
-    /// [`Library::COLLECTIVES`].
+    /// Moves `from` to `to` over `MPI_COMM_SELF` with the collective call that has the index
+    /// `which` in [`Library::COLLECTIVES`].
     pub(crate) fn collective(
         &self,
         which: usize,
@@ -421,9 +423,9 @@ impl Library {
     pub(crate) const ONE_SIDED: [&str; 3] = ["MPI_Put", "MPI_Get", "MPI_Accumulate"];
 
     /// Makes the one-sided call with the index `which` in [`Library::ONE_SIDED`] between an origin
-    /// and a window on the whole data of `target`'s area. The target displacement is `-low` bytes,
-    /// where displacement 0 of the area is, so the target's datatype may map bytes before that
-    /// place. `MPI_Accumulate` combines by `MPI_SUM`.
+    /// and a window. The window covers all data of `target`'s area. The target displacement is
+    /// `-low` bytes, which is where displacement 0 of the area is. So the target's datatype may map
+    /// bytes before that place. `MPI_Accumulate` uses the operation `MPI_SUM`.
     pub(crate) fn one_sided(
         &self,
         which: usize,

@@ -1,5 +1,5 @@
-//! The file `finding.h`, which programs share. A program includes it, or contains the necessary
-//! parts of it and stands alone.
+//! The file `finding.h`, which the programs of findings share. A program either includes this file,
+//! or stands alone and contains the necessary parts of it.
 
 use std::iter::once;
 
@@ -9,7 +9,8 @@ pub(super) const FINDING_H: &str = include_str!("../../../docs/findings/finding.
 /// The line by which a program in docs/findings includes `finding.h`.
 pub(super) const INCLUDE: &str = "#include \"../finding.h\"";
 
-/// Lines around the text that takes the place of that line in a program that stands alone.
+/// Lines before and after the parts of `finding.h` in a program that stands alone. These parts take
+/// the place of the line [`INCLUDE`].
 const BEGIN: &str = "/* From finding.h: */";
 const END: &str = "/* End of what is from finding.h. */";
 
@@ -23,8 +24,8 @@ fn included(line: &str) -> Option<&str> {
     (path.rsplit('/').next() == Some("finding.h")).then_some(path)
 }
 
-/// Returns the program with the necessary parts of `header` in place of the line that includes it.
-/// The result is one file, for people who have nothing else.
+/// Returns the program with the necessary parts of `header` in place of the line that includes the
+/// header. The result is one file, for people who have nothing else.
 #[must_use]
 pub fn alone(program: &str, header: &str) -> String {
     let checks: Vec<&str> = program.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
@@ -39,11 +40,12 @@ pub fn alone(program: &str, header: &str) -> String {
     out
 }
 
-/// Returns the lines of the header that these checks need, without the header's opening comment.
-/// Lines for other checks are left out, and so are the conditions that select lines by check.
+/// Returns the lines of the header that the given checks need, without the header's opening
+/// comment. Lines for other checks are left out, and so are the preprocessor conditions that select
+/// lines by check.
 fn parts<'h>(header: &'h str, checks: &[&str]) -> Vec<&'h str> {
-    // For each condition around the current line: whether it is true, or none if it is left to the
-    // compiler.
+    // The values of the preprocessor conditions around the current line. None stands for a
+    // condition that stays in the program for the compiler.
     let mut conditions: Vec<Option<bool>> = Vec::new();
     let mut lines = Vec::new();
     for line in header.lines().skip_while(|line| !line.starts_with("#include")) {

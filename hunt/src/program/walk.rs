@@ -1,6 +1,6 @@
-//! The type map of a datatype as C code: a function that enumerates the map with the bounds that
-//! the library gives the parts of the datatype. So a program is right on every library, whichever
-//! reading of the standard the library's bounds follow.
+//! The type map of a datatype as C code. The C code is a function that enumerates the map, using
+//! the bounds that the library gives the parts of the datatype. So a program is right with every
+//! library, whichever reading of the standard the library's bounds follow.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,8 +13,8 @@ use ddtc::internal::methods::*;
 use crate::compare::values;
 use crate::subject::Map;
 
-/// Returns the nodes in the order of [`c::constructors`], which is also that of [`rebuilt`]:
-/// children before their users.
+/// Returns the nodes so that each comes after its children. [`c::constructors`] and [`rebuilt`] use
+/// the same order.
 fn nodes(t: &Datatype) -> Vec<Datatype> {
     let mut nodes = Vec::new();
     rebuilt(t, &mut |node, _| {
@@ -24,7 +24,7 @@ fn nodes(t: &Datatype) -> Vec<Datatype> {
     nodes
 }
 
-/// Returns the C statements that record the bounds of all nodes.
+/// Returns C statements that record the library's bounds of all nodes.
 pub(super) fn told(t: &Datatype) -> String {
     let mut out = String::new();
     for (i, node) in nodes(t).into_iter().enumerate() {
@@ -108,8 +108,7 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
             })
         }
         Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } => {
-            // The elements of the array that belong to the part are those of the same array of
-            // bytes.
+            // The same part of an array of bytes shows which elements belong to the part.
             let mut combiner = t.combiner().clone();
             if let Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } = &mut combiner {
                 *oldtype = Datatype::named(Named::Byte);

@@ -1,6 +1,7 @@
 //! Buffers move exactly the blocks that their methods are given, in both directions.
 
-use super::{Buffers, Element, Handed, STAGE};
+use super::values::STAGE;
+use super::{Buffers, Element, Handed};
 use crate::column::Column;
 use crate::datatype::Named;
 use crate::micro::Direction;

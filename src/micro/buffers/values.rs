@@ -61,7 +61,7 @@ pub struct Element {
 
 /// Bytes of a stage: one side of a row of values is copied into it when the values in memory are
 /// not an aligned array of elements.
-const STAGE: usize = 4096;
+pub(super) const STAGE: usize = 4096;
 
 /// Staging memory whose alignment suffices for any element.
 #[repr(align(64))]

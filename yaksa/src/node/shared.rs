@@ -1,10 +1,10 @@
 //! References to nodes, which are counted in the node itself.
 //!
-//! A node is made and freed as often as a type, so the cost of its references is a large part of
-//! the cost of a type. `Arc` has a second count, of weak references. It writes to both counts with
-//! locked instructions, even if the only owner drops its reference, and to one at each use of a
-//! predefined type. A node has one count of four bytes, which the last owner only reads, and
-//! references to predefined nodes are not counted.
+//! A node is made and freed with every type, so counting references is a large part of the cost of
+//! a type. `Arc` would cost more. It has a second count, for weak references. It writes to both
+//! counts with locked instructions, even if the only owner drops its reference, and to one count at
+//! each use of a predefined type. In contrast, a node has one count of four bytes. The last owner
+//! only reads this count, and references to predefined nodes are not counted.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::{Extra, Node, Shape};
 
-/// Counts from this one on never fall to zero. No program can hold so many references.
+/// Minimum count that never falls to zero again. No program can hold so many references.
 const MANY: u32 = 1 << 31;
 /// From this count on, further references are not counted.
 const ALWAYS: u32 = 3 << 30;
-/// Count of nodes that are never freed. It is so far from [`ALWAYS`] and from overflow that threads
-/// which have compared the count already cannot bring it to either by their increments and
-/// decrements.
+/// Count of nodes that are never freed. This value is far from [`ALWAYS`] and from overflow.
+/// Threads that have already compared the count may still increment or decrement it, but there are
+/// never enough of them to reach either limit.
 const FOREVER: u32 = 7 << 29;
 
 /// Number of references to a node.
@@ -114,7 +114,7 @@ impl Ref {
         Some(unsafe { self.0.as_mut() })
     }
 
-    /// Returns the address of the node and gives the reference away without dropping it.
+    /// Returns the address of the node and consumes the reference without releasing it.
     /// [`Ref::back`] turns the address into the reference again.
     #[inline]
     pub(crate) fn away(self) -> *mut Node {

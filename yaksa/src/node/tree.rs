@@ -7,11 +7,11 @@ use ddtc::internal::methods::*;
 use super::{Node, Shape};
 use crate::abi::{Code, Result};
 
-/// Returns the tree of a type. The first caller that needs the tree makes it. The node keeps it, so
-/// types that have a part in common share the tree of this part.
+/// Returns the tree of a type. The first caller that needs the tree makes it. The node keeps the
+/// tree, so types that have a part in common share the tree of that part.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
-    // An explicit stack replaces recursion. A node is pushed a second time before its children, and
-    // its tree is made when it comes up again, after the trees of its children.
+    // An explicit stack replaces recursion. A node is pushed a second time before its children. Its
+    // tree is made when the node is popped again, after the trees of its children.
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {
         let known = &node.extra().datatype;

@@ -1,5 +1,4 @@
-/* Tests that bad arguments give an error code, that nothing is written then, and that nothing
- * crashes. */
+/* Tests that calls with bad arguments return an error code, write nothing, and do not crash. */
 #include "interface.h"
 
 static const ytype garbage[] = {T_COUNT, 60, 63, 64, 65, 12345, 0xffffffff, 0x100000000, 0xdeadbeefdeadbeef, UINT64_MAX};
@@ -42,7 +41,8 @@ int main(void)
         FAILS(INTERNAL, yaksa_flatten_size(g, &n));
         FAILS(INTERNAL, yaksa_flatten(g, y));
     }
-    /* The number of a freed type names nothing, and is not given to any of the next 1000 types. */
+    /* The number of a freed type no longer names a type, and is not given to any of the next 1000
+     * types. */
     OK(yaksa_type_create_contig(2, T_INT, NULL, &u));
     OK(yaksa_type_free(u));
     FAILS(INTERNAL, yaksa_type_free(u));

@@ -90,8 +90,8 @@ static void simple(void)
     bounds(t, 16, 0, 20, 0, 20);
     packs(t, 0, 4, LIST(0, 1, 3, 4));
     OK(yaksa_type_free(t));
-    /* A step backwards by the length of a block: the bytes are no ascending run in the order of the
-     * stream. */
+    /* The stride is minus the length of a block. The blocks touch, but in the order of the stream
+     * their addresses do not ascend, so they are not one run. */
     OK(yaksa_type_create_hvector(2, 1, -4, T_INT, NULL, &t));
     EQ(pieces(2, t), 4);
     packs(t, 3, 2, LIST(3, 2));
@@ -119,7 +119,7 @@ static void lists(void)
     EQ(pieces(2, t), 1);
     packs(t, 1, 6, LIST(3, 4, 5, 6, 7, 8));
     OK(yaksa_type_free(t));
-    /* Empty blocks do not count for the bounds, whatever their displacements are. */
+    /* Empty blocks do not affect the bounds, whatever their displacements are. */
     OK(yaksa_type_create_indexed(4, LIST(0, 2, 0, 1), LIST(-900, 3, 900, 1), T_INT, NULL, &t));
     bounds(t, 12, 4, 16, 4, 16);
     EQ(pieces(1, t), 2);
@@ -148,7 +148,7 @@ static void structs(void)
     EQ(packed[21], 24);
     BYTES(packed + 22, (char *)s + 28, 20);
     OK(yaksa_type_free(t));
-    /* A struct is padded to the alignment of its members if these have several types. */
+    /* A struct is padded to the alignment of its members if the members have several types. */
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_CHAR), NULL, &t));
     bounds(t, 9, 0, 16, 0, 9);
     EQ(pieces(2, t), 2);
@@ -159,7 +159,7 @@ static void structs(void)
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 5), TYPES(T_INT, T_UNSIGNED), NULL, &t));
     bounds(t, 8, 0, 9, 0, 9);
     OK(yaksa_type_free(t));
-    /* Members without copies count neither for the bounds nor for the alignment. */
+    /* Members without copies affect neither the bounds nor the alignment. */
     OK(yaksa_type_create_struct(3, LIST(0, 1, 1), LIST(-99, 4, 0), TYPES(T_DOUBLE, T_CHAR, T_INT), NULL, &t));
     bounds(t, 5, 0, 8, 0, 5);
     OK(yaksa_type_free(t));
@@ -189,7 +189,7 @@ static void resized(void)
     EQ(pieces(1, u), 4);
     packs(u, 0, 4, LIST(0, 3, 9, 12));
     OK(yaksa_type_free(u));
-    /* A second call restores the original bounds. */
+    /* A second resize restores the original bounds. */
     OK(yaksa_type_create_resized(t, 0, 4, NULL, &u));
     EQ(pieces(5, u), 1);
     OK(yaksa_type_free(u));
@@ -278,8 +278,8 @@ static void nothing(void)
     OK(yaksa_type_create_dup(T_NULL, NULL, &t));
     EQ(t, T_NULL);
     OK(yaksa_type_free(t));
-    /* A type without data that has bounds: the bounds count in a struct, but copies of it are the
-     * null type. */
+    /* A resized null type has bounds but no data. In a struct, these bounds affect those of the
+     * struct. But a contiguous type of such copies is the null type, without bounds. */
     OK(yaksa_type_create_resized(T_NULL, -8, 24, NULL, &t));
     bounds(t, 0, -8, 24, 0, 0);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 0), TYPES(t, T_INT), NULL, &u));

@@ -1,13 +1,14 @@
-/* Tests forms of types: unflattening gives the same type, even if the original was freed meanwhile,
- * and bytes that are no form are refused. */
+/* Tests forms, which are serialized types. Unflattening a form gives the same type, even if the
+ * original was freed meanwhile. Bytes that are not a form are refused. */
 #include "interface.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Checks what yaksa itself reads of a form: the int at byte 4 is the kind of the type, 0 for a
- * predefined type, whose number is at byte 80. yaksa has no type with this number, so a rank that
- * uses yaksa ends instead of taking the form for a type. */
+/* Checks that yaksa itself would refuse a form of this library. yaksa reads the kind of the type
+ * from the int at byte 4. Kind 0 stands for a predefined type, and then yaksa reads the type number
+ * at byte 80. The form has kind 0 and a number that no type in yaksa has, so a rank that uses yaksa
+ * ends instead of taking the form for a type. */
 static void refused_by_yaksa(const char *form, uintptr_t n)
 {
     int kind;
@@ -122,7 +123,7 @@ int main(void)
 
     ytype none = 77;
     FAILS(INTERNAL, yaksa_unflatten(&none, "bytes that are none of ours, whatever they mean"));
-    /* If the caller ignores the code, the number that it has got names no type. */
+    /* A caller that ignores the error code has got a number that names no type. */
     FAILS(INTERNAL, yaksa_type_get_size(none, &n));
     FAILS(INTERNAL, yaksa_iov_len(1, none, &n));
     FAILS(INTERNAL, yaksa_pack(ints, 1, none, 0, packed[0], sizeof packed[0], &n, NULL, OP_REPLACE));
@@ -137,8 +138,8 @@ int main(void)
     /* The beginning of a form of yaksa: number of references, kind, depth and alignment. */
     int vector[28] = {1, 4, 2, 8};
     ends(vector);
-    /* Neither library has a type with so many references, so this is no form and gives a code.
-     * Neither is a form with a kind that does not exist. */
+    /* No type has so many references in either library, so these bytes are not a form, and the call
+     * returns an error code. The same is true of bytes with a kind that does not exist. */
     vector[0] = -1;
     FAILS(INTERNAL, yaksa_unflatten(&none, vector));
     vector[0] = 1, vector[1] = 9;

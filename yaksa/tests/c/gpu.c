@@ -1,5 +1,5 @@
-/* Starts the library and ends it several times, with the objects that the test has preloaded.
- * `tests/programs.rs` examines what the program writes to standard error. */
+/* Starts and ends the library several times. `tests/programs.rs` runs this program with preloaded
+ * objects and examines what it writes to standard error. */
 #include "interface.h"
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Short names for the interface of libyaksa.so.0, and checks, for the test programs in this folder.
- */
+/* Short names for the interface of libyaksa.so.0, and macros and functions for checks. The test
+ * programs in this folder use both. */
 #ifndef INTERFACE_H
 #define INTERFACE_H
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static inline void bounds(ytype t, long long size, long long lb, long long exten
     EQ(e, true_extent);
 }
 
-/* Returns the number of pieces as which `count` instances are listed. */
+/* Returns the number of pieces in the list of `count` instances. */
 static inline uintptr_t pieces(uintptr_t count, ytype t)
 {
     uintptr_t n;

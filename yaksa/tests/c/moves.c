@@ -1,5 +1,5 @@
-/* Tests packing and unpacking in all forms: offsets, limited room, whole elements and absolute
- * addresses, and so often that code is compiled. */
+/* Tests all functions for packing and unpacking, with offsets, limited room, elements that do not
+ * fit, and absolute addresses. Some calls are repeated so often that code is compiled. */
 #include "interface.h"
 
 static double from[4096], to[4096];

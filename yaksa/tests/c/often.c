@@ -7,8 +7,8 @@ enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };
 
 static unsigned char *user, *packed, *hand, *back;
 
-/* Packs `count` instances to `hand` by a loop over the blocks of each. Returns the number of bytes.
- */
+/* Packs `count` instances to `hand` with a loop over the blocks of each instance. Returns the
+ * number of packed bytes. */
 static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, intptr_t extent, int count)
 {
     uintptr_t n = 0;
@@ -20,7 +20,8 @@ static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, i
     return n;
 }
 
-/* Packs, unpacks and lists instances of a type several times, and compares with `gather`. */
+/* Packs, unpacks and lists instances of a type several times, and compares the bytes with the
+ * result of `gather`. */
 static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     intptr_t lb, extent;
@@ -92,7 +93,7 @@ int main(void)
     for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
     OK(yaksa_init(NULL));
     for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
-        /* Blocks of one length at displacements. */
+        /* Blocks of equal length at displacements. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
         OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
@@ -110,8 +111,8 @@ int main(void)
         for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
         OK(yaksa_type_create_vector(blocks, 1, 4, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* Vectors as blocks: at displacements, at equal distances, and in a struct with other
-         * members. */
+        /* Types whose blocks are vectors: at displacements, at equal distances, and in a struct
+         * with other members. */
         if (blocks == 50) {
             for (int i = 0; i < 150; i++) at[i] = (i / 50) * 1000 + (i % 50) * 16, bytes[i] = 4;
             OK(yaksa_type_create_hindexed_block(3, 1, LIST(0, 1000, 2000), t, NULL, &u));

@@ -1,12 +1,12 @@
-/* Tests lists of pieces: their number, their places, lists that begin at any piece, and the number
- * of pieces that lie completely in a number of bytes. */
+/* Tests lists of pieces: the number and the places of the pieces, lists that begin at any piece,
+ * and the number of pieces that lie completely within a given number of bytes. */
 #include "interface.h"
 
 static char memory[4096];
 
 /* Checks that the list of `count` instances is `expected`, which has `n` pairs of displacement and
- * length. Lists from every piece and with every maximum length are compared, and the number of
- * complete pieces for every number of bytes. */
+ * length. Compares the lists that begin at each piece, with each maximum length. Also compares the
+ * number of complete pieces for each number of bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];
@@ -97,7 +97,8 @@ int main(void)
     OK(yaksa_iov(memory, 0, T_SHORT_INT, 0, one, 2, &n));
     EQ(n, 0);
 
-    /* 3 x 10^17 pieces are counted, and one in their midst is found, without enumerating them. */
+    /* There are 3 x 10^17 pieces. The library counts them and finds one in the middle without
+     * enumerating them. */
     OK(yaksa_type_create_hvector(1000000000, 1, 8, T_INT, NULL, &t));
     OK(yaksa_type_create_hvector(100000000, 1, 16000000000, t, NULL, &u));
     EQ(pieces(3, u), 300000000000000000);

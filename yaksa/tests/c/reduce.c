@@ -1,5 +1,5 @@
-/* Tests reductions: the moved elements are combined with those at the destination, in packing and
- * in unpacking, according to the signs and sizes of the elements. */
+/* Tests reductions. Packing and unpacking combine the moved elements with those at the destination,
+ * according to the signs and sizes of the elements. */
 #include "interface.h"
 #include <complex.h>
 #include <limits.h>
@@ -80,7 +80,7 @@ static void layouts(void)
     EQ(n, 20);
     static const int want[] = {6, 9, 10, 13, 16, 1000};
     for (int i = 0; i < 6; i++) EQ(stream[i], want[i]);
-    /* The same with a type that is one run, from its second element on. */
+    /* The same test with a type that is one run of bytes. The calls begin at its second element. */
     OK(yaksa_type_create_hindexed_block(1, 5, LIST(8), T_INT, NULL, &u));
     for (int i = 0; i < 32; i++) stream[i] = 1;
     OK(yaksa_pack(user, 2, u, 4, stream, 24, &n, NULL, OP_SUM));
@@ -88,8 +88,8 @@ static void layouts(void)
     for (int i = 0; i < 7; i++) EQ(stream[i], i < 6 ? i + 4 : 1);
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
-    /* The parts of a pair are combined separately, and elements of several types each by its own
-     * type. */
+    /* The parts of a pair are combined separately. In a struct of several types, each element is
+     * combined according to its own type. */
     struct { short s; int i; } pair[3] = {{1, 2}, {3, 4}, {5, 6}};
     unsigned char packed[18];
     OK(yaksa_pack(pair, 3, T_SHORT_INT, 0, packed, 18, &n, NULL, OP_REPLACE));
@@ -117,7 +117,8 @@ static void layouts(void)
     OK(yaksa_type_free(t));
 }
 
-/* Reduces a stream that is longer than a chunk, so often that code is compiled. */
+/* Repeats a reduction so often that its code is compiled. The stream is longer than the chunks (16
+ * KiB) in which the library packs for reductions. */
 static void much(void)
 {
     enum { N = 9000 };

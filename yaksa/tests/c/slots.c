@@ -1,5 +1,5 @@
-/* Tests numbers of types: threads make types, and query and free those of other threads. A number
- * that was freed names nothing in any thread. */
+/* Tests type numbers with several threads, which make types, and query and free the types of other
+ * threads. After a number was freed, it names no type in any thread. */
 #include "interface.h"
 #include <pthread.h>
 
@@ -15,7 +15,8 @@ static void make(ytype *types)
     for (int i = 0; i < MANY; i++) OK(yaksa_type_create_contig(i + 2, T_INT, NULL, &types[i]));
 }
 
-/* Checks the size and bounds of type `i` of those that `make` has made. */
+/* Checks the size and bounds of `t`, which must be type number `i` in the order in which `make`
+ * makes them. */
 static void ask(ytype t, int i)
 {
     bounds(t, 4 * (i + 2), 0, 4 * (i + 2), 0, 4 * (i + 2));
@@ -42,7 +43,8 @@ static void *other(void *unused)
     return unused;
 }
 
-/* Frees a number in two threads at the same time, of which exactly one must succeed. */
+/* Frees a number at the same time as another thread does. Exactly one of the two calls must
+ * succeed. */
 static void *race(void *guest)
 {
     for (int i = 0; i < RACES; i++) {

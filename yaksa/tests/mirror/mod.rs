@@ -1,5 +1,5 @@
-//! Calls of the library's functions, and types that are made by these functions and as trees of
-//! ddtc at the same time.
+//! Calls of the library's functions. This module also makes types twice at the same time: with the
+//! library's functions, and as trees of ddtc.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -207,12 +207,13 @@ pub(crate) struct Mirror<'y> {
     yaksa: &'y Yaksa,
     made: HashMap<usize, (u64, Datatype)>,
     numbers: Vec<u64>,
-    /// Keeps the trees alive whose addresses are keys of `made`.
+    /// Trees whose addresses are keys of `made`. They are stored here so that they stay alive.
     keep: Vec<Datatype>,
 }
 
-/// Returns whether a struct of members with these types has several types. Returns `None` if the
-/// sizes and bounds do not show it, because only the library knows which types are the same for it.
+/// Returns whether the members of a struct with these types have several types. Returns `None` if
+/// the sizes and bounds of the types do not decide this. Only the library knows which types it
+/// treats as the same type.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -223,8 +224,8 @@ impl<'y> Mirror<'y> {
         Mirror { yaksa, made: HashMap::new(), numbers: Vec::new(), keep: Vec::new() }
     }
 
-    /// Returns the number that the library's constructors give for `t`, and the tree that this type
-    /// must be equal to.
+    /// Returns the number that the library's constructors give for `t`, and the tree to which this
+    /// type must be equal.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -246,7 +247,8 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the number of a named type, and the type that the library takes it for.
+    /// Returns the library's number for a named type, and the named type as which the library
+    /// treats it.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -288,7 +290,8 @@ impl<'y> Mirror<'y> {
         (number, Datatype::named(seen))
     }
 
-    /// Returns number and tree for one constructor, after those of its children have been made.
+    /// Returns the number and the tree for one constructor. The numbers and trees of its children
+    /// must have been made before.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -450,9 +453,9 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
-        // The library's type has plain bounds, which `plain` computes. The bounds of a resized type
-        // and of a box of an array are those that the tree computes itself, and a type without data
-        // is the null type.
+        // The library's type has plain bounds, which `plain` computes. There are three exceptions.
+        // For a resized type and for a subarray, the bounds are those that the tree computes
+        // itself. A type without data is the null type.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
@@ -467,8 +470,9 @@ impl<'y> Mirror<'y> {
         (made, tree)
     }
 
-    /// Returns the plain lower bound and extent of a tree: minimum and maximum over the bounds of
-    /// all copies, which are visited one by one.
+    /// Returns the plain lower bound and extent of a tree. Plain bounds are the minimum of the
+    /// lower bounds and the maximum of the upper bounds of all copies, which are visited one by
+    /// one.
     fn plain(&self, made: u64, t: &Datatype) -> (i64, i64) {
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let mut block = |child: &Datatype, length: i64, at: i64| {
@@ -516,8 +520,9 @@ impl<'y> Mirror<'y> {
         let ub = match padding {
             Some(true) => padded,
             Some(false) => ub,
-            // The members may be of one type that two trees describe. Whether the library treats
-            // them as one type is not known here, so both extents are allowed.
+            // Two different trees may describe the same type of the library. So it is not known
+            // here whether the library treats the members as members of one type, and both extents
+            // are allowed.
             None => {
                 let (_, extent) = self.yaksa.pair("extent", made);
                 assert!(lb + extent == ub || lb + extent == padded, "{t}");
