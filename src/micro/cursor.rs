@@ -104,12 +104,12 @@ impl Offset for i64 {
     }
 }
 
-/// Cursor over blocks at the offsets in a column.
+/// Cursor over blocks whose offsets are the entries of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<O> {
     /// Address to which the offsets are relative.
     pub(super) base: *mut u8,
-    /// Address of the next block's offset in the column.
+    /// Address of the column's entry for the next block.
     pub(super) next: *const O,
 }
 

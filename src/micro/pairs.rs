@@ -1,8 +1,9 @@
 //! Pairs: `n` blocks of `len` bytes at listed offsets on both sides.
 //!
-//! This is what two tables without a common pattern become when bytes go directly from one layout
-//! to another. As in [`super::rows`], the loop is limited by latency. As all blocks have the same
-//! length, it avoids the branch on the length that [`super::blocks`] mispredicts.
+//! Two tables without a common pattern become such blocks when bytes go directly from one layout to
+//! another. As in [`super::rows`], the loop is limited by latency. All blocks have the same length,
+//! so the loop has no branch on the length, which [`super::blocks`] has and which the processor
+//! mispredicts.
 
 use super::cursor::{Listed, Offset};
 use super::functions::functions;
@@ -27,9 +28,9 @@ functions! {
     );
 }
 
-/// The family of copies of equal blocks at listed offsets on both sides. There is one block per
-/// row, at `a + (user row i, packed row i)`; blocks are moved in order. All columns have offsets of
-/// 4 bytes.
+/// Family that copies equal blocks at listed offsets on both sides. There is one block per row, at
+/// `a + (user row i, packed row i)`, where `a` stands for the call's addresses on the two sides.
+/// Blocks are moved in order. All columns have offsets of 4 bytes.
 pub static FAMILY: Family = Family {
     name: "pairs",
     directed: false,
@@ -63,7 +64,8 @@ pub static FAMILY: Family = Family {
 };
 
 /// Returns the call that moves a block of `len` bytes for each of the `n` rows of two columns of
-/// 4-byte offsets, user and packed. These columns are `tables` of the plan.
+/// 4-byte offsets: user offsets and packed offsets. In the plan, the columns are the tables with
+/// the indices `tables`.
 pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);
     let arguments = [
@@ -105,8 +107,8 @@ fn sides(
     (dst, src): (*mut u8, *const u8),
     (dst_rows, src_rows): (*const u8, *const u8),
 ) -> (Listed<i32>, Listed<i32>) {
-    // The source is only read. A cursor is an address of either side, and the loops know which one
-    // they write.
+    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+    // side, and the loops write only through the cursor of the destination.
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 

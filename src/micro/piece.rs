@@ -1,5 +1,5 @@
-//! Pieces of a block: copies of one piece, which a load and a store move, of four pieces in order,
-//! and of a long block with aligned stores.
+//! Copies of pieces of a block: of one piece, by one load and one store; of four pieces in order;
+//! and of all pieces of a long block, with aligned stores.
 
 use std::ptr;
 

@@ -6,9 +6,9 @@ use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
 use crate::target::Level;
 
-/// Returns a column of `n` offsets within `room` bytes that do not follow each other. The lowest is
-/// 0 and the highest is `room`. If `wide` is true, a base is added so that entries need 8 bytes; it
-/// is returned too, and callers subtract it from the buffer's address.
+/// Returns a column of `n` offsets from 0 to `room`, which are neither sorted nor consecutive. If
+/// `wide` is true, a base is added to all offsets so that entries need 8 bytes. The base is
+/// returned too, and callers subtract it from the buffer's address.
 fn column(n: usize, room: usize, wide: bool) -> (Column, i64) {
     let base = if wide { 1 << 33 } else { 0 };
     let column: Column = (0..n)
