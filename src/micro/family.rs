@@ -347,7 +347,7 @@ impl Actual<'_> {
     }
 }
 
-/// Family of micro-kernels: one algorithm, in instances for several lengths, tables, directions and
+/// Family of micro-kernels: one algorithm, with code for several lengths, tables, directions and
 /// levels.
 pub struct Family {
     /// Name of the family in plans, listings and reports. Two families with the same name are

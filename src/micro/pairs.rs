@@ -16,7 +16,7 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order.
-    /// Both columns have `n` entries of 4 bytes. An instance that is made for one length does not
+    /// Both columns have `n` entries of 4 bytes. A function that is made for one length does not
     /// read `len`.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
@@ -154,14 +154,14 @@ impl Body for OfAnyLength {
     }
 }
 
-/// Declares the lengths that have instances of their own, and the function that looks them up.
+/// Declares the lengths for which functions are made, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have instances of their own, in ascending order.
+        /// Lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
-        /// it is the function for any length.
+        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
+        /// is the function for any length.
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -179,8 +179,8 @@ fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
-/// `level`.
+/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
+/// level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))

@@ -66,8 +66,8 @@ mod x86 {
     /// destinations are aligned (first constant) and if they are not (second constant).
     const ALIGNED: usize = 8 << 10;
     const MISALIGNED: usize = 24 << 10;
-    /// Maximum number of bytes of all runs together for these loops: source and destination must
-    /// both fit into the second-level cache.
+    /// Maximum number of bytes of all runs together if they are copied with vectors of 64 bytes.
+    /// Source and destination must both fit into the second-level cache.
     const CACHED: usize = 512 << 10;
 
     #[inline]

@@ -1,8 +1,8 @@
 //! Strided copy: `n` blocks of `len` bytes, at a constant stride on each side.
 //!
-//! Packing has a dense destination, unpacking a dense source, and a direct copy has neither. Each
-//! instance has one loop for a dense side, where a single pointer and constant offsets suffice, and
-//! one for arbitrary strides.
+//! Packing has a dense destination, unpacking a dense source, and a direct copy has neither. The
+//! code for each length has one loop for a dense side, where a single pointer and constant offsets
+//! suffice, and another loop for arbitrary strides.
 
 use super::cursor::Strided;
 use super::functions::functions;
@@ -16,7 +16,7 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes from `src + i * src_stride` to `dst + i * dst_stride`, in
-    /// order. Strides are in bytes; they may be negative, zero or less than `len`. An instance that
+    /// order. Strides are in bytes; they may be negative, zero or less than `len`. A function that
     /// is made for one length does not read `len`.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
@@ -209,14 +209,14 @@ impl Body for OfAnyLength {
     }
 }
 
-/// Declares the lengths that have an instance of their own, and the function that looks it up.
+/// Declares the lengths for which functions are made, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have an instance of their own, in ascending order.
+        /// Lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
-        /// it is the function for any length.
+        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
+        /// is the function for any length.
         #[inline]
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
@@ -238,8 +238,8 @@ pub(super) fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
-/// `level`.
+/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
+/// level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Strided(made_for.into()).serving(level))

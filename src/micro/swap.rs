@@ -5,7 +5,7 @@
 //! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
 //! moved like those of the family `strided`, by a permutation that also reverses. Other blocks of a
 //! single unit are gathered and scattered in groups of eight, through full vectors if the
-//! instruction set does that.
+//! instruction set has code for that.
 
 use std::marker::PhantomData;
 

@@ -2,11 +2,12 @@
 //!
 //! A column type accesses memory at a large stride, and touches a cache line again for every
 //! element in it. If the stride is a multiple of the page size, the line is evicted in between.
-//! Here, blocks of elements go through registers and use up whole lines of at least one side at
-//! once. Tiles of few rows and many columns read along as many rows as the hardware prefetches.
+//! This code moves blocks of elements through registers. A block uses up whole lines of at least
+//! one side at once. Tiles have few rows and many columns, and a tile is read along as many rows as
+//! the hardware prefetches.
 //!
-//! Elements are written in another order than that of the nest, so this family is only for
-//! destinations without overlap.
+//! Elements are not written in the order of the nest, so this family is only for destinations
+//! without overlap.
 
 pub(super) mod pieces;
 

@@ -17,7 +17,7 @@ fn every_value_has_one_cell() {
     for (i, &(op, cell)) in LIST.iter().enumerate() {
         assert_eq!(Cell::of(cell.value()), Some(cell));
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
-        // Hot entries have code of their own at every level, and cold ones have none.
+        // Entries of `HOT` have code of their own at every level, and entries of `COLD` have none.
         for level in Level::available() {
             let own = with_code!(level, I => hot::<I>(op, cell));
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");

@@ -51,8 +51,8 @@ fn every_length_between_guard_pages() {
             for (width, wide) in [(Width::I32, false), (Width::I64, true)] {
                 for (n, gap) in [(0, 0), (1, 0), (2, 3), (7, 0), (9, 5), (17, 1)] {
                     if len > 130 && n > 7 {
-                        // No length above has an instance of its own, and seven blocks suffice to
-                        // test the loop.
+                        // No function is made for the lengths above, and seven blocks suffice to
+                        // test the loop for any length.
                         continue;
                     }
                     let strides = [l, l + 5, -l, l / 2];
