@@ -181,8 +181,8 @@ impl<'s> Prober<'s> {
 
     /// Returns the last of the given cases that ends a new process by itself, and the difference
     /// that it shows. A case that ends a process may also have spoiled the heap for a later case.
-    /// Every case is run with each of the checks, beginning with the last case.
-    /// The search ends without a result at a case that the library cannot build.
+    /// Every case that the library can build is run with each of the checks, beginning with the last
+    /// case.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -190,7 +190,7 @@ impl<'s> Prober<'s> {
     ) -> Option<(u64, Difference)> {
         self.until = Instant::now() + CULPRIT;
         for case in cases.rev() {
-            let (t, count, large) = self.show(case)?;
+            let Some((t, count, large)) = self.show(case) else { continue };
             for &check in checks {
                 if self.is_late() {
                     return None;

@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn forms_by_hand() {
-        assert_eq!(list("[]").unwrap(), []);
+        assert_eq!(list("[]").unwrap(), [0i64; 0]);
         assert_eq!(list(" [1, -2 ,3] ").unwrap(), [1, -2, 3]);
         assert_eq!(list("@fill(3, 7)").unwrap(), [7, 7, 7]);
         assert_eq!(list("@range(4, 10, -5)").unwrap(), [10, 5, 0, -5]);

@@ -49,7 +49,7 @@ impl Widths {
         Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
     }
 
-    /// Returns the number of the variant for these widths, which has one bit per column.
+    /// Returns the number of the variant for these widths. The number has one bit per column.
     pub(super) fn number(self) -> u8 {
         self.user as u8 | (self.packed as u8) << 1 | (self.len as u8) << 2
     }
@@ -63,15 +63,17 @@ impl Widths {
 /// Roles of the columns of a call, in the order of its parameters.
 const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
 
-/// Returns the call that moves the blocks of `columns`, which are `tables` of the plan.
+/// Returns the call that moves the blocks that `columns` list. In the plan, the columns are the
+/// tables with the indices `tables`.
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [TableIndex; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
 
-/// The family of copies of blocks of listed lengths at listed offsets, given by three columns like
-/// `blocks` in a nest. The variant is the widths of the columns.
+/// Family that copies blocks of listed lengths at listed offsets. Three columns list the offsets
+/// and lengths, like `blocks` in a nest. The number of the variant encodes the widths of the
+/// columns.
 pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,
@@ -170,11 +172,12 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     }
 }
 
-/// Number of blocks up to which lists are copied with branches on the length. A processor does not
-/// learn the lengths of longer lists, which are copied under masks.
+/// Maximum number of blocks in a list that is copied with branches on the length. The processor
+/// does not learn the lengths of a longer list, so its blocks are copied under masks.
 const LEARNT: u64 = 4096;
 
-/// Body for blocks in one direction, in columns whose entries have these types.
+/// Body for blocks in one direction. The columns of user offsets, packed offsets and lengths have
+/// entries of the types `U`, `P` and `L`.
 struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
 impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {
@@ -207,9 +210,10 @@ impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U
     }
 }
 
-/// Copies a block: in line if lengths are entries of 4 bytes. Columns of lengths of 8 bytes exist
-/// for lengths of 2 GiB and more, which a call of [`run::copy`] serves best; for shorter blocks in
-/// such columns, the smaller code is good enough.
+/// Copies a block: in line if the column of lengths has entries of 4 bytes, or else by a call of
+/// [`run::copy`]. Entries of 8 bytes exist for lengths of 2 GiB and more, for which the call is
+/// best. If a column with entries of 8 bytes also has shorter blocks, the smaller code of the call
+/// is good enough for them.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -225,8 +229,8 @@ unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize)
     }
 }
 
-/// Copies a block: under a mask if it is short enough, or else in pieces of the instruction set
-/// below, as for short lists.
+/// Copies a block: under a mask if it is short enough. Otherwise it is copied in pieces of the
+/// instruction set below, like the blocks of a short list.
 ///
 /// # Safety
 /// The conditions of [`by_length`]. The machine must have the instructions of `I`.

@@ -130,8 +130,8 @@ impl Buffers {
         self.rows_of_strided(Offsets::new(user, packed), [(1, Offsets::ZERO), row], len);
     }
 
-    /// Moves the blocks of `len` bytes of two nested loops, the outer one given first, in order.
-    /// The micro-kernel is looked up only once.
+    /// Moves the blocks of `len` bytes of two nested loops, in order. The first of the two loops is
+    /// the outer one. The micro-kernel is looked up only once.
     #[inline(always)]
     pub fn rows_of_strided(&self, at: Offsets, [(rows, row), (n, step)]: [(u64, Offsets); 2], len: u64) {
         let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
@@ -151,10 +151,10 @@ impl Buffers {
         }
     }
 
-    /// Moves the elements of `len` bytes of two nested loops, the outer one given first, in any
-    /// order, and returns true. Returns false and moves nothing if there is no transpose for this
-    /// length, or if streaming is on. The elements must not overlap each other on the side that is
-    /// written.
+    /// Moves the elements of `len` bytes of two nested loops, in any order, and returns true. The
+    /// first of the two loops is the outer one. The function returns false and moves nothing if
+    /// there is no transpose for this length, or if streaming is on. The elements must not overlap
+    /// each other on the side that is written.
     pub fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
         let Some(f) = transpose::function(len, self.level).filter(|_| !self.streaming) else { return false };
         let ((outer, o), (inner, i)) = (outer, inner);

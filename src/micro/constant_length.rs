@@ -70,7 +70,8 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
     }
 }
 
-/// Copies `n` blocks one by one: the few before or after whole groups.
+/// Copies `n` blocks one by one. It serves the few blocks before the first and after the last whole
+/// group.
 ///
 /// # Safety
 /// The conditions of [`each`].
@@ -149,8 +150,8 @@ pub(super) fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
     (1..4).find(|blocks| (dst as usize + blocks * LEN).is_multiple_of(align)).unwrap_or(0)
 }
 
-/// Copies `n` blocks from a dense source. `masked` tells whether single masked stores pay, for
-/// lengths where the instruction set leaves a choice.
+/// Copies `n` blocks from a dense source. `masked` is true if one masked store per block pays. It
+/// matters only for the lengths in [`Isa::MASKED`].
 ///
 /// # Safety
 /// The conditions of [`each`], where block `i` of the source lies at `src + i * LEN`.

@@ -55,9 +55,10 @@ impl Strided {
 impl Cursor for Strided {
     #[inline(always)]
     unsafe fn at(&self, u: usize) -> *mut u8 {
-        // An address in x86 code can add a register to another as it is or times two, four or
-        // eight, but not times three. Three times the stride is therefore kept in a register, and
-        // so is four times the stride, to which another multiple is added for `u` from 5 on.
+        // An address in x86 code can be the sum of a register and another register times one, two,
+        // four or eight, but not times three. Three times the stride is therefore kept in a
+        // register, and so is four times the stride, to which another multiple is added for `u`
+        // from 5 on.
         let base = if u < 4 { self.next } else { self.next.wrapping_offset(self.by_4) };
         match u % 4 {
             0 => base,
@@ -104,12 +105,12 @@ impl Offset for i64 {
     }
 }
 
-/// Cursor over blocks at the offsets in a column.
+/// Cursor over blocks whose offsets are the entries of a column.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<O> {
     /// Address to which the offsets are relative.
     pub(super) base: *mut u8,
-    /// Address of the next block's offset in the column.
+    /// Address of the column's entry for the next block.
     pub(super) next: *const O,
 }
 

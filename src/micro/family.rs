@@ -115,7 +115,7 @@ impl fmt::Display for Argument {
     }
 }
 
-/// Index of a table among the tables of a plan, and of the context that belongs to it.
+/// Index of a table in a plan. The table has the same index in the context of the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableIndex(u32);
 
@@ -269,8 +269,8 @@ impl Call {
                 },
             }
         }
-        // At most one argument may carry the instance count; the family checks the rest, for one
-        // instance.
+        // At most one argument may carry the instance count. The family then checks its own
+        // conditions for a single instance.
         if counted > 1 {
             return Err("call that carries the instance count twice");
         }
@@ -279,8 +279,8 @@ impl Call {
     }
 
     /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances,
-    /// according to the family's definition. If the order matters, it is the order of the moves.
-    /// Otherwise it is the order in which an overlap would show.
+    /// according to the family's definition. If the order of the moves matters, the blocks come in
+    /// this order. Otherwise they come in an order in which an overlap would show.
     ///
     /// # Panics
     /// If an argument that the family reads is missing or of the wrong kind, or if a column is too
@@ -347,7 +347,7 @@ impl Actual<'_> {
     }
 }
 
-/// Family of micro-kernels: one algorithm, in instances for several lengths, tables, directions and
+/// Family of micro-kernels: one algorithm, with code for several lengths, tables, directions and
 /// levels.
 pub struct Family {
     /// Name of the family in plans, listings and reports. Two families with the same name are
@@ -390,9 +390,9 @@ pub enum Transform {
 
 impl Transform {
     /// Returns true if a call with this transform may occur in a plan for `operation`. A plain copy
-    /// may occur for bytes, for external32, where it moves values that need no conversion, and
-    /// among reductions for `Replace` only. Any other transform may occur only for the operation to
-    /// which it belongs.
+    /// may occur for `Bytes`, for `External32`, and for the reduction `Replace`, but for no other
+    /// reduction. In external32 it moves values that need no conversion. Any other transform may
+    /// occur only for the operation to which it belongs.
     pub fn serves(self, operation: Operation) -> bool {
         match (self, operation) {
             (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,
@@ -431,22 +431,23 @@ pub struct Repeated {
 }
 
 impl Family {
-    /// Writes nothing: `variant` of families without variants.
+    /// Writes nothing. This is the `variant` of families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 
-    /// Returns [`Transform::Copied`]: `transform` of families that move bytes as they are.
+    /// Returns [`Transform::Copied`]. This is the `transform` of families that move bytes as they
+    /// are.
     pub(super) fn copied(_: u8) -> Transform {
         Transform::Copied
     }
 
-    /// Returns `None`: `takes` of families that the schedule chooses by other means.
+    /// Returns `None`. This is the `takes` of families that the schedule chooses by other means.
     pub(super) fn nothing(_: &Repeated) -> Option<Call> {
         None
     }
 
-    /// Accepts every call: `check` of families without further conditions.
+    /// Accepts every call. This is the `check` of families without further conditions.
     pub(super) fn anything(_: &Actual<'_>) -> Result<(), &'static str> {
         Ok(())
     }
@@ -478,8 +479,8 @@ mod tests {
     use crate::micro::{FAMILIES, permute};
     use crate::target::Target;
 
-    /// A plain copy leaves values as they were in the stream. Among reductions, only `replace` is
-    /// served by that.
+    /// A plain copy leaves values as they were in the stream. The only reduction that it serves is
+    /// `replace`.
     #[test]
     fn a_copy_serves_no_sum() {
         for op in Op::ALL {

@@ -4,8 +4,9 @@
 //! A function with enabled target features cannot be generic over them, so a macro makes one
 //! function for each instruction set. A family states only the signature; its bodies are types.
 
-/// Declares the type of a family's functions and two traits: `Body`, what a function does with any
-/// instruction set, and `Functions`, by which an instruction set gives the function for a body.
+/// Declares the type of a family's functions and two traits. `Body` is what a function does, for
+/// any instruction set. `Functions` is implemented by every instruction set, and returns its
+/// function for a body.
 macro_rules! functions {
     // Implements `Functions` for one instruction set.
     (@of ($isa:ty) ($(#[$feature:meta])?) unsafe $(extern $abi:literal)? fn($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {

@@ -2,11 +2,12 @@
 //! declares this in its own file, which may have a folder for the code.
 //!
 //! The loops are written once, generic over a type that has no values and stands for an instruction
-//! set. [`Isa`] is what can be asked of it on any machine, since plans are also made for machines
-//! other than this one: its [`Registers`], and the blocks for which it has code. [`Code`] is that
-//! code, and exists only on machines of its architecture. What an instruction set does not define
-//! is done in pieces of its widest register, by the primitives of the layer below: `block`,
-//! `cursor`, `units` and the pieces of `transpose`.
+//! set. [`Isa`] has the properties of an instruction set: its [`Registers`], and the blocks for
+//! which it has code. They are available on any machine, because plans are also made for machines
+//! other than this one. [`Code`] has the code of an instruction set, and exists only on machines of
+//! its architecture. Copies for which an instruction set defines no function are done in pieces of
+//! its widest register, by the primitives of the layer below: `block`, `cursor`, `units` and the
+//! pieces of `transpose`.
 //!
 //! To add an instruction set, add a level of the target, a file for it, and a line in each of the
 //! three lists below.
@@ -96,18 +97,18 @@ pub(super) struct MadeFor {
     pub(super) strided: Lengths,
     /// Lengths of blocks at listed offsets.
     pub(super) rows: Lengths,
-    /// Lengths of elements of a matrix that is transposed.
+    /// Lengths of matrix elements that are transposed.
     pub(super) transposed: Lengths,
 }
 
-/// Blocks of one length in bytes, with their arrangement. A length of 0 stands for any.
+/// Blocks of one length in bytes, with their arrangement. A length of 0 stands for any length.
 #[derive(Clone, Copy)]
 pub(super) enum OneLength {
     /// Blocks at constant strides.
     Strided(usize),
     /// Blocks at listed offsets.
     Rows(usize),
-    /// Elements of a matrix that is transposed.
+    /// Matrix elements that are transposed.
     Transposed(usize),
 }
 
@@ -122,8 +123,8 @@ impl OneLength {
         }
     }
 
-    /// Returns the level whose code serves these blocks if `level` is asked for: `level` itself, or
-    /// the first level below it that has code of its own.
+    /// Returns the level whose code moves these blocks on a target of `level`: `level` itself if it
+    /// has code of its own for them, or else the next lower level that has.
     pub(super) fn serving(self, level: Level) -> Level {
         let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
         if self.has_code(&made_for) { level } else { self.serving(below) }
@@ -140,29 +141,31 @@ pub(super) struct Permuting {
     pub(super) masked: bool,
 }
 
-/// Properties of an instruction set that can be asked for on any machine.
+/// Properties of an instruction set, available on any machine.
 pub(super) trait Isa: Registers {
     /// The level of the instruction set.
     const LEVEL: Level;
-    /// The instruction set whose code serves where this one has nothing better.
+    /// The next lower instruction set, whose code is used where this one has nothing better.
     type Below: Isa;
-    /// The blocks for which it has code of its own.
+    /// The blocks for which the instruction set has code of its own.
     const MADE_FOR: MadeFor;
-    /// For lengths of blocks where packing gains from combining blocks into full vectors, the
-    /// number of blocks that are combined.
+    /// Pairs of a block length and a number of blocks. Packing blocks of this length is faster if
+    /// this number of blocks is combined into full vectors.
     const GATHERED: ByLength = &[];
-    /// For the same lengths, the alignment in bytes of the stores that makes it worth copying up to
-    /// three blocks separately.
+    /// Pairs of a block length from [`Isa::GATHERED`] and an alignment in bytes. Packing blocks of
+    /// this length is faster if up to three blocks are first copied separately, so that the stores
+    /// of full vectors have this alignment.
     const ALIGNED: ByLength = &[];
-    /// For lengths of blocks where unpacking gains from loading full vectors, the number of blocks
-    /// that are loaded together.
+    /// Pairs of a block length and a number of blocks. Unpacking blocks of this length is faster if
+    /// this number of blocks is loaded together, as full vectors.
     const SCATTERED: ByLength = &[];
-    /// Lengths of blocks that take two plain stores, but only one masked store.
+    /// Lengths of blocks that need two plain stores, but only one masked store.
     const MASKED: Lengths = &[];
     /// Maximum length in bytes of a block that is loaded and stored under a mask computed from its
     /// length; 0 if there are no such accesses.
     const MASKED_UP_TO: usize = 0;
-    /// How small layouts are permuted, or `None` if they are not.
+    /// How the instruction set permutes the instances of a small layout, or `None` if it has no
+    /// code for that.
     const PERMUTATION: Option<Permuting> = None;
 }
 
@@ -219,9 +222,9 @@ pub(super) trait Code: Isa + Reverse {
         unsafe { block::run_time_by::<Self>(dst, src, len) }
     }
 
-    /// Copies the first of `n` blocks, if they are so short and so near to each other that a vector
-    /// holds several. Returns the number of blocks that have been copied, which may be 0. `strides`
-    /// are those of the destination and of the source.
+    /// Copies some of `n` blocks, from the first one on, if the blocks are so short and so near to
+    /// each other that a vector holds several. Returns the number of copied blocks, which may be 0.
+    /// `strides` has the stride of the destination and the stride of the source.
     ///
     /// # Safety
     /// `n` blocks of `LEN` bytes must be readable from `src` on and writable from `dst` on, at
@@ -236,9 +239,9 @@ pub(super) trait Code: Isa + Reverse {
         0
     }
 
-    /// Combines the first of `n` blocks of values, if they are so short and so near to each other
-    /// that a vector holds several. Returns the number of blocks that have been combined, which may
-    /// be 0. `strides` are those of the destination and of the source.
+    /// Combines some of `n` blocks of values, from the first one on, if the blocks are so short and
+    /// so near to each other that a vector holds several. Returns the number of combined blocks,
+    /// which may be 0. `strides` has the stride of the destination and the stride of the source.
     ///
     /// # Safety
     /// `n` blocks of `len` bytes of whole values must be readable from `src` on, and readable and
@@ -304,10 +307,10 @@ pub(super) trait Code: Isa + Reverse {
         unsafe { units::scatter::<UNIT>(dst, src) }
     }
 
-    /// Copies the first of `n` blocks of `len` bytes and reverses their units of `UNIT` bytes, if
-    /// the blocks are so short and so near to each other that a vector holds several. Returns the
-    /// number of blocks that have been copied, which may be 0. `strides` are those of the
-    /// destination and of the source.
+    /// Copies some of `n` blocks of `len` bytes, from the first one on, and reverses their units of
+    /// `UNIT` bytes, if the blocks are so short and so near to each other that a vector holds
+    /// several. Returns the number of copied blocks, which may be 0. `strides` has the stride of
+    /// the destination and the stride of the source.
     ///
     /// # Safety
     /// The conditions of [`Code::copy_near`] for blocks of `len` bytes; `len` must be a multiple of

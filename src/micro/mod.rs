@@ -69,7 +69,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Returns the width whose number, as `as u8` gives it, is the lowest bit of `number`.
+    /// Returns the width whose discriminant is the lowest bit of `number`.
     pub(crate) fn of_number(number: u8) -> Width {
         if number & 1 == 0 { Width::I32 } else { Width::I64 }
     }
@@ -124,7 +124,8 @@ pub struct Micro {
 
 impl Micro {
     /// Returns the micro-kernel of `family` for blocks of any length, with variant 0. This function
-    /// does not check that such code exists; each family has a function of its own that knows.
+    /// does not check that such code exists; each family has a function of its own that chooses
+    /// among the existing code.
     pub(super) fn new(family: &'static Family, direction: Direction, level: Level) -> Micro {
         Micro { family, len: 0, variant: 0, direction, level }
     }

@@ -1,8 +1,9 @@
 //! Pairs: `n` blocks of `len` bytes at listed offsets on both sides.
 //!
-//! This is what two tables without a common pattern become when bytes go directly from one layout
-//! to another. As in [`super::rows`], the loop is limited by latency. As all blocks have the same
-//! length, it avoids the branch on the length that [`super::blocks`] mispredicts.
+//! Two tables without a common pattern become such blocks when bytes go directly from one layout to
+//! another. As in [`super::rows`], the loop is limited by latency. All blocks have the same length,
+//! so the loop has no branch on the length, which [`super::blocks`] has and which the processor
+//! mispredicts.
 
 use super::cursor::{Listed, Offset};
 use super::functions::functions;
@@ -15,7 +16,7 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order.
-    /// Both columns have `n` entries of 4 bytes. An instance that is made for one length does not
+    /// Both columns have `n` entries of 4 bytes. A function that is made for one length does not
     /// read `len`.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
@@ -27,9 +28,9 @@ functions! {
     );
 }
 
-/// The family of copies of equal blocks at listed offsets on both sides. There is one block per
-/// row, at `a + (user row i, packed row i)`; blocks are moved in order. All columns have offsets of
-/// 4 bytes.
+/// Family that copies equal blocks at listed offsets on both sides. There is one block per row, at
+/// `a + (user row i, packed row i)`, where `a` stands for the call's addresses on the two sides.
+/// Blocks are moved in order. All columns have offsets of 4 bytes.
 pub static FAMILY: Family = Family {
     name: "pairs",
     directed: false,
@@ -63,7 +64,8 @@ pub static FAMILY: Family = Family {
 };
 
 /// Returns the call that moves a block of `len` bytes for each of the `n` rows of two columns of
-/// 4-byte offsets, user and packed. These columns are `tables` of the plan.
+/// 4-byte offsets: user offsets and packed offsets. In the plan, the columns are the tables with
+/// the indices `tables`.
 pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);
     let arguments = [
@@ -105,8 +107,8 @@ fn sides(
     (dst, src): (*mut u8, *const u8),
     (dst_rows, src_rows): (*const u8, *const u8),
 ) -> (Listed<i32>, Listed<i32>) {
-    // The source is only read. A cursor is an address of either side, and the loops know which one
-    // they write.
+    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+    // side, and the loops write only through the cursor of the destination.
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
@@ -152,14 +154,14 @@ impl Body for OfAnyLength {
     }
 }
 
-/// Declares the lengths that have instances of their own, and the function that looks them up.
+/// Declares the lengths for which functions are made, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have instances of their own, in ascending order.
+        /// Lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
-        /// it is the function for any length.
+        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
+        /// is the function for any length.
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -177,8 +179,8 @@ fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
-/// `level`.
+/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
+/// level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))

@@ -1,5 +1,5 @@
-//! Permutation: instances of one small layout, each of which fits into a vector of at most 64
-//! bytes, moved by one permutation per vector.
+//! Permutation: moves instances of one small layout by one permutation per vector. An instance fits
+//! into a vector of at most 64 bytes.
 //!
 //! This serves arrays of structures and any short blocks that repeat. To pack, load a vector,
 //! permute its bytes into packed order, and store it; to unpack, do the reverse and store through a
@@ -24,9 +24,10 @@ use crate::target::{Level, Target};
 use table::Table;
 pub use table::{Function, Granule};
 
-/// The family of permutations of one small layout. Instance `i` lies at
-/// `a + i * (user-step, its size)`. The parts of each instance are moved in the order in which the
-/// permutation lists them. The variant tells what is permuted and whether units are reversed.
+/// Family that permutes instances of one small layout. Instance `i` lies at
+/// `a + i * (user-step, its size)`, where `a` stands for the call's addresses on the two sides. The
+/// parts of each instance are moved in the order in which the permutation lists them. The variant
+/// tells what is permuted and whether units are reversed.
 pub static FAMILY: Family = Family {
     name: "permute",
     directed: true,
@@ -81,7 +82,8 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
     Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.number())
 }
 
-/// Returns the call that moves `n` instances of `permutation`, which is table `table` of the plan.
+/// Returns the call that moves `n` instances of `permutation`, which is the table with the index
+/// `table` in the plan.
 ///
 /// # Panics
 /// The same as for [`micro`].
@@ -158,8 +160,8 @@ impl Permutation {
             Granule::Word => 4,
         };
         // Fill the table for all instances of a full vector, lane by lane. A lane is a byte or a
-        // word of 4 bytes; each lane of the packed side gets the lane of the user's vector that it
-        // comes from, and vice versa.
+        // word of 4 bytes. For each lane of the packed side, the table has the lane of the user's
+        // vector from which it comes, and vice versa.
         let none = [0; 64];
         let mut table = Table {
             pack: none,
@@ -237,7 +239,7 @@ impl Permutation {
         self.swaps
     }
 
-    /// Returns the number of the variant of the micro-kernel that moves the permutation.
+    /// Returns the variant number of the micro-kernel that moves this permutation.
     fn number(&self) -> u8 {
         self.granule as u8 | u8::from(self.swaps) << 1
     }

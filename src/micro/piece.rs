@@ -1,5 +1,5 @@
-//! Pieces of a block: copies of one piece, which a load and a store move, of four pieces in order,
-//! and of a long block with aligned stores.
+//! Copies of pieces of a block: of one piece, by one load and one store; of four pieces in order;
+//! and of all pieces of a long block, with aligned stores.
 
 use std::ptr;
 
@@ -60,7 +60,8 @@ pub(super) unsafe fn aligned<const WIDE: usize>(dst: *mut u8, src: *const u8, le
         }
         // What is left is less than four pieces. With pieces of 32 bytes, the last four pieces of
         // the block cover it. With pieces of 64 bytes, whole pieces are copied in order, and then
-        // the last piece of the block. Both may overlap what is already copied.
+        // the last piece of the block. In both cases, the last pieces may overlap bytes that are
+        // already copied.
         if const { WIDE == 32 } {
             return four::<WIDE>(dst.add(len - 128), src.add(len - 128));
         }

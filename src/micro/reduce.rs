@@ -1,4 +1,4 @@
-//! Reduce: strided blocks of values, each of which is combined with the value at its destination:
+//! Reduce: strided blocks of values. Each value is combined with the value at its destination:
 //! `dst = op(src, dst)`.
 //!
 //! Unlike a copy, a combination must not be done twice, and a value that it loads may have been
@@ -31,15 +31,16 @@ use cells::{
 use vector::Vector;
 
 functions! {
-    /// Combines blocks of `len` bytes of whole values, which lie where [`strided::Function`] has
-    /// its blocks. If the values are pairs, a block is a single pair, and `len` is the number of
-    /// its bytes on the source side.
+    /// Combines blocks of `len` bytes of whole values. The blocks lie at strides, as for
+    /// [`strided::Function`]. If the values are pairs, a block is a single pair, and `len` is the
+    /// number of its bytes on the source side.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// The family of reductions: equal blocks of values at constant steps on both sides, each combined
-/// with the values at the destination. The variant is a place in `LIST`.
+/// Family that combines values: equal blocks of values at constant steps on both sides. The values
+/// of each block are combined with the values at its destination. The variant is an index into
+/// `LIST`.
 pub static FAMILY: Family = Family {
     name: "reduce",
     directed: false,
@@ -64,8 +65,8 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
         return Err("values that no micro-kernel is made for");
     };
     let (unit, len) = (value.packed() as u64, call.number(Role::Length));
-    // A pair has its packed size in a stream. In a second layout it has its padding and thus its
-    // user size.
+    // In a stream, a pair has its packed size. In a second layout it has padding, and thus the size
+    // that it has in user memory.
     let one = [unit, value.user() as u64].contains(&len) && !call.carries_count(Role::Length);
     // The length is checked for one instance. If it carries the instance count, it is a multiple of
     // the value's size for any count.
@@ -140,8 +141,8 @@ fn small() {
     }
 }
 
-/// Combines one value. `len` is its number of bytes on the source side, of which only pairs make
-/// use.
+/// Combines one value. `len` is the number of bytes of the value on the source side; only pairs use
+/// it.
 ///
 /// # Safety
 /// The value must be readable at `src` and at `dst`, and writable at `dst`.
@@ -180,8 +181,8 @@ rows_of! {
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
 }
 
-/// Rows of numbers that are combined by one operation: a body for blocks of any length, and the
-/// vectors of it.
+/// Operation `O` on rows of numbers of type `T`: the body for blocks of any length, and the
+/// operation on vectors.
 struct Rows<T, O>(PhantomData<(T, O)>);
 
 impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
@@ -228,7 +229,7 @@ unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usiz
     }
 }
 
-/// Combines blocks of any length of values for which there are functions for rows.
+/// Combines blocks of any length, in rows of values. It serves the values and operations in `hot`.
 ///
 /// # Safety
 /// The conditions of [`each`]. The machine must have the instructions of `I`.
@@ -268,8 +269,9 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
                 }
                 blocks! { one::<T, O>(dst, src, len) }
             }
-            // Instruction sets with narrower registers do without the functions for rows of two to
-            // eight values, to save code for those with wider registers.
+            // If registers have fewer than 32 bytes, the functions for rows of two to eight values
+            // are not used. The code size that this saves is left to instruction sets with wider
+            // registers.
             _ if I::WIDE < 32 => blocks! { dense::<T, O>(dst, src, len) },
             2 => blocks! { two::<T, O>(dst, src) },
             3 => blocks! { three::<T, O>(dst, src) },
@@ -296,8 +298,8 @@ impl<T: Plain, O: Combine<T>> Body for Rows<T, O> {
     }
 }
 
-/// Calls a macro with the values for which there are functions for rows, and with the operations on
-/// them.
+/// Calls a macro with the values and operations that are combined in rows, by code of every
+/// instruction set.
 macro_rules! hot {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -311,8 +313,8 @@ macro_rules! hot {
     };
 }
 
-/// Calls a macro with the values and operations that are combined one after the other, by code of
-/// the baseline.
+/// Calls a macro with the values and operations for which values are combined one by one, by code
+/// of the baseline.
 macro_rules! cold {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)

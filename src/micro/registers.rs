@@ -10,8 +10,8 @@ use std::ops::RangeInclusive;
 pub(super) trait Registers: Sized {
     /// Number of bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
     const WIDE: usize;
-    /// For lengths of elements in bytes, the number of rows and of columns of the square of a
-    /// matrix that is transposed in registers.
+    /// Pairs of the length of a matrix element in bytes and a number of elements. Squares with this
+    /// number of rows and of columns are transposed in registers.
     const SQUARES: ByLength = &[];
 }
 

@@ -1,12 +1,13 @@
-//! Resize: values that have another size or another form on the other side. They are converted one
-//! after the other until one does not fit.
+//! Resize: values whose size or form differs between the two sides. Values are converted one after
+//! the other until one does not fit.
 //!
 //! The user of this module gives the conversion as a type, which tells whether a value fits and
 //! what it becomes. The loops are here, so that they are compiled with the instructions of their
 //! level. Dense values are converted in groups: first all values of a group are tested together,
 //! then they are converted together. In a group no branch depends on a single value, so the
-//! compiler makes vector code for integers of any sign. The values after the last whole group, and
-//! those from the first group on that has a value that does not fit, are converted one by one.
+//! compiler makes vector code for integers of any sign. If a group has a value that does not fit,
+//! the values from the start of this group on are converted one by one. So are the values after the
+//! last whole group.
 
 use std::marker::PhantomData;
 
@@ -143,7 +144,7 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// Body for blocks of values under a conversion.
+/// Body for blocks of values that `C` converts.
 struct Converted<C>(PhantomData<C>);
 
 impl<C: Conversion> Body for Converted<C> {

@@ -29,9 +29,9 @@ functions! {
     );
 }
 
-/// The family of copies of equal blocks at listed user offsets. There is one block per row, at
-/// `a + (row i, i * packed-step)`; blocks are moved in order. The variant is the width of the
-/// column.
+/// Family that copies equal blocks at listed user offsets. There is one block per row, at
+/// `a + (row i, i * packed-step)`, where `a` stands for the call's addresses on the two sides.
+/// Blocks are moved in order. The variant is the width of the column.
 pub static FAMILY: Family = Family {
     name: "rows",
     directed: true,
@@ -69,8 +69,8 @@ pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micr
     Micro::new(&FAMILY, direction, level).with_length(len).with_variant(width as u8)
 }
 
-/// Returns the call that moves a block of `len` bytes for every row of `column`, which is table
-/// `table` of the plan.
+/// Returns the call that moves a block of `len` bytes for every row of `column`, which is the table
+/// with the index `table` in the plan.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -175,17 +175,19 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
 }
 
 /// Number of pages that the second-level TLB holds. If blocks lie in more pages, most accesses need
-/// a page walk, and blocks are moved one by one, each after its own entry. Reading four entries
-/// before the first of their blocks takes 13 % more time then (87,500 blocks of 12 B in 40 MB;
-/// Emerald Rapids). If the TLB holds the pages, it takes 15 % less.
+/// a page walk, and blocks are moved one by one: the entry of each block is read just before the
+/// block is moved. Reading four entries before their four blocks are moved would take 13 % more
+/// time (87,500 blocks of 12 B in 40 MB; Emerald Rapids). If the TLB holds the pages, reading four
+/// entries first takes 15 % less time.
 const PAGES: usize = 2048;
 
-/// Number of bytes of that many pages. Blocks are far apart if the outermost sampled entries of
-/// their column differ by at least this much.
+/// Number of bytes of [`PAGES`] pages. Blocks are far apart if the lowest and the highest sampled
+/// entry of their column differ by at least this number of bytes.
 const FAR: usize = 4096 * PAGES;
 
-/// Number of blocks whose cache lines, and thereby pages, are prefetched while the blocks before
-/// them are moved. Hardware prefetchers do not follow blocks at listed offsets.
+/// Number of blocks that are prefetched while the blocks before them are moved. A prefetch brings
+/// the cache line, and with it the translation of the page. Hardware prefetchers do not follow
+/// blocks at listed offsets.
 const AHEAD: usize = 32;
 
 /// The spread of addresses is sampled only for more blocks than this.
@@ -279,14 +281,14 @@ impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
     }
 }
 
-/// Declares the lengths that have instances of their own, and the function that looks them up.
+/// Declares the lengths for which functions are made, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have instances of their own, in ascending order.
+        /// Lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
-        /// it is the function for any length.
+        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
+        /// is the function for any length.
         fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<PACK, O, $len>>(),)*
@@ -309,8 +311,8 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
     })
 }
 
-/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
-/// `level`.
+/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
+/// level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))

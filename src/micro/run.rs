@@ -5,14 +5,16 @@
 //! instruction is fast. How fast it really is depends on the family of processors:
 //!
 //! * Zen 3 announces it. If the destination lies 1 to 31 bytes after the source, not counting whole
-//!   pages, it takes thirty times as long: 750 instead of 36 ns for 2200 bytes, 86 instead of 6 us
-//!   for 256 KiB. The loop takes 22 ns and 6 us wherever the buffers lie (glibc 2.36).
-//! * On Emerald Rapids its start costs some 20 cycles. Runs of 2.5 to 4 KiB, at a stride of twice
-//!   their length, pack from L1 at 119 to 157 GB/s if they are aligned and at 105 to 117 GB/s if
-//!   not; the loop reaches 180 and 135 GB/s. For aligned runs it is as good as the loop from 12 KiB
-//!   on, for misaligned ones at no length: runs of 12 KiB reach 119 GB/s by `memcpy` and 142 GB/s
-//!   by the loop in L1, 34 and 38 GB/s in L2. For data that exceeds L2, `memcpy` is better by up to
-//!   5 %: 1 MiB of runs of 4 KiB.
+//!   pages, `rep movsb` takes up to thirty times as long: 750 instead of 36 ns for 2200 bytes, 86
+//!   instead of 6 us for 256 KiB. The loop takes 22 ns and 6 us wherever the buffers lie (glibc
+//!   2.36).
+//! * On Emerald Rapids, the start of `rep movsb` costs some 20 cycles. With it, runs of 2.5 to 4
+//!   KiB at a stride of twice their length pack from L1 at 119 to 157 GB/s if they are aligned and
+//!   at 105 to 117 GB/s if they are not. The loop reaches 180 and 135 GB/s. For aligned runs,
+//!   `memcpy` is as good as the loop from 12 KiB on. For misaligned runs, it is as good at no
+//!   length: runs of 12 KiB in L1 reach 119 GB/s by `memcpy` and 142 GB/s by the loop, and in L2 34
+//!   and 38 GB/s. For data that exceeds L2, `memcpy` is better by up to 5 % (1 MiB of runs of 4
+//!   KiB).
 //!
 //! The measurements are in docs/records/performance.md, "Long runs".
 
@@ -21,7 +23,7 @@ use std::ptr;
 /// Function that copies a run of `len` bytes.
 pub(super) type Function = unsafe fn(dst: *mut u8, src: *const u8, len: usize);
 
-/// Returns the loop that copies runs of `len` bytes, `total` bytes together, of which the first
+/// Returns the loop that copies runs of `len` bytes each and `total` bytes together. The first run
 /// goes to `dst`. Returns `None` where `memcpy` is the best choice.
 #[inline(always)]
 #[cfg_attr(any(not(target_arch = "x86_64"), miri), expect(unused_variables))]
@@ -55,16 +57,17 @@ mod x86 {
     use super::super::piece;
     use crate::target::Family;
 
-    /// Number of bytes up to which `memcpy` uses vectors on every processor.
+    /// Maximum length in bytes of runs that `memcpy` copies with vectors on every processor.
     pub(super) const SHORT: usize = 2048;
-    /// Number of bytes from which on stores that bypass the caches pay. `memcpy` uses them.
+    /// Minimum length in bytes of runs for which stores that bypass the caches pay. `memcpy` uses
+    /// such stores.
     const LARGE: usize = 16 << 20;
     /// Maximum length in bytes of runs that are copied with vectors of 64 bytes, if their
     /// destinations are aligned (first constant) and if they are not (second constant).
     const ALIGNED: usize = 8 << 10;
     const MISALIGNED: usize = 24 << 10;
-    /// Maximum number of bytes of all runs together for these loops: source and destination must
-    /// both fit into the second-level cache.
+    /// Maximum number of bytes of all runs together if they are copied with vectors of 64 bytes.
+    /// Source and destination must both fit into the second-level cache.
     const CACHED: usize = 512 << 10;
 
     #[inline]

@@ -44,18 +44,20 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 }
             }
             64 | 32 if len > 32 => {
-                // Pieces of 64 bytes whose last one overlaps are used only if they are half as many
-                // as pieces of 32. Then 24 blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92
-                // of the time of pieces of 32, and 512 blocks 0.91 to 1.07. Otherwise, blocks of 92
-                // B take 1.25 to 1.44, and of 152 B 1.1 to 1.4 of that time (Emerald Rapids).
+                // If the last piece of 64 bytes overlaps the one before it, pieces of 64 bytes are
+                // used only if there are half as many of them as of pieces of 32 bytes. Under this
+                // condition, blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92 of the time
+                // of pieces of 32 bytes (24 blocks) or 0.91 to 1.07 of it (512 blocks). Without
+                // this condition, blocks of 92 B would take 1.25 to 1.44 of that time, and blocks
+                // of 152 B 1.1 to 1.4 (Emerald Rapids).
                 if I::WIDE == 64 && len % 64 > 32 {
                     pieces! { 64: 2 3 4 }
                 }
                 pieces! { 32: 2 3 4 5 6 7 8 }
                 if n == 1 {
-                    // A single block, up to the length from which on aligned stores pay
-                    // (`should_align`). Many blocks of 264 B in L2 would take 1.13 of the time that
-                    // `each` needs.
+                    // A single block is copied in pieces up to the length from which on aligned
+                    // stores pay (`should_align`). Several blocks are not: many blocks of 264 B in
+                    // L2 would take 1.13 of the time that `each` needs.
                     pieces! { 32: 9 10 }
                 }
                 if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {

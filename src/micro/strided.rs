@@ -1,8 +1,8 @@
 //! Strided copy: `n` blocks of `len` bytes, at a constant stride on each side.
 //!
-//! Packing has a dense destination, unpacking a dense source, and a direct copy has neither. Each
-//! instance has one loop for a dense side, where a single pointer and constant offsets suffice, and
-//! one for arbitrary strides.
+//! Packing has a dense destination, unpacking a dense source, and a direct copy has neither. The
+//! code for each length has one loop for a dense side, where a single pointer and constant offsets
+//! suffice, and another loop for arbitrary strides.
 
 use super::cursor::Strided;
 use super::functions::functions;
@@ -16,14 +16,15 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes from `src + i * src_stride` to `dst + i * dst_stride`, in
-    /// order. Strides are in bytes; they may be negative, zero or less than `len`. An instance that
+    /// order. Strides are in bytes; they may be negative, zero or less than `len`. A function that
     /// is made for one length does not read `len`.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// The family of strided copies: equal blocks at constant steps on both sides. Block `i` of `trip`
-/// lies at `a + i * steps`; blocks are moved in order.
+/// Family that copies equal blocks at constant steps on both sides. Block `i` lies at
+/// `a + i * steps`, where `a` stands for the call's addresses on the two sides. Blocks are moved in
+/// order.
 pub static FAMILY: Family = Family {
     name: "strided",
     directed: false,
@@ -127,8 +128,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
         return;
     }
     let (dst, n) = (dst.wrapping_offset((done as isize).wrapping_mul(ds)), n - done);
-    // The source is only read. A cursor is an address of either side, and the loops know which one
-    // they write.
+    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+    // side, and the loops write only through the cursor of the destination.
     let src = src.wrapping_offset((done as isize).wrapping_mul(ss)).cast_mut();
     // SAFETY: in all three cases these are the `n` blocks after the first `done` ones of those that
     // the caller promises. `pack` gets a destination and `unpack` a source whose stride is `LEN`.
@@ -145,10 +146,12 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
 
 /// Returns true if short blocks at this stride are so far apart that, if there are many of them,
 /// most accesses miss the TLB. In this case, packing blocks of 8 B one by one takes 0.82 to 0.95 of
-/// the time that groups of eight take (4096 to 32,768 blocks at strides of 2056 to 6152), and 1 to
-/// 1.08 of it in cache. One load instruction for all blocks, whose stride a prefetcher learns, is
-/// as good for 32,768 blocks, but with fewer pages it takes 1.25 to three times as long: 256 blocks
-/// at a stride of 264 take 187 instead of 56 ns (Emerald Rapids).
+/// the time that groups of eight take (4096 to 32,768 blocks at strides of 2056 to 6152). If the
+/// blocks are in cache, it takes 1 to 1.08 of the time of groups.
+///
+/// A loop with one load instruction for all blocks, whose stride a prefetcher learns, is as good as
+/// separate blocks for 32,768 blocks. With fewer pages, such a loop takes 1.25 to three times as
+/// long: 256 blocks at a stride of 264 take 187 instead of 56 ns (Emerald Rapids).
 fn far(stride: isize) -> bool {
     stride.unsigned_abs() >= 2048
 }
@@ -197,8 +200,8 @@ impl Body for OfAnyLength {
         len: u64,
     ) {
         let dst = Strided::new(dst, dst_stride as isize);
-        // The source is only read. A cursor is an address of either side, and the loop knows which
-        // one it writes.
+        // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+        // side, and the loop writes only through the cursor of the destination.
         let src = Strided::new(src.cast_mut(), src_stride as isize);
         // SAFETY: the caller promises `n` blocks of `len` bytes at these addresses and strides,
         // without overlap between the sides, and a machine with the instructions of `I`.
@@ -206,14 +209,14 @@ impl Body for OfAnyLength {
     }
 }
 
-/// Declares the lengths that have an instance of their own, and the function that looks it up.
+/// Declares the lengths for which functions are made, and the function that looks them up.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes that have an instance of their own, in ascending order.
+        /// Lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths without an instance of their own,
-        /// it is the function for any length.
+        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
+        /// is the function for any length.
         #[inline]
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
@@ -235,8 +238,8 @@ pub(super) fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns the length (0 for any) and the level of the instance for blocks of `len` bytes at
-/// `level`.
+/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
+/// level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Strided(made_for.into()).serving(level))

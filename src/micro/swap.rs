@@ -5,7 +5,7 @@
 //! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
 //! moved like those of the family `strided`, by a permutation that also reverses. Other blocks of a
 //! single unit are gathered and scattered in groups of eight, through full vectors if the
-//! instruction set does that.
+//! instruction set has code for that.
 
 use std::marker::PhantomData;
 
@@ -103,7 +103,8 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     mut n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // The source is only read; a cursor is an address of either side.
+    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+    // side.
     let src = src.cast_mut();
     // SAFETY: `n` always counts the promised blocks that remain after those that the cursors have
     // passed. The functions for eight units are used only if eight remain, on the side that is
@@ -168,8 +169,8 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     let done = unsafe { I::reverse_near::<UNIT>(dst, src, n, len, (ds, ss)) };
     let after = |stride: isize| (done as isize).wrapping_mul(stride);
     let (mut dst, mut src, n) = (dst.wrapping_offset(after(ds)), src.wrapping_offset(after(ss)), n - done);
-    // SAFETY: these are the `n` blocks after the first `done` ones. Each function gets all of them
-    // with their length, or one after the other, which is a multiple of the unit.
+    // SAFETY: these are the `n` blocks after the first `done` ones. Each function gets all blocks,
+    // or one block after the other, with their length, which is a multiple of the unit.
     unsafe {
         if len == UNIT {
             return single::<I, U, UNIT>(dst, src, n, (ds, ss));
@@ -200,7 +201,8 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // The source is only read; a cursor is an address of either side.
+    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
+    // side.
     let (src, len) = (src.cast_mut(), LEN as isize);
     // SAFETY: in each case these are the promised blocks; a dense cursor is used only where the
     // stride is `LEN`.

@@ -1,5 +1,5 @@
 //! Equipment of the tests: memory between two pages that must not be touched, and a comparison that
-//! places blocks at both edges of it.
+//! places blocks at both edges of this memory.
 
 use std::ptr;
 

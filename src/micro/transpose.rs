@@ -2,11 +2,12 @@
 //!
 //! A column type accesses memory at a large stride, and touches a cache line again for every
 //! element in it. If the stride is a multiple of the page size, the line is evicted in between.
-//! Here, blocks of elements go through registers and use up whole lines of at least one side at
-//! once. Tiles of few rows and many columns read along as many rows as the hardware prefetches.
+//! This code moves blocks of elements through registers. A block uses up whole lines of at least
+//! one side at once. Tiles have few rows and many columns, and a tile is read along as many rows as
+//! the hardware prefetches.
 //!
-//! Elements are written in another order than that of the nest, so this family is only for
-//! destinations without overlap.
+//! Elements are not written in the order of the nest, so this family is only for destinations
+//! without overlap.
 
 pub(super) mod pieces;
 
@@ -35,8 +36,9 @@ functions! {
     );
 }
 
-/// The family of transposes of a matrix. Element `(i, j)` lies at `a + i * steps + j * inner steps`
-/// and has the length for which the code is made. Elements are moved in any order.
+/// Family that transposes a matrix. Element `(i, j)` lies at `a + i * steps + j * inner steps`,
+/// where `a` stands for the call's addresses on the two sides, and has the length for which the
+/// code is made. Elements are moved in any order.
 pub static FAMILY: Family = Family {
     name: "transpose",
     directed: false,
@@ -59,8 +61,8 @@ pub type Repeat = (Quantity, Offsets);
 /// both at small strides. Returns `None` if the loops do not have this form, if one has too few
 /// iterations, or if an element is so long that a transpose does not pay.
 pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
-    // In a stream the inner loop always runs along the packed side. Between two layouts the outer
-    // one may; then the two are exchanged.
+    // In a stream the inner loop always runs along the packed side. Between two layouts, the outer
+    // loop may run along the packed side instead; the two loops are then exchanged.
     let [outer, inner] = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
         [inner, outer]
     } else {
@@ -70,7 +72,7 @@ pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
     let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
     let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
         && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
-    // Elements of at least a whole cache line share no lines either.
+    // Elements of at least a whole cache line do not share lines, so a transpose does not pay.
     let lines = len >= cost::TRANSPOSED_STRIDE;
     (!few(&outer.0) && !few(&inner.0) && near && crossed && !lines).then_some([outer, inner])
 }
@@ -82,8 +84,9 @@ pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
     Some(Micro::new(&FAMILY, direction, level).with_length(len))
 }
 
-/// Returns the call that moves the elements of `len` bytes of an outer and an inner loop with these
-/// numbers of iterations, or `None` if there is no code for this length.
+/// Returns the call that transposes elements of `len` bytes. `trips` has the numbers of iterations
+/// and `steps` the steps of two nested loops, the outer loop first. Returns `None` if there is no
+/// code for this length.
 pub fn call(
     direction: Direction,
     level: Level,

@@ -87,8 +87,8 @@ struct OneByOne;
 
 impl Reverse for OneByOne {}
 
-/// Length in bytes from which on the stores of a block are aligned to whole cache lines. A store
-/// that crosses the boundary between two lines writes to both.
+/// Minimum length in bytes of a block whose stores are aligned to whole cache lines. A store that
+/// crosses the boundary between two lines writes to both.
 const ALIGNED: usize = 512;
 
 /// Copies `len` bytes of units that follow each other directly, and reverses each unit.

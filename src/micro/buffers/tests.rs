@@ -71,8 +71,8 @@ fn rows_past_the_column_are_refused() {
     run(Direction::Pack, Level::Baseline, |m| m.rows(0, 0, (&rows, 1, 2), 8, 8));
 }
 
-/// Values that are not aligned as the element demands are passed to the function in copies: each
-/// value once, in order, and nothing else.
+/// If values lack the alignment of the element, the function gets copies of them: each value once,
+/// in order, and nothing else.
 #[test]
 fn values_are_handed_on_once() {
     let value = Value::native(Named::Double);
@@ -114,7 +114,8 @@ fn values_are_handed_on_once() {
     );
 }
 
-/// The index of a pair follows padding, which the stream does not have and which is not written.
+/// In user memory, padding precedes the index of a pair. The stream does not have this padding, and
+/// the padding is not written.
 #[test]
 fn pairs_are_handed_on_with_their_padding() {
     let value = Value::native(Named::ShortInt);

@@ -13,7 +13,7 @@ pub const LONGEST_VALUE: usize = 16;
 /// Maximum number of bytes of a value that [`Buffers::combine`] combines without a micro-kernel.
 const LONGEST_COMBINED: usize = 64;
 
-/// Blocks of values to be combined with those in user memory. Block `i` of `n` lies at
+/// Blocks of values to be combined with values in user memory. Block `i` of `n` lies at
 /// `at + i * step` and has `units` values, which follow each other directly.
 #[derive(Clone, Copy, Debug)]
 pub struct Combined {
@@ -29,8 +29,8 @@ pub struct Combined {
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
-    /// Number of bytes of a value on the packed side. In a stream a value has no padding inside; in
-    /// a second layout it has the same form as in user memory.
+    /// Number of bytes of a value on the packed side. If that side is a stream, a value has no
+    /// padding inside. If it is a second layout, a value has the same form as in user memory.
     pub packed: i64,
 }
 
@@ -59,8 +59,8 @@ pub struct Element {
     pub alignment: usize,
 }
 
-/// Bytes of a stage: one side of a row of values is copied into it when the values in memory are
-/// not an aligned array of elements.
+/// Number of bytes of a stage. Values of one side are copied into a stage if they do not lie in
+/// memory as an aligned array of elements.
 pub(super) const STAGE: usize = 4096;
 
 /// Staging memory whose alignment suffices for any element.
@@ -196,10 +196,10 @@ impl Buffers {
     }
 
     /// Calls `f(packed values, user values, number)` for rows of values, in order. Both addresses
-    /// are those of arrays of elements of the form `element`. If the values lie in memory as such
-    /// arrays, and are aligned, `f` gets their own addresses. Otherwise it gets copies of a limited
-    /// number of values at a time, and the bytes that it leaves in the user's copy are written
-    /// back, except for padding.
+    /// point to arrays whose elements have the form `element`. If the values lie in memory as
+    /// aligned arrays of this form, `f` gets the addresses of the values themselves. Otherwise `f`
+    /// gets copies of a limited number of values at a time. The bytes that `f` leaves in the copy
+    /// of the user's values are then written back, except for padding.
     ///
     /// `element.extent` must be at least the size of a value on each side and at most 4096, the
     /// bytes of a stage.
@@ -221,9 +221,9 @@ impl Buffers {
                 f(packed, user, units);
                 continue;
             }
-            // The values of this block are no aligned array of elements. Copy up to `at_once` of
-            // them at a time from both sides into the stages, call `f` on the stages, and write the
-            // user's values back.
+            // The values of this block do not form an aligned array of elements. Copy up to
+            // `at_once` values at a time from both sides into the stages, call `f` on the stages,
+            // and write the user's values back.
             let (new, old) = stages.get_or_insert_with(Stage::two);
             let at_once = (STAGE / extent) as u64;
             let mut first = 0;

@@ -15,8 +15,8 @@ pub(in crate::micro) struct Avx2;
 /// Lengths of blocks at listed offsets. Blocks of one to three bytes make no use of vectors.
 const ROWS: Lengths = &[0..=0, 4..=64];
 
-/// Lengths of elements of matrices: those that are transposed in squares, and those that are one or
-/// two registers long.
+/// Lengths of matrix elements for which this instruction set has code: elements that are transposed
+/// in squares, and elements that are one or two registers long.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
 impl Registers for Avx2 {

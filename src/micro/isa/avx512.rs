@@ -21,8 +21,9 @@ mod words;
 /// The instruction set AVX-512.
 pub(in crate::micro) struct Avx512;
 
-/// Lengths of blocks at constant strides: short ones, for masks and permutations; whole registers;
-/// and those that are packed as whole registers. For other lengths the code of AVX2 is as good.
+/// Lengths of blocks at constant strides for which this instruction set has code: short blocks,
+/// which masks and permutations move; blocks that are whole registers; and other blocks that are
+/// packed as whole registers. For other lengths the code of AVX2 is as good.
 const STRIDED: Lengths =
     &[0..=32, 48..=48, 64..=64, 72..=88, 104..=104, 120..=120, 128..=128, 192..=192, 256..=256];
 
@@ -31,11 +32,13 @@ const STRIDED: Lengths =
 /// masked loads cost no less than two plain ones (24 B: 57 against 67 GB/s; Sapphire Rapids, L1).
 const ROWS: Lengths = &[0..=0, 64..=64];
 
-/// Lengths of elements of matrices: only those that are transposed in squares.
+/// Lengths of matrix elements for which this instruction set has code: only elements that are
+/// transposed in squares.
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16];
 
 impl Registers for Avx512 {
-    // 65 blocks of 64 B at a stride of 128 pack at 199 GB/s instead of 165 (Sapphire Rapids, L1).
+    // With pieces of this width, 65 blocks of 64 B at a stride of 128 pack at 199 GB/s instead of
+    // 165 (Sapphire Rapids, L1).
     const WIDE: usize = 64;
     const SQUARES: ByLength = &[(4, 16), (8, 8), (16, 4)];
 }
@@ -53,8 +56,8 @@ impl Isa for Avx512 {
     const PERMUTATION: Option<Permuting> = Some(Permuting { vector: 64, masked: true });
 }
 
-/// Returns true if the machine permutes bytes. Code that has two ways calls this, and may itself be
-/// called on any machine of the level.
+/// Returns true if this machine has permutations of bytes (VBMI). Code that also works without them
+/// calls this function, so it may run on any machine of the level.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn permutes_bytes() -> bool {

@@ -66,8 +66,9 @@ fn groups_are_whole_blocks_that_a_cursor_reaches() {
 
 #[test]
 fn few_blocks_lead_to_aligned_stores() {
-    // AVX2 aligns stores of blocks of 24 bytes to 32 bytes. These are addresses, each with the
-    // number of blocks before the first aligned one; it is 0 if there is none.
+    // AVX2 aligns stores of blocks of 24 bytes to 32 bytes. Each case is an address and the number
+    // of blocks before the first aligned store from this address on; the number is 0 if there is no
+    // aligned store.
     for (place, blocks) in [(0, 0), (8, 1), (16, 2), (24, 3), (32, 0), (4, 0), (40, 1), (63, 0)] {
         assert_eq!(misaligned::<Avx2, 24>(std::ptr::without_provenance_mut(place)), blocks, "{place}");
     }

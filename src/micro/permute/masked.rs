@@ -35,7 +35,7 @@ pub(in crate::micro) trait Lanes {
     /// # Safety
     /// The machine must have the instructions, and a whole vector must be writable at `p`.
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: Self::Vector);
-    /// Loads the places from the two tables of lanes and of bytes within lanes.
+    /// Loads the places from two tables: lanes, and bytes within lanes.
     ///
     /// # Safety
     /// The machine must have the instructions.
@@ -80,9 +80,9 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
         }
     };
     let step = table.instances * table.size;
-    // Number of steps before which at least a vector of packed bytes is left. In these steps the
-    // packed side is loaded or stored as a whole vector. What such a store writes after the bytes
-    // of its own step, later stores overwrite.
+    // Number of steps at whose start at least a whole vector of packed bytes is left. In these
+    // steps the packed side is loaded or stored as a whole vector. Later stores overwrite the bytes
+    // that such a store writes after those of its own step.
     let whole = if n * table.size >= L::BYTES { (n * table.size - L::BYTES) / step + 1 } else { 0 };
     let steps = n / table.instances;
     let mut at = Cursors {

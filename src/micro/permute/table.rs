@@ -34,8 +34,9 @@ pub(in crate::micro) struct Table {
     pub(in crate::micro) pack: [u8; 64],
     /// For every lane of the user's vector, the lane of the packed side from which it comes.
     pub(in crate::micro) unpack: [u8; 64],
-    /// For every byte of the packed side, after its word has been moved there, the place from which
-    /// it comes among the 16 aligned bytes around it. It is used for words with units.
+    /// For every byte of the packed side, the place from which it comes once its word has been
+    /// moved there: an index into the 16 aligned bytes around it. Used if words are permuted and
+    /// units are reversed.
     pub(in crate::micro) pack_within: [u8; 64],
     /// The same as `pack_within`, for the bytes of the user's vector.
     pub(in crate::micro) unpack_within: [u8; 64],

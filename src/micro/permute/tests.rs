@@ -21,7 +21,7 @@ fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
         .collect()
 }
 
-/// Returns what identifies the code that moves `permutation`.
+/// Returns the granule of `permutation` and whether units are reversed, which identify its code.
 fn code(permutation: &Permutation) -> (Granule, bool) {
     (permutation.granule(), permutation.swaps())
 }

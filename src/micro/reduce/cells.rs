@@ -4,7 +4,7 @@ use super::real::product;
 use crate::datatype::Named;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// The values for which there is code, as an enumeration by which tables distinguish them.
+/// Enumeration of the values for which there is code. Tables use it to distinguish the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Int1,

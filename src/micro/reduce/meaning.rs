@@ -1,8 +1,9 @@
 //! Scalar reference of reductions: combines two values given as bytes. It defines the meaning of
 //! every micro-kernel of the family, and it moves the values for which there is no micro-kernel.
 //!
-//! Integers are computed in 128 bits and truncated, which is the same as wrapping. The formats
-//! binary16, binary128 and that of the x87 are computed by `rustc_apfloat`.
+//! Integers are computed in 128 bits and truncated, which is the same as wrapping. Numbers in the
+//! formats binary16 and binary128 and in the extended format of the x87 are computed by
+//! `rustc_apfloat`.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -17,10 +18,10 @@ const X87: usize = 10;
 /// Computes `old = op(new, old)` for one value. `old` has the form of user memory; `new` may have
 /// the same form or lack the padding inside. Padding inside `old` is not changed, except by
 /// `Replace`. Whether the operation is defined for the class is not checked: characters, truth
-/// values and bits are combined like unsigned integers. Operations other than sum, product,
-/// minimum, maximum and `Replace` do not change real numbers, and neither they nor minimum and
-/// maximum change complex ones. A pair is changed only by `Minloc` and `Maxloc`, and these change
-/// nothing else. Values of the classes `Swap` and `Resize` are not changed.
+/// values and bits are combined like unsigned integers. Real numbers are changed only by sum,
+/// product, minimum, maximum and `Replace`, and complex numbers only by sum, product and `Replace`.
+/// Pairs are changed only by `Minloc` and `Maxloc`, and these two operations change no other
+/// values. Values of the classes `Swap` and `Resize` are not changed.
 ///
 /// `old` must have exactly the bytes of the value in user memory.
 ///
@@ -134,8 +135,9 @@ fn real<R: Real>(op: Op, new: R, old: R) -> R {
     }
 }
 
-/// Calls `$f` with the type of numbers for the format that the kind and the size determine. `$f`
-/// computes with the bytes of both values and stores the result.
+/// Calls `$f` with the Rust type that computes in the format of a number. The kind and the size of
+/// the number determine the format. `$f` computes with the bytes of both values and stores the
+/// result.
 macro_rules! by_format {
     ($number:expr, $size:expr, $new:expr, $old:expr, $f:ident, $otherwise:expr) => {
         match ($number, $size) {

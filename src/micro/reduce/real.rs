@@ -91,9 +91,9 @@ macro_rules! soft {
 }
 soft! { Half Quad X87DoubleExtended }
 
-/// Returns the product of two complex numbers as C defines it (C23, Annex G.5.2). This is the plain
-/// formula. If both of its parts are NaN although a factor or an intermediate product is infinite,
-/// the result is an infinity.
+/// Returns the product of two complex numbers as C defines it (C23, Annex G.5.2). The result is
+/// that of the plain formula, with one exception. If both of its parts are NaN although a factor or
+/// an intermediate product is infinite, the result is an infinity.
 #[inline(always)]
 pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     let ([a, b], [c, d]) = (x, y);

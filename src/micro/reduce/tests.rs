@@ -17,7 +17,7 @@ fn every_value_has_one_cell() {
     for (i, &(op, cell)) in LIST.iter().enumerate() {
         assert_eq!(Cell::of(cell.value()), Some(cell));
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
-        // Hot entries have code of their own at every level, and cold ones have none.
+        // Entries of `HOT` have code of their own at every level, and entries of `COLD` have none.
         for level in Level::available() {
             let own = with_code!(level, I => hot::<I>(op, cell));
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
@@ -130,17 +130,18 @@ fn padding_inside_is_left_alone() {
     // side.
     unsafe { f(user.as_mut_ptr(), packed.as_ptr(), 1, 0, 0, 6) };
     assert_eq!(user, pair(5, [9, 9], 1));
-    // The same from a second layout, where the source has padding too. If the values are equal, the
-    // smaller index is taken.
+    // Combine again, from a second layout, where the source has padding too. If the values are
+    // equal, the smaller index is taken.
     let other = pair(5, [1, 1], 0);
     // SAFETY: one pair of 8 bytes lies on both sides.
     unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
     assert_eq!(user, pair(5, [9, 9], 0));
 }
 
-/// Limits the size of the code of all operations, which is measured by the symbols of a program. It
-/// is 64 KiB in the optimized command, which `.ci/run` names in `DDTC_BUDGET_OF`, and 320 KiB,
-/// which corresponds to that, in the test profile of this program.
+/// Limits the size of the code of all operations, measured by the symbols of a program. `.ci/run`
+/// names the optimized command in `DDTC_BUDGET_OF`, for which the limit is 64 KiB. Without this
+/// variable, the test measures its own program. In the test profile, the corresponding limit is 320
+/// KiB.
 #[test]
 fn code_has_a_budget() {
     let named = std::env::var_os("DDTC_BUDGET_OF").map(std::path::PathBuf::from);

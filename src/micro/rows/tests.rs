@@ -6,9 +6,9 @@ use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
 use crate::target::Level;
 
-/// Returns a column of `n` offsets within `room` bytes that do not follow each other. The lowest is
-/// 0 and the highest is `room`. If `wide` is true, a base is added so that entries need 8 bytes; it
-/// is returned too, and callers subtract it from the buffer's address.
+/// Returns a column of `n` offsets from 0 to `room`, which are neither sorted nor consecutive. If
+/// `wide` is true, a base is added to all offsets so that entries need 8 bytes. The base is
+/// returned too, and callers subtract it from the buffer's address.
 fn column(n: usize, room: usize, wide: bool) -> (Column, i64) {
     let base = if wide { 1 << 33 } else { 0 };
     let column: Column = (0..n)
@@ -51,8 +51,8 @@ fn every_length_between_guard_pages() {
             for (width, wide) in [(Width::I32, false), (Width::I64, true)] {
                 for (n, gap) in [(0, 0), (1, 0), (2, 3), (7, 0), (9, 5), (17, 1)] {
                     if len > 130 && n > 7 {
-                        // No length above has an instance of its own, and seven blocks suffice to
-                        // test the loop.
+                        // No function is made for the lengths above, and seven blocks suffice to
+                        // test the loop for any length.
                         continue;
                     }
                     let strides = [l, l + 5, -l, l / 2];

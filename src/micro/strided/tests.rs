@@ -77,8 +77,9 @@ fn short_blocks_at_short_strides_between_guard_pages() {
             let f = function(len, level);
             let l = len as i64;
             for stride in l + 1..66.min(4 * l + 16) {
-                // Numbers of blocks that are small, around the threshold, and large enough for
-                // alignment. At the back edge, every phase of a cache line occurs.
+                // The numbers of blocks lie around the minimum for permutations (32), and around
+                // and above the minimum for alignment to cache lines (128). At the back edge, every
+                // phase of a cache line occurs.
                 for n in [31, 32, 33, 127, 128, 129 + stride as u64 % 16, 150 + len] {
                     for (ds, ss) in [(l, stride), (stride, l)] {
                         let ((dst_len, _), (src_len, _)) = (span(n, ds, len), span(n, ss, len));
@@ -101,8 +102,8 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 #[test]
 fn groups_of_blocks_fill_registers_between_guard_pages() {
     let mut areas = (Guarded::new(400 << 10), Guarded::new(400 << 10));
-    // Blocks of few words at strides of few words, where no gap follows the last block; and many
-    // blocks of one to two registers.
+    // The cases are blocks of few words at strides of few words, where no gap follows the last
+    // block, and many blocks of one to two registers.
     let words = [(4, 16), (8, 32), (16, 24), (16, 32), (24, 32), (32, 64), (48, 64)];
     let lines = (72..=120).step_by(8).flat_map(|l| [0, 1, l, l + 8, 264, 4500, -l].map(|ss| (l, ss)));
     for level in Level::available() {

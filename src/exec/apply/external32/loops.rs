@@ -222,7 +222,7 @@ mod tests {
         type Unsigned = Narrow<u64, u32>;
         assert!(Unsigned::fits(u32::MAX.into()) && !Unsigned::fits(1 << 32) && !Unsigned::fits(u64::MAX));
         assert_eq!(Widen::<i32, i64>::converted((-2i32 as u32).to_be()), -2i64 as u64);
-        assert_eq!(Widen::<u32, u64>::converted(u32::MAX.to_be()), u32::MAX.into());
+        assert_eq!(Widen::<u32, u64>::converted(u32::MAX.to_be()), u64::from(u32::MAX));
         assert!(Narrow::<u32, u16>::fits(0xffff) && !Narrow::<u32, u16>::fits(0x1_0000));
     }
 }

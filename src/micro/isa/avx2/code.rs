@@ -1,5 +1,5 @@
-//! Full vectors from scattered blocks with AVX2, which are stored when packing to a dense
-//! destination.
+//! AVX2 code that combines scattered blocks into full vectors and, when packing, stores these
+//! vectors to a dense destination.
 //!
 //! Apart from `pack_halves`, which also reads the gaps between blocks, every function reads exactly
 //! the blocks. All write exactly the bytes of the blocks, in order. The gain comes from stores that
@@ -90,8 +90,9 @@ impl Code for Avx2 {
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: the caller promises the elements of the block on both sides; each function takes
-        // the square of its length, and `in_pieces` the shape without one.
+        // SAFETY: the caller promises the elements of the block on both sides; each function moves
+        // the square of elements of its length, and `in_pieces` moves a block of elements without
+        // such a square.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -120,9 +121,9 @@ impl Code for Avx2 {
     #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
         // SAFETY: the caller promises eight blocks. The functions called here take four each and
-        // write exactly their bytes; the baseline's takes all eight.
+        // write exactly their bytes; the function of the baseline takes all eight.
         unsafe {
-            // The list is written out for the reason given in `gather`.
+            // The list is written out, because `map` of an array is not reliably inlined.
             let at = |i: usize| src.at(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match UNIT {
@@ -414,9 +415,9 @@ fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
     if UNIT == 1 { v } else { _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(places)) }
 }
 
-/// Packs elements of `LEN` bytes, 4 or 8, every other of which is a block, from whole vectors, and
-/// reverses their units of `UNIT` bytes. Returns the number of blocks of the `n` that have been
-/// packed.
+/// Packs some of `n` blocks of `LEN` bytes (4 or 8) from whole vectors, and reverses their units of
+/// `UNIT` bytes. The gap between two blocks is as long as a block. Returns the number of packed
+/// blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` at a stride of `2 * LEN`, and `n * LEN`

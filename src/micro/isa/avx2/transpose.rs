@@ -1,5 +1,5 @@
 //! Squares of a matrix, transposed in AVX2 registers. For elements of 4 and 8 bytes, the two halves
-//! of a register are loaded from different rows, which does part of the transpose by loads.
+//! of a register are loaded from different rows, so that the loads do part of the transpose.
 
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm256_castps128_ps256, _mm256_castsi128_si256,
@@ -60,8 +60,9 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
         // SAFETY: the accesses are four columns of eight elements in `src`, and the four rows of
         // `dst` that they become, which the caller promises.
         unsafe {
-            // Here too everything is loaded before the first store. `four` returns two columns of
-            // four rows: those of the even rows and those of the odd rows.
+            // Everything is loaded before the first store, because a later load could wait for a
+            // store at the same offset in its page. `four` loads two columns of four rows: first
+            // the two even rows, then the two odd ones.
             let four = |r: isize, k: isize| (load(at(r, k), at(r + 2, k)), load(at(r + 1, k), at(r + 3, k)));
             let [a, b, e, f] = [four(0, 0), four(4, 0), four(0, 2), four(4, 2)];
             for (k, [(even, odd), (even_2, odd_2)]) in [(0, [a, b]), (2, [e, f])] {

@@ -113,8 +113,9 @@ impl Code for Avx512 {
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: the caller promises the elements of the block on both sides; each function takes
-        // the square of its length, and `in_pieces` the shape without one.
+        // SAFETY: the caller promises the elements of the block on both sides; each function moves
+        // the square of elements of its length, and `in_pieces` moves a block of elements without
+        // such a square.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -285,7 +286,8 @@ unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Packs four blocks of 16 bytes in one store (96 GB/s, in two stores 90; Sapphire Rapids).
+/// Packs four blocks of 16 bytes in one store (96 GB/s instead of 90 GB/s in two stores; Sapphire
+/// Rapids).
 ///
 /// # Safety
 /// Each block of `a` must be readable, and 64 bytes must be writable at `dst`, without overlap.
@@ -304,11 +306,11 @@ unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Returns, for the words `8 * store + lane` of four blocks of `k` words, from which lane each of
-/// them comes when block `with` is merged in. Words of that block come from the second operand
-/// (lanes from 8 on), and the others from the first. `first` is the block that the first operand
-/// holds as it was loaded, or 4 if the first operand already holds merged words, which then stay in
-/// their lanes.
+/// Returns the lanes of the permutation that merges block `with` into store number `store` of four
+/// blocks of `k` words. Lane `lane` of the result is for word `8 * store + lane` of the four
+/// blocks. Words of block `with` come from the second operand (lanes from 8 on), and all others
+/// come from the first operand. `first` is the block that the first operand holds as it was loaded.
+/// It is 4 if the first operand already holds merged words; these stay in their lanes.
 const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     let mut lanes = [0; 8];
     let mut lane = 0;
@@ -327,8 +329,8 @@ const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     lanes
 }
 
-/// Lanes for all merges of four blocks of `K` words: for each store, those of the first two blocks,
-/// and then of up to two more blocks.
+/// Lanes of the permutations that merge four blocks of `K` words. For each store, the first
+/// permutation merges its first two blocks, and the next ones merge up to two more blocks.
 struct Merges<const K: usize>;
 
 impl<const K: usize> Merges<K> {
@@ -348,8 +350,8 @@ impl<const K: usize> Merges<K> {
     };
 }
 
-/// Packs four blocks of `K` words of 4 bytes, with `K` from 3 to 7. Each is loaded under a mask,
-/// and they are merged to full vectors.
+/// Packs four blocks of `K` words of 4 bytes, with `K` from 3 to 7. Each block is loaded under a
+/// mask, and the loaded blocks are merged to full vectors.
 ///
 /// # Safety
 /// Each block of `a` must be readable, and `16 * K` bytes must be writable at `dst`, without

@@ -1,4 +1,4 @@
-//! Short blocks of values that are near to each other, combined under masks, several of them in one
+//! Combines short blocks of values that are near to each other, under masks, several blocks in one
 //! vector.
 //!
 //! Values between the blocks are neither loaded nor stored. 2048 doubles at a stride of 16 B take
@@ -14,8 +14,8 @@ use crate::micro::reduce::vector::Vector;
 /// Maximum stride in bytes at which several blocks are combined in one vector: half of a vector.
 const NEAR: isize = 32;
 
-/// Combines the first of `n` blocks and returns their number:
-/// [`crate::micro::isa::Code::combine_near`].
+/// Combines some of `n` blocks, from the first one on, and returns their number. This is
+/// [`crate::micro::isa::Code::combine_near`] for AVX-512.
 ///
 /// # Safety
 /// The conditions of that function, on a machine of this instruction set.
@@ -38,7 +38,8 @@ pub(super) unsafe fn near<V: Vector>(
     0
 }
 
-/// Places of the words of dense blocks in a vector whose blocks lie `ds` bytes apart.
+/// How a permutation spreads dense source blocks over one vector of the destination, in which there
+/// are gaps between blocks.
 struct Places {
     /// For each word of 4 bytes of the vector, the word of the source that goes there.
     places: [u32; 16],
@@ -51,8 +52,8 @@ struct Places {
 }
 
 impl Places {
-    /// Returns the places. This function is compiled once, and not inlined into the code of each
-    /// operation.
+    /// Returns the places for blocks of `len` bytes that lie `ds` bytes apart in the destination.
+    /// This function is compiled once, and not inlined into the code of each operation.
     #[inline(never)]
     fn of(ds: usize, len: usize) -> Places {
         let blocks = (64 - len) / ds + 1;

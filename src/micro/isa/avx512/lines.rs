@@ -4,10 +4,10 @@
 //!
 //! Every load lies within one block, whatever is between blocks, and every store is a whole
 //! register. With pieces of 32 bytes, a block would take three or four stores, some of which cross
-//! a cache line. 256 blocks of 72 B at a stride of 80 pack in 257 ns with such pieces, in 210 ns in
-//! this way, and in 122 ns by a C loop with constants, whose loads are specialized for the stride
-//! too; at a stride of 1032, in 530, 332 and 293 ns (Emerald Rapids). 96 B is no faster; 112 B was
-//! not tried.
+//! a cache line. 256 blocks of 72 B at a stride of 80 pack in 257 ns with pieces of 32 bytes and in
+//! 210 ns with whole registers. A C loop with constants, whose loads are specialized for the stride
+//! too, takes 122 ns. At a stride of 1032 the three times are 530, 332 and 293 ns (Emerald Rapids).
+//! 96 B is no faster; 112 B was not tried.
 
 use std::arch::x86_64::{_mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_storeu_si512};
 
@@ -27,11 +27,11 @@ struct Group<const LEN: usize>;
 /// Where a packed register comes from.
 #[derive(Clone, Copy)]
 struct Source {
-    /// The block from which it is loaded, and the offset of the load in the block.
+    /// The block from which the register is loaded, and the offset of the load in this block.
     block: usize,
     at: usize,
-    /// Whether the start of the next block is merged in. If so, `lanes` are the lanes of that
-    /// permutation.
+    /// Whether a permutation merges the start of the next block into the register. If so, `lanes`
+    /// has the lanes of this permutation.
     merges: bool,
     lanes: [i32; WORDS],
 }
@@ -101,8 +101,8 @@ unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride:
     unsafe { constant_length::each::<Avx2, LEN>(dst, src, n - done) };
 }
 
-/// Number of blocks from which on groups pay. With groups, 24 blocks of 72 or 80 B take 1.2 to 1.35
-/// of the time.
+/// Minimum number of blocks for which groups pay. For only 24 blocks of 72 or 80 B, groups take 1.2
+/// to 1.35 times as long as separate blocks.
 const MANY: usize = 64;
 
 /// Copies all of `n` blocks of `LEN` bytes and returns `n`. Many blocks go to a dense destination
@@ -120,8 +120,8 @@ pub(super) unsafe fn copy<const LEN: usize>(
     (ds, ss): (isize, isize),
 ) -> usize {
     // SAFETY: the caller promises the blocks. `pack` is called only if the destination is dense, as
-    // it needs. The source is only read: a cursor is an address of either side, and the loop knows
-    // which one it writes.
+    // it needs. The source is only read: its pointer is cast to `*mut u8` because a cursor serves
+    // either side, and the loop writes only through the cursor of the destination.
     unsafe {
         if ds == LEN as isize && n >= MANY {
             pack::<LEN>(dst, src, n, ss);

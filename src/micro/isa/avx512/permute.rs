@@ -52,8 +52,9 @@ const fn per_vector(len: usize, stride: isize) -> usize {
 /// no vector holds four blocks.
 pub(super) const SHORT: isize = 64 / 3 + 1;
 
-/// Packs the first of `n` blocks and returns their number. It is 0 if permutations do not pay or
-/// the machine does not have them. The caller packs the remaining blocks.
+/// Packs some of `n` blocks, from the first one on, and returns their number. The number is 0 if
+/// permutations do not pay or the machine does not have them. The caller packs the remaining
+/// blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
@@ -75,8 +76,9 @@ pub(super) unsafe fn pack(
     unsafe { pack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
-/// Unpacks the first of `n` blocks and returns their number. It is 0 if permutations do not pay or
-/// the machine does not have them. The caller unpacks the remaining blocks.
+/// Unpacks some of `n` blocks, from the first one on, and returns their number. The number is 0 if
+/// permutations do not pay or the machine does not have them. The caller unpacks the remaining
+/// blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
@@ -118,17 +120,17 @@ fn divide(by: usize) -> (__m512i, __m512i) {
     (quotients, _mm512_sub_epi8(lanes, times(quotients, by)))
 }
 
-/// Converts places in a block to the places from which their bytes come if units are reversed.
+/// Converts each place in a block to the place from which its byte comes if units are reversed.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn mirrored(places: __m512i, unit: usize) -> __m512i {
     _mm512_xor_si512(places, _mm512_set1_epi8((unit - 1) as i8))
 }
 
-/// Copies blocks one by one until the next blocks begin a cache line together, if the stride allows
-/// that. Returns the number of copied blocks, and the distance in bytes from the start of that line
-/// to the next block. Both are 0 if the stride does not allow it, if blocks cross the boundaries of
-/// strides, or if there are fewer than 128 blocks.
+/// Copies blocks one by one until the next block is the first one in a cache line of the user's
+/// buffer. Returns the number of copied blocks, and the distance in bytes from the start of this
+/// line to the next block. Copies nothing and returns zeros if 64 is not a multiple of the stride,
+/// if a block crosses a multiple of the stride, or if there are fewer than 128 blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes must be valid at `user`, `stride` bytes apart, and at `packed`, `len`
@@ -159,8 +161,8 @@ unsafe fn to_line<const PACK: bool>(
     (first, phase)
 }
 
-/// Runs `step` `steps` times. After each time, the two addresses advance by the two numbers of
-/// bytes in `by`.
+/// Runs `step` `steps` times. After each step, the destination advances by `by.0` bytes and the
+/// source by `by.1` bytes.
 #[inline(always)]
 fn run(
     mut d: *mut u8,
@@ -176,7 +178,7 @@ fn run(
     }
 }
 
-/// Packs the first of `n` blocks and returns their number.
+/// Packs some of `n` blocks, from the first one on, by permutations, and returns their number.
 ///
 /// # Safety
 /// The conditions of [`pack`]. The machine must have AVX-512 VBMI, a vector must hold at least four
@@ -191,9 +193,9 @@ unsafe fn pack_permuted(
 ) -> usize {
     // SAFETY: the caller promises the blocks on both sides.
     let (first, phase) = unsafe { to_line::<true>(src.cast_mut(), dst, n, (len, unit), stride) };
-    // Two permutations fill one store if the bytes of two vectors of blocks fit into 64. The places
-    // are computed from the length and stride; `phase` shifts them, as the first block does not
-    // begin with the vector.
+    // Two permutations fill one store if the packed bytes of two vectors fit into 64 bytes. The
+    // places are computed from the length and stride; `phase` shifts them, because the first block
+    // begins `phase` bytes after the start of the vector.
     let left = n - first;
     let in_vector = per_vector(len, stride as isize);
     let bytes = in_vector * len;
@@ -204,8 +206,8 @@ unsafe fn pack_permuted(
         _mm512_add_epi8(_mm512_add_epi8(times(quotients, stride), remainders), _mm512_set1_epi8(shift as i8))
     };
     let lanes = place(phase);
-    // Lane `bytes + j` of the second half is lane `j` of the first one, as the second vector begins
-    // `in_vector` strides later.
+    // Lane `bytes + j` of `second` has the same place as lane `j` of `lanes`, because the second
+    // vector begins `in_vector` strides later.
     let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
     let step = if double { 2 * in_vector } else { in_vector };
@@ -246,7 +248,7 @@ unsafe fn pack_permuted(
     first + steps * step
 }
 
-/// Unpacks the first of `n` blocks and returns their number.
+/// Unpacks some of `n` blocks, from the first one on, by permutations, and returns their number.
 ///
 /// # Safety
 /// The conditions of [`unpack`]. The machine must have AVX-512 VBMI, a vector must hold at least
@@ -268,7 +270,7 @@ unsafe fn unpack_permuted(
     let (block, within) = divide(stride);
     let byte = _mm512_sub_epi8(within, _mm512_set1_epi8(phase as i8));
     let lanes = _mm512_add_epi8(times(block, len), mirrored(byte, unit));
-    // Before the phase, `byte` wraps around and exceeds every length.
+    // For the `phase` bytes before the first block, `byte` wraps around and exceeds every length.
     let mask = _mm512_cmplt_epu8_mask(byte, _mm512_set1_epi8(len as i8))
         & _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(step as i8));
     let load = if step * len <= 32 { 32usize } else { 64 };

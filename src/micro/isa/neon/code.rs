@@ -1,8 +1,8 @@
 //! Pairs, permutations and tables of aarch64: what packing and unpacking at a dense side gain from
 //! NEON.
 //!
-//! A store may change what the next load reads, so the compiler does not reorder blocks: each is
-//! one load and one store. Here a group of blocks is loaded before any of it is stored, and
+//! A store may change what the next load reads, so the compiler does not reorder blocks: each block
+//! is one load and one store. Here a group of blocks is loaded before any of it is stored, and
 //! neighbours become `ldp` and `stp`. If blocks are so near to each other that a vector holds
 //! several, they are loaded together and moved to their places by `uzp1` or `tbl`. The choices are
 //! based on the number of instructions per block in the inner loop, as the compiler writes it; no
@@ -17,9 +17,9 @@
 //! | pack 3 to 15 B except powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
 //! | any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
 //!
-//! Unpacking of other short lengths stays portable: NEON has no masked stores, and lanes that are
-//! stored one by one are as many stores as blocks. `ld2` to `ld4` are one instruction, but not less
-//! work than `ldp` and `uzp1`.
+//! Unpacking of other short lengths stays portable: NEON has no masked stores, and storing lanes
+//! one by one takes as many stores as there are blocks. `ld2` to `ld4` are one instruction, but not
+//! less work than `ldp` and `uzp1`.
 
 use std::arch::aarch64::{
     uint8x16_t, uint8x16x2_t, uint8x16x3_t, uint8x16x4_t, vld1q_u8, vqtbl1q_u8, vqtbl2q_u8, vqtbl3q_u8,
@@ -85,8 +85,9 @@ impl Code for Neon {
 
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-        // SAFETY: the caller promises the elements of the block on both sides; each function takes
-        // the square of its length, and `in_pieces` the shape without one.
+        // SAFETY: the caller promises the elements of the block on both sides; each function moves
+        // the square of elements of its length, and `in_pieces` moves a block of elements without
+        // such a square.
         unsafe {
             match LEN {
                 4 => transpose::of_4(dst, src, dst_row, src_row),
@@ -180,9 +181,9 @@ unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
     }
 }
 
-/// Packs the first of `n` short blocks that are near to each other, in whole vectors where that is
-/// better than block by block. Returns the number of blocks that have been packed; the caller packs
-/// the others.
+/// Packs some of `n` short blocks that are near to each other, from the first one on, in whole
+/// vectors where that is better than block by block. Returns the number of packed blocks; the
+/// caller packs the others.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, less than 32, must be readable at `src`, `stride` bytes apart, where
@@ -226,8 +227,9 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
     }
 }
 
-/// Packs blocks of `LEN` bytes (1, 2, 4 or 8) that are every other element, from whole vectors.
-/// Returns the number of blocks that have been packed; the caller packs the others.
+/// Packs some of `n` blocks of `LEN` bytes (1, 2, 4 or 8) from whole vectors, from the first one
+/// on. The gap between two blocks is as long as a block. Returns the number of packed blocks; the
+/// caller packs the others.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `2 * LEN` bytes apart, and `n * LEN` bytes
@@ -254,9 +256,9 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
     steps * group
 }
 
-/// Packs the first of `n` blocks by loading and storing more than the bytes of a block; the next
-/// block overwrites what is stored in excess. Returns the number of blocks that have been packed.
-/// The caller packs the others, of which there is at least one if `n` is not 0.
+/// Packs some of `n` blocks, from the first one on, by loading and storing more than the bytes of a
+/// block; the next block overwrites what is stored in excess. Returns the number of packed blocks,
+/// which is less than `n` if `n` is not 0. The caller packs the others.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 3 to 31 and not a power of two, must be readable at `src`, `stride`
@@ -288,9 +290,10 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
     steps * group
 }
 
-/// Packs the first of `n` very short blocks, a vector of them at a time: the whole vectors in which
-/// they lie are loaded, and `tbl` looks up their bytes. Returns the number of blocks that have been
-/// packed, which is 0 if a vector holds only few. The caller packs the others.
+/// Packs some of `n` very short blocks, from the first one on, in steps of several blocks: the
+/// whole vectors in which these blocks lie are loaded, and `tbl` looks up their bytes. Returns the
+/// number of packed blocks, which is 0 if a vector holds only few blocks. The caller packs the
+/// others.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 1 to 3, must be readable at `src`, `stride` bytes apart, where
@@ -338,8 +341,8 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     steps * held
 }
 
-/// Stores `steps` times what `step` makes of the source. After each time, the two addresses advance
-/// by the two numbers of bytes in `by`.
+/// Runs `step` on the source `steps` times and stores each result. After each step, the destination
+/// advances by `by.0` bytes and the source by `by.1` bytes.
 ///
 /// # Safety
 /// 16 bytes must be writable at every destination.

@@ -94,7 +94,8 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
         }
     }
     // The remaining instances are read from 64 bytes that end with the last mapped byte at the
-    // latest. The lanes are shifted by as many bytes as these begin too early.
+    // latest. These 64 bytes may begin before the next instance. The lanes are then shifted by the
+    // number of bytes in between (`early`).
     let (mut short, mut out) = ([0; FOUR], [0; FOUR]);
     let mut from = user;
     if length < FOUR {

@@ -2,8 +2,8 @@
 //! registers; in between, `zip` moves the elements to their places.
 //!
 //! Number of instructions of the inner loop for 16 elements, as the compiler writes it, in portable
-//! code and here: 4 B 46 and 21, 8 B 46 and 29, 16 B 46 and 28, 32 B 78 and 46, 64 B 142 and 78. No
-//! machine has timed them.
+//! code and here: 46 and 21 for elements of 4 B, 46 and 29 for 8 B, 46 and 28 for 16 B, 78 and 46
+//! for 32 B, 142 and 78 for 64 B. No machine has timed them.
 
 use std::arch::aarch64::{
     uint8x16_t, uint32x4_t, vld1q_u8, vld1q_u32, vld1q_u64, vreinterpretq_u32_u64, vreinterpretq_u64_u32,
@@ -17,7 +17,8 @@ use std::arch::aarch64::{
 /// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Eight rows by four columns at a time, so that a row of `dst` is a pair of registers.
+    // Each iteration moves eight rows by four columns, so that a row of `dst` is a pair of
+    // registers.
     for c in [0, 4] {
         let from = |r: isize| src.wrapping_offset(r * src_row + 4 * c).cast::<u32>();
         let to = |k: isize| dst.wrapping_offset((c + k) * dst_row).cast::<u32>();
@@ -85,8 +86,8 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
 /// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Two columns at a time: a pair of registers from each row, and a pair for each of the rows
-    // that they become.
+    // Each iteration moves two columns. It loads a pair of registers from each row, and stores a
+    // pair of registers to each of the two rows that the columns become.
     for c in [0, 2] {
         let from = |r: isize, k: usize| src.wrapping_offset(r * src_row).wrapping_add(16 * (c + k));
         let to = |k: usize| dst.wrapping_offset((c + k) as isize * dst_row);
