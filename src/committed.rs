@@ -10,14 +10,19 @@
 //! methods leave that to the caller, as MPI does.
 #![allow(unsafe_code)] // Raw methods pass what the caller promises on to kernels and to `Buffers`.
 
+#[cfg(feature = "copies")]
 mod copy;
 mod definition;
+#[cfg(any(test, feature = "internal"))]
 mod made;
 mod one_run;
+#[cfg(feature = "operations")]
 mod operation;
 mod parallel;
 mod ranges;
+#[cfg(any(test, feature = "internal"))]
 mod raw_calls;
+#[cfg(any(test, feature = "internal"))]
 mod reduced;
 mod segments;
 
@@ -39,11 +44,15 @@ use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::{Buffers, run};
 use crate::nest::{LoopNest, Normal};
 
+#[cfg(feature = "copies")]
 pub use copy::LayoutCopy;
 use definition::Call;
 use one_run::Run;
+#[cfg(feature = "operations")]
 pub use operation::CommittedOperation;
+#[cfg(any(test, feature = "internal"))]
 pub use raw_calls::{RawCalls, RawCopyCalls, RawOperationCalls};
+#[cfg(any(test, feature = "internal"))]
 pub use reduced::ByFunction;
 
 /// A committed datatype, which packs and unpacks. Clones share it and keep its code alive.

@@ -12,8 +12,10 @@
 mod config;
 mod counters;
 mod explain;
+#[cfg(feature = "copies")]
 mod joint;
 mod parts;
+#[cfg(feature = "operations")]
 mod values;
 
 use std::ops::Range;
@@ -43,8 +45,9 @@ use crate::{decode, legalize, lower, normalize, schedule};
 pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
+#[cfg(feature = "copies")]
 pub(crate) use joint::Joined;
-
+#[cfg(feature = "operations")]
 pub(crate) use values::Place;
 
 use counters::Tally;

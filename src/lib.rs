@@ -91,6 +91,9 @@
 //! * `cranelift` (default): the general code generator. x86-64 has a generator of its own and works
 //!   without this feature; on other architectures every layout would be interpreted without it, so
 //!   the crate does not build.
+//! * `copies` (default): copies from one layout to another, [`LayoutCopy`].
+//! * `operations` (default): the representation external32 and reductions, [`Operation`]. Copies
+//!   that reduce, [`Committed::direct_reduce`], need both features.
 //! * `internal`, and the other features, are for this crate's own workspace. What they make public
 //!   may change in any release.
 //!
@@ -135,19 +138,27 @@ mod lower;
 mod micro;
 mod nest;
 mod normalize;
+#[cfg(any(test, feature = "internal"))]
 mod object;
 mod plan;
 mod process;
+#[cfg(feature = "copies")]
 mod refine;
 mod schedule;
 mod segments;
 mod target;
+#[cfg(any(test, feature = "internal"))]
 mod tool;
 
-pub use committed::{Committed, CommittedOperation, LayoutCopy};
+pub use committed::Committed;
+#[cfg(feature = "operations")]
+pub use committed::CommittedOperation;
+#[cfg(feature = "copies")]
+pub use committed::LayoutCopy;
 pub use datatype::{Datatype, Distribution, Order, Scalar};
 pub use engine::{Config, Engine, Mode};
 pub use error::{Error, ErrorClass, Result};
+#[cfg(feature = "operations")]
 pub use kind::{Op, Operation};
 pub use segments::{Segment, Segments};
 

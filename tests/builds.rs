@@ -124,6 +124,44 @@ fn what_is_installed_is_lean() {
     }
 }
 
+/// The library with and without its default features, and the command as it is and as it is shipped: on x86-64 without Cranelift.
+#[test]
+fn features_bring_their_packages() {
+    let has = |arguments: &[&str], package: &str| {
+        let found = units(&[&["build", "--package"], arguments].concat());
+        found.keys().any(|name| name.starts_with(&format!("{package}@")))
+    };
+    for (features, cranelift, arithmetic) in [
+        (&["--no-default-features"][..], false, false),
+        (&["--no-default-features", "--features", "copies"], false, false),
+        (&["--no-default-features", "--features", "operations"], false, true),
+        (&["--no-default-features", "--features", "internal"], false, true),
+        (&["--no-default-features", "--features", "cranelift"], true, false),
+        (&[], true, true),
+    ] {
+        let build = [&["ddtc"], features].concat();
+        assert_eq!(has(&build, "cranelift-codegen"), cranelift, "{features:?}");
+        assert_eq!(has(&build, "rustc_apfloat"), arithmetic, "{features:?}");
+    }
+    assert!(has(&["ddtc-cli"], "cranelift-codegen"), "the command of a checkout has both emitters");
+    let shipped = |features: &str| has(&["ddtc-cli", "--no-default-features", features], "cranelift-codegen");
+    assert!(shipped("--features=cranelift") && !shipped("--features="));
+    for script in ["install.sh", "wheel.sh"] {
+        let path = format!("{}/packaging/{script}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains("--no-default-features --features"), "{script}");
+    }
+}
+
+/// Cargo.lock pins what is built here. A manifest that does so too keeps whoever depends on ddtc from fixed releases.
+#[test]
+fn the_manifest_pins_no_foreign_crate() {
+    let manifest = include_str!("../Cargo.toml");
+    let pinned: Vec<&str> = manifest.lines().filter(|line| line.contains("\"=")).collect();
+    assert!(pinned.is_empty(), "{pinned:#?}");
+    assert!(manifest.contains("\ncranelift-codegen = { version = \"0.135"), "the dependencies are looked at");
+}
+
 /// Exceptions of the program pass the wrappers of the preload library.
 #[test]
 fn what_is_shipped_unwinds() {

@@ -5,17 +5,25 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Committed;
+#[cfg(feature = "operations")]
+use super::CommittedOperation;
 use super::definition::Call;
-use super::{Committed, CommittedOperation};
 use crate::calls;
 use crate::column::try_with_capacity;
 use crate::datatype::{Match, Named, compare_signatures, element};
 use crate::engine::Joined;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
-use crate::kind::{Direction, Op, Operation};
-use crate::layout::{CompiledLayout, Joint, PlacedLayout, Tier};
-use crate::nest::{Leaf, Value};
+use crate::kind::Direction;
+#[cfg(feature = "operations")]
+use crate::kind::{Op, Operation};
+#[cfg(feature = "operations")]
+use crate::layout::PlacedLayout;
+use crate::layout::{CompiledLayout, Joint, Tier};
+use crate::nest::Leaf;
+#[cfg(feature = "operations")]
+use crate::nest::Value;
 
 /// Size in bytes of the buffer through which bytes go that no kernel copies. They stay in the
 /// first-level cache between the two steps.
@@ -54,6 +62,7 @@ enum Way {
     /// The bytes of the source are copied.
     Copied(Arc<Joint>),
     /// The values of the source are combined with those of the target by `op`.
+    #[cfg(feature = "operations")]
     Combined { op: Op, from: PlacedLayout<Value>, to: CommittedOperation, joint: Arc<Joint<Value>> },
 }
 
@@ -110,6 +119,7 @@ impl Committed {
     /// As for [`Committed::direct`]; also class `Op`, with the first element of either datatype for
     /// which `op` is not defined, and class `ValueTooLarge` if the size of either datatype is more
     /// than half of [`i64::MAX`].
+    #[cfg(feature = "operations")]
     pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<LayoutCopy> {
         let applied = to.for_operation(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
@@ -181,6 +191,7 @@ impl LayoutCopy {
     }
 
     /// Returns the operation by which values are combined, or none for a copy.
+    #[cfg(feature = "operations")]
     pub(crate) fn operation(&self) -> Option<Op> {
         match &self.0.way {
             Way::Copied(_) => None,
@@ -195,6 +206,7 @@ impl LayoutCopy {
     pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
             Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
+            #[cfg(feature = "operations")]
             Way::Combined { joint, .. } => joint.nest().ok().map(|joint| joint.period),
         }
     }
@@ -205,6 +217,7 @@ impl LayoutCopy {
     pub(crate) fn schedule(&self) -> String {
         match &self.0.way {
             Way::Copied(joint) => served(joint),
+            #[cfg(feature = "operations")]
             Way::Combined { joint, .. } => served(joint),
         }
     }
@@ -281,12 +294,10 @@ impl LayoutCopy {
             return Ok(());
         }
         // A source of `MPI_BYTE` matches every target, and may end inside a value.
-        if let Way::Combined { to, .. } = &self.0.way {
-            let whole = to.whole_values(to_count, 0, bytes)?.end;
-            if whole != bytes {
-                let rule = format!("must end between two values of the target, as {whole} does");
-                return Err(Error::new(ErrorClass::Arg, "copy", "packed bytes", bytes, rule));
-            }
+        let whole = self.whole_values(to_count, 0..bytes)?.end;
+        if whole != bytes {
+            let rule = format!("must end between two values of the target, as {whole} does");
+            return Err(Error::new(ErrorClass::Arg, "copy", "packed bytes", bytes, rule));
         }
         if calls::counting() {
             calls::count_copy(bytes);
@@ -328,8 +339,23 @@ impl LayoutCopy {
         Ok(())
     }
 
+    /// Returns `range` of the packed bytes of `to_count` instances of the target, shortened so that
+    /// it ends between two values if values are combined.
+    ///
+    /// # Errors
+    /// Returns the errors of [`CommittedOperation::whole_values`] if values are combined.
+    #[cfg_attr(not(feature = "operations"), allow(unused_variables))]
+    fn whole_values(&self, to_count: u64, range: Range<u64>) -> Result<Range<u64>> {
+        match &self.0.way {
+            Way::Copied(_) => Ok(range),
+            #[cfg(feature = "operations")]
+            Way::Combined { to, .. } => to.whole_values(to_count, range.start, range.end - range.start),
+        }
+    }
+
     /// Compiles the kernel, if the mode compiles, and returns the packed bytes in one joint period.
     /// Returns none if there is no kernel, or if this copy combines values.
+    #[cfg(any(test, feature = "internal"))]
     pub(super) fn kernel_made(&self) -> Option<u64> {
         let Way::Copied(joint) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
@@ -345,6 +371,7 @@ impl LayoutCopy {
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold for `count` instances on both sides, and
     /// both datatypes must have the same size.
+    #[cfg(any(test, feature = "internal"))]
     pub(super) unsafe fn whole_raw(&self, src: *const u8, dst: *mut u8, count: u64) -> bool {
         let Inner { from, to, way, .. } = &*self.0;
         let (Ok(bytes), Way::Copied(_)) = (from.packed_size(count), way) else { return false };
@@ -469,6 +496,7 @@ impl LayoutCopy {
                     let places = (src.wrapping_offset(from.0.origin), dst.wrapping_offset(to.0.origin));
                     self.periods([&from.0.layout, &to.0.layout], joint, places, bytes)
                 }
+                #[cfg(feature = "operations")]
                 Way::Combined { from, to, joint, .. } => {
                     let places =
                         (src.wrapping_offset(from.origin as isize), dst.wrapping_offset(to.origin()));
@@ -526,13 +554,9 @@ impl LayoutCopy {
         let Ends { src, from_count, dst, to_count } = ends;
         let mut at = range.start;
         while at < range.end {
-            let mut piece = at..range.end.min(at + len);
-            if let Way::Combined { to, .. } = &self.0.way {
-                // Values cannot be cut, so the piece ends after a whole value. It is not empty,
-                // since every value is shorter than the buffer, and the range ends between two
-                // values.
-                piece = to.whole_values(to_count, at, piece.end - at)?;
-            }
+            // Values cannot be cut, so the piece ends after a whole value. It is not empty, since
+            // every value is shorter than the buffer, and the range ends between two values.
+            let piece = self.whole_values(to_count, at..range.end.min(at + len))?;
             at = piece.end;
             // SAFETY: the piece fits into the buffer, and lies inside the packed streams of both
             // sides, since `range` does. The first call fills the bytes of the buffer that the
@@ -541,6 +565,7 @@ impl LayoutCopy {
                 self.0.from.range_raw(Direction::Pack, src.cast_mut(), from_count, buffer, piece.clone());
                 match &self.0.way {
                     Way::Copied(_) => self.0.to.range_raw(Direction::Unpack, dst, to_count, buffer, piece),
+                    #[cfg(feature = "operations")]
                     Way::Combined { to, .. } => {
                         to.range_raw(Direction::Unpack, dst, to_count, buffer, piece)?
                     }

@@ -134,6 +134,7 @@ impl Shown for crate::datatype::Datatype {}
 impl Shown for crate::code::kernel::CompiledCode {}
 impl Shown for crate::code::kernel::Kernel {}
 
+#[cfg(any(test, feature = "internal"))]
 impl Engine {
     /// Runs every stage on `t` for `target` and returns the result of each. No layout is put into
     /// the cache. For a target that this machine does not run, nothing is loaded.

@@ -4,7 +4,9 @@
 //! that order, so the last of overlapping entries wins. Slow on purpose, in safe code, and without a line in common with
 //! lowering or anything behind it.
 
+#[cfg(feature = "operations")]
 pub mod external32;
+#[cfg(feature = "operations")]
 pub mod reduce;
 
 use std::ops::Range;

@@ -11,6 +11,7 @@
 
 use super::cursor::Cursor;
 use super::permute::table::{Function, Granule};
+#[cfg(feature = "operations")]
 use super::reduce::vector::Vector;
 use super::registers::{ByLength, Lengths, Registers, by_length, has};
 use super::transpose::pieces;
@@ -216,6 +217,7 @@ pub(super) trait Code: Isa + Reverse {
     /// # Safety
     /// `n` blocks of `len` bytes of whole values readable from `src` on and from `dst` on, writable from `dst` on, without overlap between the
     /// sides.
+    #[cfg(feature = "operations")]
     #[inline(always)]
     unsafe fn combine_near<V: Vector>(
         _dst: *mut u8,

@@ -23,8 +23,10 @@ mod isa;
 pub mod pairs;
 pub mod permute;
 mod piece;
+#[cfg(feature = "operations")]
 pub mod reduce;
 mod registers;
+#[cfg(feature = "operations")]
 pub mod resize;
 pub mod rows;
 pub(crate) mod run;
@@ -91,6 +93,7 @@ pub const FAMILIES: &[&Family] = &[
     &permute::FAMILY,
     &transpose::FAMILY,
     &swap::FAMILY,
+    #[cfg(feature = "operations")]
     &reduce::FAMILY,
 ];
 

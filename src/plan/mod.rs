@@ -7,6 +7,8 @@
 //! is one load and one store that the target has). Source: docs/IR.md, section "Plan".
 
 mod context;
+// Only tests evaluate plans, those of the workspace included.
+#[cfg(any(test, feature = "internal"))]
 mod eval;
 mod shape;
 mod text;

@@ -10,6 +10,7 @@
 mod irregular;
 mod lanes;
 mod near;
+#[cfg(feature = "operations")]
 mod values;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The handle moves the blocks that it is told to, both ways.
 
-use super::{Buffers, Element, Handed, STAGE};
+use super::values::STAGE;
+use super::{Buffers, Element, Handed};
 use crate::column::Column;
 use crate::datatype::Named;
 use crate::micro::Direction;

@@ -6,7 +6,7 @@ use crate::target::Level;
 
 #[cfg(target_arch = "x86_64")]
 mod code;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(feature = "operations", target_arch = "x86_64"))]
 mod combine;
 #[cfg(target_arch = "x86_64")]
 mod lines;

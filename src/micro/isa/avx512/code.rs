@@ -13,12 +13,15 @@ use std::arch::x86_64::{
     _mm512_permutexvar_epi32, _mm512_shuffle_epi8, _mm512_storeu_si512,
 };
 
-use super::{Avx2, Avx512, combine, lines, permute, transpose, words};
+#[cfg(feature = "operations")]
+use super::combine;
+use super::{Avx2, Avx512, lines, permute, transpose, words};
 use crate::micro::Direction;
 use crate::micro::cursor::Cursor;
 use crate::micro::isa::Code;
 use crate::micro::permute::masked::{self, masked_permute};
 use crate::micro::permute::table::{Function, Granule};
+#[cfg(feature = "operations")]
 use crate::micro::reduce::vector::Vector;
 use crate::micro::transpose::pieces::in_pieces;
 use crate::micro::units::Reverse;
@@ -59,6 +62,7 @@ impl Code for Avx512 {
         unsafe { copy_masked(dst, src, len) }
     }
 
+    #[cfg(feature = "operations")]
     #[inline(always)]
     unsafe fn combine_near<V: Vector>(
         dst: *mut u8,
