@@ -68,7 +68,7 @@ if [ "$action" = uninstall ]; then
 fi
 
 # What cannot work is said before anything is built.
-for tool in ld objcopy nm ar; do
+for tool in ld objcopy nm ar readelf; do
     command -v $tool >/dev/null || fail "$tool is missing: install binutils"
 done
 cargo=${CARGO:-cargo}
@@ -82,6 +82,16 @@ if [ -z "$built" ]; then
         *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc" ;;
     esac
 fi
+[ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
+# Such as 2.36; nothing where the C library is not glibc.
+glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
+[ -n "$glibc" ] || fail "this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
+case $(uname -m) in
+    x86_64) machine=X86-64 ;;
+    aarch64) machine=AArch64 ;;
+    riscv64) machine=RISC-V ;;
+    *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
+esac
 old=$root/share/ddtc/manifest
 # The nearest folder that exists must take files.
 parent=$root
@@ -113,6 +123,23 @@ if [ -z "$built" ]; then
     built=$built/$profile
 fi
 
+# Fails with one line if a program or library was built for another system than this one.
+suits() {
+    header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux"
+    case $header in
+        *Class:*ELF64*Machine:*"$machine"*) ;;
+        *Class:*ELF32*) fail "$1 is of 32 bits: ddtc is for 64-bit Linux" ;;
+        *) fail "$1 is for another machine than this one, $(uname -m):$(printf %s "$header" | sed -n 's/^ *Machine: */ /p')" ;;
+    esac
+    case $header in
+        *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do" ;;
+    esac
+    # What it cannot be loaded without: not the versions of weak references.
+    newest=$(printf %s "$header" | sed -n 's/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
+    [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
+        fail "$1 needs glibc $newest, and this system has $glibc: build it here, or on a system that is as old"
+}
+
 version=$(sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\|PATCH\) \([0-9]*\)$/\2/p' "$here/capi/include/ddtc.h" | paste -sd.)
 soversion=${version%%.*}
 [ "$soversion" != 0 ] || soversion=${version%.*}
@@ -127,6 +154,7 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         '> '*) ln -s "${from#> }" "$stage/$to" ;;
         @*)
             [ -f "$built/${from#@}" ] || fail "$built/${from#@} is missing: build it, or leave out --built"
+            suits "$built/${from#@}"
             cp "$built/${from#@}" "$stage/$to" ;;
         *.in) filled < "$here/$from" > "$stage/$to" ;;
         *) cp "$here/$from" "$stage/$to" ;;
@@ -173,6 +201,7 @@ while IFS= read -r folder; do
     if [ -L "$root/$folder" ] || { [ -e "$root/$folder" ] && [ ! -d "$root/$folder" ]; }; then
         fail "$root/$folder is a link or a file, and must be a folder: choose another --prefix"
     fi
+    [ ! -d "$root/$folder" ] || [ -w "$root/$folder" ] || fail "no permission to write to $root/$folder: run as its owner, or choose another --prefix"
 done < "$work/folders"
 # The prefix and the folders above it that were not there before us. A packager's folder is the packager's.
 : > "$work/made"
@@ -198,6 +227,8 @@ fi
     done < "$work/folders"
 } > "$work/manifest"
 
+# What an earlier installation has, and keeps if this one fails.
+cat "$old" > "$work/before" 2>/dev/null || true
 # What an older version had and this one has not.
 if [ -f "$old" ]; then
     grep -v -e '/$' -e '^#' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
@@ -207,7 +238,16 @@ if [ -f "$old" ]; then
 fi
 cp "$work/manifest" "$stage/share/ddtc/manifest"
 # A library that a running program has mapped must not change under it: new files, not new contents.
-cp -R -P --remove-destination "$stage/." "$root/" || fail "--prefix $prefix: not everything could be written"
+cp -R -P --remove-destination "$stage/." "$root/" || {
+    # A disk that is full, or a folder that changed meanwhile: what was not there before goes.
+    grep -v -e '/$' -e '^#' "$work/manifest" | while IFS= read -r file; do
+        grep -qxF "$file" "$work/before" || rm -f "$root/$file"
+    done
+    grep '/$' "$work/manifest" | LC_ALL=C sort -r | while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done
+    [ ! -f "$work/new" ] || while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done < "$work/new"
+    if [ -s "$work/before" ]; then fail "--prefix $prefix: not everything could be written: install once more when there is room"; fi
+    fail "--prefix $prefix: not everything could be written, and nothing was installed"
+}
 
 bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
 echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"

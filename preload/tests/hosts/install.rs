@@ -283,16 +283,104 @@ fn refusals_say_what_to_do() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// The script with programs of this system in its path replaced: `name` says and does what `text` has.
+fn beside(folder: &Path, name: &str, text: &str) -> Command {
+    let programs = folder.join("programs");
+    let _ = fs::remove_dir_all(&programs);
+    fs::create_dir_all(&programs).unwrap();
+    fs::write(programs.join(name), text).unwrap();
+    fs::set_permissions(programs.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = install();
+    command.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
+    command
+}
+
+/// Systems that cannot run what is installed, and files that were built for other systems: one line, and nothing is written.
+#[test]
+fn what_would_not_run_is_not_installed() {
+    let folder = scratch("unsuited");
+    let prefix = folder.join("prefix");
+    let one_line = |command: &mut Command, what: &str| {
+        let out = command.arg("--prefix").arg(&prefix).output().unwrap();
+        let said = lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && said.contains(what), "{what}: {}\n{said}", out.status);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!prefix.exists(), "{what}");
+    };
+    let getconf =
+        |bits: &str, glibc: &str| format!("#!/bin/sh\n[ $1 = LONG_BIT ] && echo {bits} || {glibc}\n");
+    one_line(&mut beside(&folder, "getconf", &getconf("32", "echo glibc 2.36")), "programs of 32 bits");
+    one_line(&mut beside(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
+    one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
+    one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
+    // The built library, with one byte of its header another one: its machine, and how wide its addresses are.
+    let name = "libddtc_preload.so";
+    let library = fs::read(built().join(name)).unwrap();
+    let other = folder.join("built");
+    fs::create_dir_all(&other).unwrap();
+    let only = |bytes: &[u8], what: &str| {
+        fs::write(other.join(name), bytes).unwrap();
+        let mut command = Command::new("sh");
+        command.arg(script()).args(["--only", "preload", "--built"]).arg(&other).env_remove("DESTDIR");
+        one_line(&mut command, what);
+    };
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = library.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    only(&changed(18, 22), "for another machine than this one");
+    only(&changed(4, 1), "is of 32 bits");
+    only(b"#!/bin/sh\n", "no program or library");
+    let musl = library.windows(8).position(|w| w == b"ld-linux").map(|at| {
+        let mut bytes = library.clone();
+        bytes[at..at + 8].copy_from_slice(b"ld-musl-");
+        bytes
+    });
+    only(&musl.expect("the library needs the loader"), "was built for musl");
+    // It stands as it is built, and is installed.
+    fs::write(other.join(name), &library).unwrap();
+    let mut whole = Command::new("sh");
+    whole.arg(script()).args(["--only", "preload", "--built"]).arg(&other).env_remove("DESTDIR");
+    let said = done(whole.arg("--prefix").arg(&prefix));
+    assert!(!said.contains("PATH") && prefix.join("lib").join(name).is_file(), "{said}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// What is written half-way goes again; what was there before stays.
+#[test]
+fn nothing_is_half_installed() {
+    let folder = scratch("half");
+    let cp = "#!/bin/sh\ncase \"$*\" in\n    *--remove-destination*) shift 3; /bin/cp -R \"$1/lib\" \"$2/\"; exit 1 ;;\nesac\nexec /bin/cp \"$@\"\n";
+    let prefix = folder.join("above/prefix");
+    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    assert!(!folder.join("above").exists());
+    fs::create_dir_all(prefix.join("lib")).unwrap();
+    fs::write(prefix.join("lib/mine"), "mine").unwrap();
+    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
+    // Of an installation that is there, nothing is taken away.
+    done(install().arg("--prefix").arg(&prefix));
+    let before = files(&prefix);
+    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "install once more");
+    assert_eq!(files(&prefix), before);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_debian_package_has_the_same_files() {
-    let folder = scratch("deb");
+    let above = scratch("deb");
+    let folder = above.join("with a blank");
+    // Names with blanks, and both options.
+    let link = above.join("what is built");
+    std::os::unix::fs::symlink(built(), &link).unwrap();
     let mut build = Command::new("sh");
     build
         .arg(script().parent().unwrap().join("deb.sh"))
         .arg("--out")
         .arg(&folder)
-        .arg("--built")
-        .arg(built());
+        .args(["--profile", "no-such-profile", "--built"])
+        .arg(&link);
     done(build.env_remove("DESTDIR"));
     let version = env!("CARGO_PKG_VERSION");
     let mut packages = files(&folder).into_iter();
@@ -303,7 +391,7 @@ fn a_debian_package_has_the_same_files() {
         control.contains("Depends: libc6 (>= 2.") && control.contains(&format!("Version: {version}-1")),
         "{control}"
     );
-    let root = folder.join("root");
+    let root = above.join("root");
     done(Command::new("dpkg-deb").arg("-x").arg(&package).arg(&root));
     let unpacked = files(&root);
     for file in [
@@ -315,8 +403,8 @@ fn a_debian_package_has_the_same_files() {
         assert!(unpacked.contains(file), "{file} is not in {unpacked:#?}");
     }
     let shown = done(Command::new(root.join("usr/bin/ddtc")).args(["preload", "--dry-run", "--", "true"]));
-    assert!(shown.contains("root/usr/lib/libddtc_preload.so"), "{shown}");
-    fs::remove_dir_all(folder).unwrap();
+    assert!(shown.contains("/usr/lib/libddtc_preload.so"), "{shown}");
+    fs::remove_dir_all(above).unwrap();
 }
 
 /// The recipe is run with packaging/spack/run.py in the place of Spack, which no registry of packages has: what it says, and what its `install` does.
