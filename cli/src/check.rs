@@ -8,11 +8,14 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use ddtc::Datatype;
 use ddtc::internal::fuzzing::{self, Choices, Cost, Failure, Oracle};
+use ddtc::internal::methods::*;
 use ddtc::internal::target::Level;
 use ddtc_hunt::{Check, Hunt};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use crate::report;
 
@@ -68,6 +71,12 @@ pub(crate) struct Args {
     #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
     include: Option<PathBuf>,
 }
+
+/// Bytes of memory up to which a check of one type says nothing before it starts: it takes a few seconds.
+const QUIET: u64 = 64 << 20;
+
+/// Basic elements that are checked in a second, by which the time of a check is estimated.
+const ELEMENTS_PER_SECOND: u64 = 100_000;
 
 /// Runs the subcommand `ddtc check`.
 ///
@@ -140,7 +149,33 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     let (t, own) = ddtc::internal::corpus::asked(text)?;
     let count = count.unwrap_or(if text.contains('(') { 3 } else { own });
     let levels: Vec<Level> = Level::available().collect();
-    match Oracle::new(&levels).check(&t, count, &mut Choices::from_seed(1)) {
+    let mut oracle = Oracle::new(&levels);
+    let Some(memory) = fuzzing::Case::memory(&t, count) else {
+        return ranges(oracle, &t, count);
+    };
+    if memory > QUIET {
+        let elements = (t.signature().length() as u64).saturating_mul(count);
+        let mib = memory >> 20;
+        eprintln!(
+            "{count} instances: {elements} basic elements and {} packed bytes, about {} s and up to {mib} MiB of memory",
+            (t.size() as u64).saturating_mul(count),
+            1 + elements / ELEMENTS_PER_SECOND,
+        );
+        if !has_memory(memory) {
+            let rule =
+                "more than there is; check fewer instances by --count, or a smaller type of the same form";
+            return Err(format!("the check needs up to {mib} MiB of memory, {rule}").into());
+        }
+        let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
+        bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})")?);
+        bar.enable_steady_tick(Duration::from_secs(1));
+        oracle = oracle.watched(move |what, done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        });
+    }
+    match oracle.check(&t, count, &mut Choices::from_seed(1)) {
         Ok(verdict) => {
             let (kernels, refusals) = (verdict.kernels, verdict.refusals);
             println!(
@@ -150,4 +185,37 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
         }
         Err(mismatch) => Err(Box::new(Failure::shrunk(&t, count, mismatch, &levels))),
     }
+}
+
+/// Checks a type whose instances span more memory than all checks could hold images of. The engines
+/// are compared with the type map on ranges of the packed stream; the other stages are not checked.
+///
+/// # Errors
+/// If a difference is found, or if the address space is too small for the instances.
+fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Error>> {
+    eprintln!(
+        "{count} instances span more than 256 MiB: code and interpreter are compared on ranges of the packed stream; the other stages \
+         are not checked"
+    );
+    match oracle.check_large(t, count) {
+        Ok(true) => {
+            println!("ranges of the packed stream: no difference from the interpreter");
+            Ok(())
+        }
+        Ok(false) => Err(
+            "the instances need more address space than this system gives a process: check fewer by --count"
+                .into(),
+        ),
+        Err(mismatch) => Err(mismatch.to_string().into()),
+    }
+}
+
+/// Returns false if the system has not `bytes` bytes of memory for this process: by `/proc/meminfo`,
+/// or because it refuses to reserve them.
+fn has_memory(bytes: u64) -> bool {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let reserved = usize::try_from(bytes).is_ok_and(|n| Vec::<u8>::new().try_reserve_exact(n).is_ok());
+    kib.is_none_or(|kib| bytes >> 10 <= kib) && reserved
 }

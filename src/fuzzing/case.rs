@@ -127,7 +127,30 @@ pub struct Case {
 /// Largest span of user memory in bytes that a [`Case`] holds images of.
 const MAX_SPAN: i64 = 256 << 20;
 
+/// Bytes of memory for each entry of the type map while a [`Case`] is made: its place and length, in a list that doubles when it
+/// grows.
+const ENTRY: u64 = 48;
+/// Images of the span, and of the packed stream, that are held at the same time: those of the [`Case`], copies that a stage works on,
+/// and the buffers of the rig.
+const IMAGES: u64 = 10;
+/// What the process itself takes, with the engines of all levels.
+const PROCESS: u64 = 16 << 20;
+
 impl Case {
+    /// Returns an upper estimate, in bytes, of the memory that the checks of a case of `count` instances of `t` take. It is computed
+    /// from the bounds alone. None if the span of the instances is too large for a case.
+    pub fn memory(t: &Datatype, count: u64) -> Option<u64> {
+        let last = i128::from(t.extent()).abs() * (i128::from(count) - 1).max(0);
+        let span = i128::from(t.true_ub()) - i128::from(t.true_lb()) + last;
+        if span > i128::from(MAX_SPAN) {
+            return None;
+        }
+        let of = |n: i64| (n as u64).saturating_mul(count);
+        let entries = of(t.signature().length()).saturating_mul(ENTRY);
+        let images = of(t.size()).saturating_add(span as u64).saturating_mul(IMAGES);
+        Some(entries.saturating_add(images).saturating_add(PROCESS))
+    }
+
     /// Returns the case of `count` instances of `t`, by the type map.
     ///
     /// # Errors

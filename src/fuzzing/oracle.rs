@@ -47,6 +47,8 @@ pub struct Oracle {
     /// Engines of these levels with precompiled code, where code is not generated for every plan.
     shortcut: Vec<Engine>,
     rig: Rig,
+    /// Is told what begins, and after how many of how many steps.
+    watch: Box<dyn FnMut(&str, usize, usize) + Send>,
     /// Cranelift with its verifier; none where it is not compiled in.
     cranelift: Option<Result<Box<dyn Emitter>, Error>>,
 }
@@ -98,8 +100,15 @@ impl Oracle {
             general: if cfg!(feature = "cranelift") { engines(false, false) } else { Vec::new() },
             shortcut: engines(true, true),
             rig: Rig::default(),
+            watch: Box::new(|_, _, _| {}),
             cranelift: cranelift(),
         }
+    }
+
+    /// Returns these oracles with `watch`, which [`Oracle::check`] tells what begins, the number of steps that are done, and the number of
+    /// all steps.
+    pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
+        Oracle { watch: Box::new(watch), ..self }
     }
 
     /// Checks everything about `count` instances of `t`; `cuts` chooses how the packed stream is cut.
@@ -190,11 +199,14 @@ impl Oracle {
     }
 
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
+        let steps = 4 + self.compilers.len();
+        (self.watch)("text and type map", 0, steps);
         text(t)?;
         round_trip(t)?;
         wire::round_trip(t)?;
         streams::check(t, count, &mut Choices::from_seed(t.structural_hash() as u64))?;
         let case = Case::new(t, count)?;
+        (self.watch)("nests", 1, steps);
         let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
         lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
         case.nest("lower", &lowered, 0)?;
@@ -217,8 +229,10 @@ impl Oracle {
         let mut verdict = Verdict::default();
         let pieces = pieces(&case, cuts);
         for i in 0..self.compilers.len() {
+            (self.watch)(&format!("plans and code for {}", self.compilers[i].config().level), 2 + i, steps);
             self.level(&case, i, nest, moved, &pieces, &mut verdict)?;
         }
+        (self.watch)("interpreted nest", steps - 2, steps);
         let walked = self.walker.commit(t).map_err(Mismatch::error("commit"))?;
         case.committed("walk", &walked, &mut self.rig)?;
         case.slices(&walked)?;
@@ -226,6 +240,7 @@ impl Oracle {
         for pieces in &pieces {
             case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
         }
+        (self.watch)("operations and copies", steps - 1, steps);
         self.values(&case, cuts)?;
         Ok(verdict)
     }
