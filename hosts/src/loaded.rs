@@ -155,4 +155,24 @@ mod tests {
             assert_eq!(first_input(other), None, "{other}");
         }
     }
+
+    #[test]
+    fn a_linker_script_is_followed() {
+        let folder = std::env::temp_dir().join(format!("ddtc-script-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // The C library under another name, since it is loaded already.
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = maps.split_whitespace().find(|word| word.contains("/libc.so")).expect("the C library");
+        std::os::unix::fs::symlink(libc, folder.join("libmpi.so.12")).unwrap();
+        let open = |script: &str| {
+            std::fs::write(folder.join("libmpi.so"), script).unwrap();
+            Loaded::open(&folder.join("libmpi.so")).map(|library| library.file)
+        };
+        let library = Ok(folder.join("libmpi.so.12").display().to_string());
+        assert_eq!(open("INPUT(libmpi.so.12)\n"), library);
+        let named = format!("GROUP ( {}/libmpi.so.12 AS_NEEDED ( libother.so.1 ) )", folder.display());
+        assert_eq!(open(&named), library);
+        assert!(open("INPUT(libmissing.so.12)").unwrap_err().contains("libmissing.so.12"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
