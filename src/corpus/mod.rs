@@ -160,7 +160,7 @@ pub fn asked(text: &str) -> Result<(Datatype, u64)> {
         if let Some(entry) = application().into_iter().chain(corner()).find(|e| e.name == text) {
             return Ok((entry.datatype, entry.count));
         }
-        let rule = "no such entry in the corpus: `ddtc corpus` lists them";
+        let rule = "no such entry in the corpus: `ddtc corpus`, in a checkout, lists them";
         return Err(Error::new(ErrorClass::Arg, "corpus", "name", format!("'{text}'"), rule));
     }
     Ok((datatype(text)?, 1))

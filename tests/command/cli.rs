@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::program;
+use crate::{installed, program};
 
 fn ddtc(arguments: &[&str]) -> Output {
     program().args(arguments).output().unwrap()
@@ -53,6 +53,48 @@ fn without_a_verb_there_is_help() {
     for verb in VERBS {
         assert!(text.contains(&format!("  {verb} ")), "{verb}\n{text}");
     }
+}
+
+/// What is installed has the subcommands for users of MPI programs, and says where the others are.
+#[test]
+fn the_installed_program_has_fewer_verbs() {
+    let run = |arguments: &[&str]| installed().args(arguments).output().unwrap();
+    let text = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let (_, list) = text.split_once("Commands:\n").unwrap();
+    let (list, after) = list.split_once("\n\n").unwrap();
+    let listed = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let listed: Vec<&str> = listed.filter(|verb| !verb.is_empty()).collect();
+    assert_eq!(listed, ["explain", "check", "draw", "report", "preload", "doctor", "tune", "help"], "{text}");
+    assert!(after.contains("cargo run --release -- --help"), "{text}");
+    for verb in ["bench", "lower", "corpus", "segments", "wire"] {
+        let out = run(&[verb]);
+        assert!(out.status.code() == Some(2) && out.stdout.is_empty(), "{verb}: {out:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains(verb), "{out:?}");
+    }
+    // The same code serves what both have.
+    let t = ["explain", "vector(3, 1, 2, int)"];
+    let texts = [run(&t).stdout, ddtc(&t).stdout].map(|text| String::from_utf8(text).unwrap());
+    let stages = texts.map(|text| text.lines().filter(|l| !l.contains("us")).count());
+    assert!(stages[0] > 10 && stages[0] == stages[1], "{stages:?}");
+    assert_eq!(run(&["--version"]).stdout, ddtc(&["--version"]).stdout);
+}
+
+/// A type is checked with an estimate where that takes time, by ranges where no images of its memory are made, and not at all where
+/// memory is short: then one line says so, and nothing is aborted.
+#[test]
+fn checks_of_large_types_say_what_they_take() {
+    let small = ddtc(&["check", "vector(3, 2, 4, int)"]);
+    assert!(small.status.success() && small.stderr.is_empty(), "{small:?}");
+    let large = ddtc(&["check", "contiguous(210000000, int)", "--count", "1"]);
+    let said = [large.stdout, large.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(large.status.success() && said[0].contains("ranges of the packed stream"), "{said:?}");
+    assert!(said[1].contains("span more than 256 MiB") && said[1].lines().count() == 1, "{said:?}");
+    let short = bad(&["check", "hvector(100000000, 100000, 0, double)", "--count", "1"]);
+    assert!(short.contains("basic elements") && short.contains("more than there is"), "{short}");
+    assert_eq!(short.lines().count(), 2, "{short}");
+    let estimated = ddtc(&["check", "contiguous(500000, int)", "--count", "1"]);
+    let said = String::from_utf8(estimated.stderr).unwrap();
+    assert!(estimated.status.success() && said.starts_with("1 instances: 500000 basic elements"), "{said}");
 }
 
 #[test]

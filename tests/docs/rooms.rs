@@ -194,7 +194,7 @@ fn stage_names_are_the_same_everywhere() {
         last = place;
     }
     // Verbs of the command line that print one stage.
-    let verbs: Vec<String> = read("cli/src/main.rs")
+    let verbs: Vec<String> = read("cli/src/lib.rs")
         .split("explain::stage(\"")
         .skip(1)
         .map(|rest| rest.split('"').next().unwrap().to_owned())
