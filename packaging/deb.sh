@@ -3,6 +3,8 @@
 # a second list of files, and a tool of minutes to compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
+#
+# The variable MAINTAINER has the name and mail address of who maintains the package, as `Name <mail>`.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -49,7 +51,7 @@ cat > "$root/DEBIAN/control" <<CONTROL
 Package: ddtc
 Version: $version-1
 Architecture: $(dpkg --print-architecture)
-Maintainer: the authors of ddtc <root@localhost>
+Maintainer: ${MAINTAINER:-the authors of ddtc <root@localhost>}
 Section: science
 Priority: optional
 Installed-Size: $(du -sk "$root/usr" | cut -f1)

@@ -10,4 +10,12 @@ bytes=$(find target/installed -type f ! -path '*/.debug/*' -exec cat {} + | wc -
 # It says that this is no MPI library, after it has tried itself.
 doctor=$(target/installed/bin/ddtc doctor --mpi /dev/null || true)
 grep -q '^self-test .* compiled in' <<< "$doctor" || { echo "error: the installed command: $doctor" >&2; exit 1; }
+# On x86-64 it has no Cranelift, and says so where somebody asks for it. All else is there: code for a layout, and the library.
+ddtc=target/installed/bin/ddtc
+grep -q '^code for pack: ' <<< "$($ddtc explain 'struct([1, 1], [0, 9], [int, double])')" || { echo "error: no code is shown" >&2; exit 1; }
+grep -q 'target/installed/lib/libddtc_preload.so' <<< "$($ddtc preload --dry-run -- true)" || { echo "error: no preload library" >&2; exit 1; }
+if [ "$(uname -m)" = x86_64 ]; then
+    said=$($ddtc explain --clif int 2>&1) && { echo "error: what is installed has Cranelift" >&2; exit 1; }
+    grep -q 'Cranelift is not compiled in' <<< "$said" || { echo "error: explain --clif: $said" >&2; exit 1; }
+fi
 packaging/wheel.sh --out target/wheel

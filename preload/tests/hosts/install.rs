@@ -367,6 +367,22 @@ fn nothing_is_half_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// A release says where it is published, and by whom, only if somebody has told it.
+#[test]
+fn a_release_invents_no_address() {
+    let release = script().parent().unwrap().join("release.sh");
+    refused(&mut Command::new(&release), "--out DIR is needed");
+    refused(Command::new(&release).args(["--out", "/tmp"]), "is there already");
+    let text = fs::read_to_string(&release).unwrap();
+    for variable in ["REPOSITORY", "MAINTAINER", "ARCHIVE_URL"] {
+        assert!(text.contains(&format!("\n{variable}=${{{variable}-}}\n")), "{variable} is empty by default");
+    }
+    assert!(!text.contains("://"), "{text}");
+    let (_, printed) = text.split_once("must say where, and by whom").unwrap();
+    assert!(printed.trim_start_matches('"').trim_start().starts_with("exit\n"), "{printed}");
+    assert!(!text.split_once("must say where").unwrap().0.contains("cargo publish"), "{text}");
+}
+
 #[test]
 fn a_debian_package_has_the_same_files() {
     let above = scratch("deb");
