@@ -6,6 +6,7 @@
 //! family. A library that is not here is of [`Family::Other`], under which nothing is converted but
 //! `MPI_Pack` and `MPI_Unpack`.
 
+use crate::abi::Flavour;
 use crate::policy::{Class, Family, Library, Policy};
 
 /// Form in which packed bytes are sent to a rank that may not convert them.
@@ -213,6 +214,15 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
+/// A library of no known family with the ABI of MPICH: with all precautions of MPICH and of Intel MPI.
+pub const UNKNOWN_OF_MPICHS_ABI: Profile =
+    Profile { family: Family::Other, uncached: INTEL.uncached, costs: OTHER.costs, ..MPICH };
+
+/// A library of no known family with the ABI of Open MPI: with all precautions of Open MPI, and without
+/// compiled code inside.
+pub const UNKNOWN_OF_OPEN_MPIS_ABI: Profile =
+    Profile { family: Family::Other, costs: OTHER.costs, ..OPEN_MPI };
+
 /// All profiles; within a family in ascending order of release.
 pub static PROFILES: [Profile; 7] = [
     MPICH,
@@ -234,6 +244,18 @@ impl Profile {
         let below = !Policy::from(self.table_ends);
         let long = Class::ALL.into_iter().filter(|c| !matches!(c, Class::BlocksShort | Class::TableShort));
         long.fold(policy, |policy, class| policy.with(class, policy.set(class) & below))
+    }
+
+    /// Returns the profile by which a library is converted that was not tried: that of its family, or for
+    /// a library of no known family that of its ABI. `None` under the standard ABI, whose libraries cut
+    /// messages in different ways: no form of packed bytes is right under all of them.
+    pub fn of_untried(library: &Library, flavour: Flavour) -> Option<&'static Profile> {
+        match (library.family, flavour) {
+            (Family::Other, Flavour::Mpich) => Some(&UNKNOWN_OF_MPICHS_ABI),
+            (Family::Other, Flavour::OpenMpi) => Some(&UNKNOWN_OF_OPEN_MPIS_ABI),
+            (Family::Other, Flavour::Standard) => None,
+            _ => Some(Profile::of(library)),
+        }
     }
 
     /// Returns the profile of a library.
