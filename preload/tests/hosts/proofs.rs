@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use ddtc_hosts::policy::Class;
 use ddtc_hosts::proof::{self, Outcome, Proof, Step};
 
 use crate::doctor::doctor;
@@ -30,6 +31,10 @@ impl Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         fs::create_dir_all(folder.join("lib")).unwrap();
         renamed(&root, b"4.2.3\0", b"4.9.3\0", &folder.join("lib"));
+        // The user's table converts everything that may be converted.
+        let rows: String = Class::ALL.iter().map(|class| format!("{} 1-\n", class.name())).collect();
+        fs::create_dir_all(folder.join("ddtc")).unwrap();
+        fs::write(folder.join("ddtc/policy"), format!("library mpich-4.9.3\n{rows}")).unwrap();
         let lib = root.join("lib");
         let paths =
             format!("{}:{}:{}", folder.join("lib").display(), lib.display(), lib.join("mpich").display());
@@ -57,7 +62,7 @@ impl Hidden {
     /// Proves it, with a fault if `fault` is not empty: whether that succeeds, and what is said.
     fn prove(&self, ranks: u32, fault: &str) -> (bool, String) {
         let run = HOST.run(command_line()).arg("tune").arg("--only-prove").arg("--deadline");
-        let run = run.arg(if fault == "hangs" { "10" } else { "120" });
+        let run = run.arg(if fault == "hangs" { "30" } else { "120" });
         let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
         if let Some(before) = &self.before {
@@ -91,7 +96,7 @@ impl Hidden {
     fn messages(&self, words: &[&str], variables: &[(&str, &str)]) -> (u64, String, String) {
         let bare = sorted(&self.launched(2, "messages", words, variables).text().0);
         let mut preload = library().display().to_string();
-        for before in &self.before {
+        if let Some(before) = &self.before {
             preload += &format!(":{}", before.display());
         }
         let run = self.launched(2, "messages", words, variables).env("LD_PRELOAD", preload);
@@ -214,7 +219,7 @@ fn planted_faults_are_refused() {
     let faults = [
         ("swaps", Step::Blocking, "wrong bytes: "),
         ("truncates", Step::Blocking, "a message that is too long gives class 0"),
-        ("hangs", Step::Nonblocking, "no answer for 10 seconds"),
+        ("hangs", Step::Nonblocking, "no answer for 30 seconds"),
         ("crashes", Step::Nonblocking, ""),
         ("pending", Step::Nonblocking, "a receive gives class "),
     ];
