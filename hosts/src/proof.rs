@@ -42,6 +42,18 @@ pub fn of_user(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
     Some(policy::file(config, home)?.with_file_name("proofs"))
 }
 
+/// Returns those of [`files`] that exist.
+pub fn existing_files(library: &str, config: Option<&str>, home: Option<&str>) -> Vec<PathBuf> {
+    let mut files = files(library, config, home);
+    files.retain(|file| std::fs::symlink_metadata(file).is_ok());
+    files
+}
+
+/// Returns the kinds of calls that a proof can permit.
+pub fn provable() -> Kinds {
+    Kinds::NONE.with(Kind::Messages).with(Kind::Collectives)
+}
+
 /// What a proof holds for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {

@@ -10,6 +10,7 @@ use crate::canary::packs_raw;
 use crate::guard::guard;
 use crate::hooks::allowed_hook;
 use crate::host::Host;
+use crate::proof;
 use crate::reentrancy::Inside;
 use crate::settings::{Choice, settings};
 use crate::spawned::is_spawned;
@@ -70,7 +71,7 @@ fn decide(host: &'static Host) -> bool {
         }
         let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
         let is_supported = || {
-            host.read_proofs();
+            proof::read(host);
             supported(host)
         };
         let on = guard(|| is_supported() && is_right()).unwrap_or(false);

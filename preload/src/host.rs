@@ -22,14 +22,13 @@ use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
 use ddtc_hosts::policy::{Call, Library};
 use ddtc_hosts::profile::{OTHER, PartialElement, Profile};
-use ddtc_hosts::proof::Grant;
+use ddtc_hosts::proof::{self, Grant};
 use ddtc_hosts::transport::{Transport, Transports};
 use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, Standing};
 
 use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
 use crate::named_range::{NO_RANGE, within_segments};
-use crate::proof;
 use crate::scopes::{Place, find_scope};
 use crate::settings::{Choice, settings};
 pub(crate) use crate::signatures::HandleWord;
@@ -484,21 +483,12 @@ impl Host {
 
     /// Returns the kinds of calls that may be converted while this process is not connected to another
     /// job, as far as that is known. Before the proofs are read, these include what they can permit.
-    fn allowed(&self) -> Kinds {
+    pub(crate) fn allowed(&self) -> Kinds {
         let kinds = kinds(self.profile, self.standing);
         match self.grant.get() {
             Some(grant) => kinds.or(grant.permitted).without(grant.refused),
             None if self.proofs.is_empty() => kinds,
             None => kinds.or(proof::provable()),
-        }
-    }
-
-    /// Reads the proofs of the MPI library, if there are files that may have one and they were not read
-    /// before. The world must be initialized and not finalized.
-    pub(crate) fn read_proofs(&self) {
-        if !self.proofs.is_empty() {
-            self.grant.get_or_init(|| proof::find(self));
-            self.kinds.restrict(self.allowed());
         }
     }
 
@@ -655,10 +645,14 @@ fn profile_and_proofs(
     let profile = abi.filter(|_| !is_tried).and_then(|abi| Profile::of_untried(library, abi.flavour));
     match profile.filter(|profile| profile.stages) {
         Some(profile) if settings().unproven => (profile, Vec::new()),
-        Some(profile) => match proof::existing(object) {
-            files if files.is_empty() => (Profile::of(library), files),
-            files => (profile, files),
-        },
+        Some(profile) => {
+            let variable = |name| std::env::var(name).ok();
+            let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+            match proof::existing_files(object, config.as_deref(), home.as_deref()) {
+                files if files.is_empty() => (Profile::of(library), files),
+                files => (profile, files),
+            }
+        }
         None => (Profile::of(library), Vec::new()),
     }
 }

@@ -8,12 +8,11 @@
 //! The two functions at the end are for the program with which `ddtc tune` proves.
 
 use std::ffi::{c_char, c_int};
-use std::path::PathBuf;
 
 use ddtc::internal::files;
 use ddtc_hosts::proof::{self, Grant, Key};
 use ddtc_hosts::transport::{Transports, in_words, nodes};
-use ddtc_hosts::tried::{Kind, Kinds};
+use ddtc_hosts::tried::Kinds;
 
 use crate::counted;
 use crate::guard::guard;
@@ -26,22 +25,8 @@ use crate::warn::warn;
 const NETWORKS: [&str; 9] =
     ["libfabric", "libucp", "libuct", "libucs", "libpsm", "libcxi", "mca_pml_", "mca_btl_", "mca_mtl_"];
 
-/// Returns the kinds of calls that a proof can permit.
-pub(crate) fn provable() -> Kinds {
-    Kinds::NONE.with(Kind::Messages).with(Kind::Collectives)
-}
-
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Returns the files that may have proofs of the MPI library whose file is `object`, as far as they
-/// exist.
-pub(crate) fn existing(object: &str) -> Vec<PathBuf> {
-    let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
-    let mut files = proof::files(object, config.as_deref(), home.as_deref());
-    files.retain(|file| std::fs::symlink_metadata(file).is_ok());
-    files
 }
 
 /// Returns what a proof of this process's MPI library holds for.
@@ -57,11 +42,21 @@ fn key(host: &Host) -> Key {
     Key::new(&host.version, &objects.join(" "), &in_words(transport, &variables))
 }
 
+/// Reads the proofs of the MPI library and restricts what may be converted to what they permit, if
+/// there are files that may have one and they were not read before. The world must be initialized
+/// and not finalized.
+pub(crate) fn read(host: &Host) {
+    if !host.proofs.is_empty() {
+        host.grant.get_or_init(|| find(host));
+        host.kinds.restrict(host.allowed());
+    }
+}
+
 /// Returns what the proofs in the files permit to this job. If a file cannot be used, writes one
 /// line to standard error, and nothing is permitted: the file might refuse what the other permits.
 ///
 /// The world must be initialized and not finalized.
-pub(crate) fn find(host: &Host) -> Grant {
+fn find(host: &Host) -> Grant {
     let mut proofs = Vec::new();
     for file in &host.proofs {
         let read = files::read_own(file).map_err(|error| error.to_string());
