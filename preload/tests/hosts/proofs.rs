@@ -151,7 +151,7 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let says = doctor(&format!("{}:/usr/bin:/bin", hidden.root.join("bin").display()))
         .env("XDG_CONFIG_HOME", &hidden.folder)
         .env("LD_LIBRARY_PATH", &hidden.paths)
-        .env("DDTC_POLICY", "all")
+        .env("DDTC_POLICY", "table")
         .arg("--mpi")
         .arg(hidden.folder.join("lib/libmpi.so.12"))
         .args(["--", "mpiexec", "-n", "2"])
