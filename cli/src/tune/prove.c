@@ -1,13 +1,10 @@
-/* Tries under an MPI library what happens if messages are converted, and says what is right. Two
- * ranks at a time exchange messages. MPI_ names call the preload library, which converts every
- * message of a type with gaps (DDTC_POLICY=all); PMPI_ names call the MPI library as a rank without
- * ddtc does. So each rank of a message converts or not as the program likes: neither, the sender,
- * the receiver, or both.
+/* Tries what happens under an MPI library if messages are converted. MPI_ names call the preload
+ * library, which converts every message of a type with gaps (DDTC_POLICY=all); PMPI_ names call the
+ * MPI library as a rank without ddtc does. So nobody, the sender, the receiver or both convert.
  *
- * All that is chosen for a message (who converts, type, layout on each side, length, whether the
- * receive is posted first, which calls start and complete it) comes from a fixed seed, and each
- * choice is independent of the others. Both ranks make the same choices. The receiver knows by
- * definition what each byte must be, in the gaps of the layout and around the buffer too.
+ * Who converts, the type, the layout on each side, the length, what comes first, and the calls that
+ * start and complete a message are chosen independently, from fixed seeds, by both ranks alike. The
+ * receiver knows by definition what each byte must be, in gaps and around the buffer too.
  *
  * Rank 0 prints lines that begin with "ddtc-prove ": the key of the proof, the number of nodes and
  * ranks, and for each step "begun STEP" and then "proven STEP" or "refused STEP WHY". After a
@@ -35,8 +32,6 @@ static const char *const modes[MODES] = {"nobody", "the sender", "the receiver",
 static int step, rank, ranks;
 static unsigned seconds;
 static long (*conversions)(int of);
-
-/* ------------------------------------------------------------- what is said */
 
 static void say(const char *form, ...) {
   if (rank) return;
@@ -71,13 +66,9 @@ static void too_late(int signal) {
   _exit(3);
 }
 
-/* ------------------------------------------------------------- choices */
-
 static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state >> 11; }
 static int below(int n) { return (int)(next() % (uint64_t)n); }
-
-/* ------------------------------------------------------------- layouts */
 
 /* Units of a message: an int, a structure of int, double and int, or a complex number of 16 bytes. */
 enum { INTS, PAIRS, WIDES, SIGNATURES };
@@ -188,8 +179,6 @@ static void look(int k, const struct side *s, int seed, long units, int fits, co
   for (long i = 0; i < length; i++)
     if (!free_places[i] && b[i - AROUND] != BLANK) refuse("bytes outside of the receive: %s", what);
 }
-
-/* ------------------------------------------------------------- a message */
 
 struct message {
   int mode, from, to, early, way, completion, seed, starts, fits;
@@ -394,8 +383,6 @@ static void exchange(int round) {
   if (!ours[!sends] && now > 0) refuse("a message was converted that was not to be: %s", m.what);
 }
 
-/* ------------------------------------------------------------- collective calls */
-
 enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV, ALLTOALLW, CALLS };
 static const char *const calls[CALLS] = {"Bcast",   "Gather",   "Scatter",   "Allgather", "Alltoall",
                                          "Gatherv", "Scatterv", "Alltoallv", "Alltoallw"};
@@ -435,7 +422,7 @@ static void look_at(const struct blocks *b, const char *what) {
   if (memcmp(wanted, b->at - AROUND, length_of(b))) refuse("wrong bytes: %s", what);
 }
 
-#define START(name, i_name, ...)                                                                                   \
+#define START(name, i_name, ...) \
   code = now ? CALL(ours, name, __VA_ARGS__, MPI_COMM_WORLD) : CALL(ours, i_name, __VA_ARGS__, MPI_COMM_WORLD, &request)
 
 /* One collective call of all ranks. Modes are: no rank converts, the even ones, the odd ones, all. */
@@ -496,8 +483,6 @@ static void collective(int round) {
   if (!ours && made > 0) refuse("a call was converted that was not to be: %s", what);
   free(n), free(types), free(s.seeds), free(r.seeds);
 }
-
-/* ------------------------------------------------------------- steps */
 
 static void try(int rounds) {
   for (int round = 0; round < rounds; round++) {
