@@ -11,11 +11,11 @@
 //! it to the given name, so it never writes into a file that somebody has put there.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::hash::BuildHasher as _;
 use std::io::{self, Read as _, Write as _};
 use std::ops::Deref;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::process::without_sigxfsz;
@@ -93,7 +93,24 @@ pub fn append(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns the errors that [`append`] returns.
 pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    let bytes = text.as_ref();
+    put(path, text.as_ref(), None)
+}
+
+/// Replaces the contents of a file as [`replace`] does. The new file can be read by everybody and
+/// written by this user alone, whatever the process's umask and the permissions of the old file.
+///
+/// # Errors
+/// Returns the errors that [`append`] returns; each names the file.
+pub fn publish(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    put(path, text.as_ref(), Some(Permissions::from_mode(0o644))).map_err(|e| named(path, &e))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Replaces the contents of a file. The new file gets `permissions`, or those of the old file.
+fn put(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let uid = current_uid()?;
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => Some(found),
@@ -105,7 +122,10 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     }
     let (temporary, mut file) = create_sibling(path)?;
     let written = without_sigxfsz(|| file.write_all(bytes))
-        .and_then(|()| found.map_or(Ok(()), |found| file.set_permissions(found.permissions())))
+        .and_then(|()| {
+            let permissions = permissions.or(found.map(|found| found.permissions()));
+            permissions.map_or(Ok(()), |permissions| file.set_permissions(permissions))
+        })
         // If another file was put under the name in the meantime, it loses the name here, but
         // nothing is written into it.
         .and_then(|()| std::fs::rename(&temporary, path));
@@ -120,7 +140,7 @@ pub fn replace(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
 /// # Errors
 /// Returns the errors that [`append`] returns.
 pub fn save(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    replace(path, text).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))
+    replace(path, text).map_err(|e| named(path, &e))
 }
 
 /// Creates a new file in the folder of `path`, and returns its name and the open file.
@@ -148,7 +168,23 @@ fn create_sibling(path: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns the errors that [`append`] returns, and an error if the file is longer than 16 MiB or is
 /// not UTF-8.
 pub fn read(path: &Path) -> io::Result<String> {
+    text_of(open(path, Use::Read, current_uid()?)?)
+}
+
+/// Returns the text of a file that neither its group nor others may write.
+///
+/// # Errors
+/// Returns the errors of [`read`], and one of kind `InvalidInput` if somebody else may write the
+/// file.
+pub fn read_own(path: &Path) -> io::Result<String> {
     let file = open(path, Use::Read, current_uid()?)?;
+    if file.metadata()?.mode() & 0o022 != 0 {
+        return Err(refuse("must be writable by its owner alone"));
+    }
+    text_of(file)
+}
+
+fn text_of(file: File) -> io::Result<String> {
     let mut text = String::with_capacity(file.metadata()?.len().min(MAX_READ_BYTES) as usize + 1);
     if file.take(MAX_READ_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_READ_BYTES {
         return Err(refuse("must have at most 16 MiB"));
@@ -213,7 +249,7 @@ pub fn private_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     const ALL: [Use; 2] = [Use::Write, Use::Read];
 
@@ -237,6 +273,22 @@ mod tests {
         assert_eq!(read(&file).unwrap(), "short and more");
         assert_eq!(read(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(current_uid().unwrap(), std::fs::metadata(&file).unwrap().uid());
+    }
+
+    #[test]
+    fn a_published_file_is_everybodys_to_read_and_its_owners_to_write() {
+        let folder = folder();
+        let file = folder.join("file");
+        publish(&file, "old").unwrap();
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(), read_own(&file).unwrap().as_str()), (0o644, "old"));
+        for other in [0o664, 0o646, 0o666] {
+            std::fs::set_permissions(&file, Permissions::from_mode(other)).unwrap();
+            assert!(read_own(&file).unwrap_err().to_string().contains("its owner alone"), "{other:o}");
+        }
+        publish(&file, "new").unwrap();
+        assert_eq!((mode(), read_own(&file).unwrap().as_str()), (0o644, "new"));
+        assert_eq!(read_own(&folder.join("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

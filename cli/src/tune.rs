@@ -7,6 +7,10 @@
 //! each layout class and payload size, these programs time the preload library, the unmodified MPI
 //! library and packing by hand, in interleaved rounds of one run. According to the table, the
 //! preload library converts those payloads whose gain is larger than 5 % plus twice the noise.
+//!
+//! Under an MPI library that was not tried, it first finds out what is right (`prove`).
+
+mod prove;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -55,6 +59,15 @@ pub(crate) struct Args {
     /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
+    /// File for proofs about an MPI library that was not tried [default: ddtc/proofs in the user's configuration folder]
+    #[arg(long, value_name = "FILE")]
+    proofs: Option<PathBuf>,
+    /// Prove an MPI library that was not tried, and measure nothing
+    #[arg(long)]
+    only_prove: bool,
+    /// Seconds after which a message that is tried counts as lost
+    #[arg(long, default_value_t = 20)]
+    deadline: u32,
     /// Use this preload library [default: the one next to this program or in ../lib]
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
@@ -76,6 +89,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --output")?,
     };
     let folder = files::temporary_folder("ddtc-tune")?;
+    prove::prove(args, &library, &folder)?;
+    if args.only_prove {
+        return Ok(());
+    }
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
     // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
@@ -124,7 +141,12 @@ fn compile(args: &Args, name: &str, text: &str, folder: &Path) -> Result<(), Box
     let source = folder.join(name).with_extension("c");
     std::fs::write(&source, text)?;
     let shown = args.mpicc.to_string_lossy();
-    let out = Command::new(&args.mpicc).args(["-O3", "-o"]).arg(folder.join(name)).arg(&source).output();
+    let out = Command::new(&args.mpicc)
+        .args(["-O3", "-o"])
+        .arg(folder.join(name))
+        .arg(&source)
+        .arg("-ldl")
+        .output();
     let out = out.map_err(|e| format!("{shown}: {e}: name the MPI library's compiler with --mpicc"))?;
     if !out.status.success() {
         return Err(format!("{shown}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr)).into());

@@ -21,6 +21,7 @@
 //! | [`mpi_functions`] | table of the functions that concern requests, and their treatment |
 //! | [`profile`] | properties of each MPI library: packed form, treatment of errors, costs |
 //! | [`tried`] | kinds of calls that are right when converted, for each release that was tried |
+//! | [`proof`] | permissions of `ddtc tune` for MPI libraries that were not tried |
 //! | [`transport`] | transport between the ranks of a job, by the variables that choose it |
 //! | [`library`] | search for the file of the preload library |
 #![deny(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod mpi_functions;
 pub mod places;
 pub mod policy;
 pub mod profile;
+pub mod proof;
 pub mod report;
 pub mod transport;
 pub mod tried;

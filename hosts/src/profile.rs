@@ -6,6 +6,7 @@
 //! that family. A library that has no profile here belongs to [`Family::Other`], under which only
 //! `MPI_Pack` and `MPI_Unpack` are converted.
 
+use crate::abi::Flavour;
 use crate::policy::{Class, Family, Library, Policy};
 
 /// Form in which packed bytes are sent to a rank that may not convert its end of the message.
@@ -234,6 +235,16 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
+/// Profile of a library of no known family with the ABI of MPICH. It has all precautions of MPICH and
+/// of Intel MPI.
+pub const UNKNOWN_OF_MPICHS_ABI: Profile =
+    Profile { family: Family::Other, uncached: INTEL.uncached, costs: OTHER.costs, ..MPICH };
+
+/// Profile of a library of no known family with the ABI of Open MPI. It has all precautions of Open
+/// MPI, and no compiled code runs inside the library.
+pub const UNKNOWN_OF_OPEN_MPIS_ABI: Profile =
+    Profile { family: Family::Other, costs: OTHER.costs, ..OPEN_MPI };
+
 /// All profiles. Within a family, they are in ascending order of their first releases.
 pub static PROFILES: [Profile; 7] = [
     MPICH,
@@ -256,6 +267,18 @@ impl Profile {
         let below = !Policy::from(self.table_ends);
         let long = Class::ALL.into_iter().filter(|c| !matches!(c, Class::BlocksShort | Class::TableShort));
         long.fold(policy, |policy, class| policy.with(class, policy.set(class) & below))
+    }
+
+    /// Returns the profile by which a library is converted that was not tried: that of its family, or for
+    /// a library of no known family that of its ABI. `None` under the standard ABI, whose libraries cut
+    /// messages in different ways: no form of packed bytes is right under all of them.
+    pub fn of_untried(library: &Library, flavour: Flavour) -> Option<&'static Profile> {
+        match (library.family, flavour) {
+            (Family::Other, Flavour::Mpich) => Some(&UNKNOWN_OF_MPICHS_ABI),
+            (Family::Other, Flavour::OpenMpi) => Some(&UNKNOWN_OF_OPEN_MPIS_ABI),
+            (Family::Other, Flavour::Standard) => None,
+            _ => Some(Profile::of(library)),
+        }
     }
 
     /// Returns the profile of a library.

@@ -114,11 +114,13 @@ impl Transports {
     }
 }
 
+/// Prefixes of MPICH's control variables.
+const PREFIXES: [&str; 3] = ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"];
+
 /// Returns the value of a control variable of MPICH. Each variable has three names, which differ in
-/// their prefixes. The first name that is set counts, in the order of this list.
+/// their prefixes. The first name that is set counts, in the order of `PREFIXES`.
 fn control(name: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let prefixes = ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_"];
-    prefixes.iter().find_map(|prefix| variable(&format!("{prefix}{name}")))
+    PREFIXES.iter().find_map(|prefix| variable(&format!("{prefix}{name}")))
 }
 
 /// Returns true if a variable is set and its value means yes (if `yes` is true) or no (if `yes` is
@@ -171,6 +173,64 @@ fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
         }
         (None, _) => !launched,
     }
+}
+
+/// Names and beginnings of names of variables that choose a transport, beside MPICH's control
+/// variables ([`CONTROLS`]). A beginning ends with `*`.
+const CHOOSING: [&str; 11] = [
+    "FI_*",
+    "UCX_*",
+    "MPICH_OFI_*",
+    "I_MPI_FABRICS",
+    "I_MPI_SHM",
+    "I_MPI_OFI_PROVIDER",
+    "OMPI_MCA_pml",
+    "OMPI_MCA_btl",
+    "OMPI_MCA_mtl",
+    "PMIX_MCA_gds",
+    "PSP_SHM",
+];
+/// Control variables of MPICH that choose a transport, without their prefix.
+const CONTROLS: [&str; 6] =
+    ["CH4_NETMOD", "NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES", "NUM_CLIQUES"];
+
+/// Returns the transport of a job in words: its name, and the variables among `variables` that
+/// choose it. Jobs with equal words use the same transport on the same number of nodes.
+pub fn in_words(transport: Option<Transport>, variables: &[(String, String)]) -> String {
+    let chooses = |name: &str| {
+        CHOOSING.iter().any(|known| match known.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *known,
+        }) || PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|n| CONTROLS.contains(&n)))
+    };
+    let set = variables.iter().filter(|(name, _)| chooses(name));
+    let mut set: Vec<String> = set.map(|(name, value)| format!(" {name}={value}")).collect();
+    set.sort();
+    transport.map_or("not known", Transport::name).to_owned() + &set.concat()
+}
+
+/// Returns the number of nodes on which the `ranks` ranks of the world run, as far as the launcher
+/// tells them; `None` if it does not. Variables that say another number of ranks are those of
+/// another job, which has started this one.
+pub fn nodes(ranks: u32, variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    if ranks == 1 {
+        return Some(1);
+    }
+    let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
+    // Numbers of all ranks and of those on this node: Hydra, Open MPI, MVAPICH.
+    let told = [
+        ("PMI_SIZE", "MPI_LOCALNRANKS"),
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+        ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"),
+    ];
+    let mut here = told.iter().filter(|(all, _)| number(all) == Some(ranks)).filter_map(|(_, n)| number(n));
+    let here = here.next();
+    if here == Some(ranks) {
+        return Some(1);
+    }
+    let is_step = number("SLURM_STEP_NUM_TASKS") == Some(ranks) && variable("SLURM_HET_SIZE").is_none();
+    let nodes = number("SLURM_STEP_NUM_NODES").filter(|&nodes| is_step && nodes > 0);
+    nodes.filter(|&nodes| here.is_none() || nodes > 1)
 }
 
 #[cfg(test)]
@@ -247,5 +307,36 @@ mod tests {
         for &(version, variables, inside, beyond) in table {
             assert_eq!(of(version, variables), [inside, beyond], "{version}: {variables}");
         }
+    }
+    #[test]
+    fn nodes_are_counted_only_by_variables_of_the_job() {
+        let of = |ranks, variables: &str| {
+            let set: Vec<_> = variables.split_whitespace().map(|v| v.split_once('=').unwrap()).collect();
+            nodes(ranks, |name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
+        };
+        assert_eq!(of(1, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), Some(1));
+        assert_eq!(of(4, "PMI_SIZE=4 MPI_LOCALNRANKS=4"), Some(1));
+        assert_eq!(of(4, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), None);
+        assert_eq!(of(4, "PMI_SIZE=2 MPI_LOCALNRANKS=2"), None, "variables of another job");
+        assert_eq!(of(4, ""), None);
+        assert_eq!(of(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2"), Some(1));
+        assert_eq!(of(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1"), None);
+        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2"), Some(2));
+        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2"), None);
+        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_HET_SIZE=2"), None);
+        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
+        assert_eq!(of(4, told), None, "the two disagree");
+    }
+
+    #[test]
+    fn a_transport_in_words_has_the_variables_that_choose_it() {
+        let set = ["UCX_TLS=tcp", "HOME=/", "MPICH_NOLOCAL=1", "MPIR_CVAR_DEBUG=1", "FI_PROVIDER=tcp"];
+        let set: Vec<_> = set
+            .iter()
+            .map(|v| v.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap())
+            .collect();
+        let words = "libfabric FI_PROVIDER=tcp MPICH_NOLOCAL=1 UCX_TLS=tcp";
+        assert_eq!(in_words(Some(Transport::Libfabric), &set), words);
+        assert_eq!(in_words(None, &[]), "not known");
     }
 }

@@ -98,13 +98,27 @@ impl Kinds {
         self == Kinds::NONE
     }
 
-    fn with(self, kind: Kind) -> Kinds {
+    /// Returns the set with one more kind.
+    #[must_use]
+    pub fn with(self, kind: Kind) -> Kinds {
         Kinds(self.0 | 1 << kind as u8)
     }
 
     /// Returns the kinds that are in both sets.
     pub fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 & other.0)
+    }
+
+    /// Returns the kinds that are in at least one of both sets.
+    #[must_use]
+    pub fn or(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    /// Returns the kinds that are not in the other set.
+    #[must_use]
+    pub fn without(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & !other.0)
     }
 }
 
@@ -313,10 +327,11 @@ impl Standing {
                 format!("{kinds}: tried with {on} and other releases of its series")
             }
             Standing::Untried { nearest, .. } => format!(
-                "only MPI_Pack and MPI_Unpack: {library} was not tried; with DDTC_POLICY=all its calls are converted as those of {nearest}"
+                "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine; with DDTC_POLICY=all its calls are converted as those of {nearest}"
             ),
             Standing::Unknown => {
-                "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried".to_owned()
+                "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried; `ddtc tune` finds out what is right on this machine"
+                    .to_owned()
             }
         }
     }

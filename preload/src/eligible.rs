@@ -11,8 +11,9 @@ use crate::canary::packs_raw;
 use crate::guard::guard;
 use crate::hooks::allowed_hook;
 use crate::host::Host;
+use crate::proof;
 use crate::reentrancy::Inside;
-use crate::settings::settings;
+use crate::settings::{Choice, settings};
 use crate::spawned::is_spawned;
 use crate::warn::warn;
 
@@ -78,7 +79,11 @@ fn decide(host: &'static Host) -> bool {
             connects(host);
         }
         let is_right = || packs_raw(host, host.myself) && size_is_enough(host);
-        let on = guard(|| supported(host) && is_right()).unwrap_or(false);
+        let is_supported = || {
+            proof::read(host);
+            supported(host)
+        };
+        let on = guard(|| is_supported() && is_right()).unwrap_or(false);
         // Another thread may have connected the process to another job meanwhile, and so ended
         // conversions.
         let decided = if on { ON } else { OFF };
@@ -92,7 +97,8 @@ fn decide(host: &'static Host) -> bool {
 /// `MPI_PACKED` and `MPI_BYTE` are known.
 fn supported(host: &Host) -> bool {
     let known = !host.kinds.get().is_empty() && host.packed != 0 && host.byte != 0;
-    if known && matches!(host.standing, Standing::Untried { .. }) && !settings().unproven {
+    let is_asked = settings().policy == Choice::All && !settings().unproven;
+    if known && is_asked && matches!(host.standing, Standing::Untried { .. }) {
         warn(format_args!("{}", host.standing.in_words(&host.library, true)));
     }
     known

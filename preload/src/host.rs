@@ -12,14 +12,17 @@
 mod registry;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::PathBuf;
 
 use ddtc::internal::datatype::Named;
+use ddtc::internal::process::Awaited;
 use ddtc_hosts::abi::queries::{self, Queries};
 use ddtc_hosts::abi::{Abi, Flavour, Signs};
 use ddtc_hosts::for_each_counted_call;
 use ddtc_hosts::layer::Group;
-use ddtc_hosts::policy::{Call, Family, Library};
-use ddtc_hosts::profile::{PartialElement, Profile};
+use ddtc_hosts::policy::{Call, Library};
+use ddtc_hosts::profile::{OTHER, PartialElement, Profile};
+use ddtc_hosts::proof::{self, Grant};
 use ddtc_hosts::transport::{Transport, Transports};
 use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, Standing};
 
@@ -345,8 +348,12 @@ pub(crate) struct Host {
     /// What the project's test runs, the matrix of MPI libraries, have shown about this release
     /// with the transport of this job.
     pub(crate) standing: Standing,
-    /// Kinds of calls that may be converted. They become fewer if the process is connected to
-    /// another job (`kinds_beyond`).
+    /// Files that may have proofs of the MPI library. None if the release was tried.
+    pub(crate) proofs: Vec<PathBuf>,
+    /// What these files permit, from the moment when the first message would be converted.
+    pub(crate) grant: Awaited<Grant>,
+    /// Kinds of calls that may be converted. They become fewer when the proofs are read, and if the
+    /// process is connected to another job (`kinds_beyond`).
     pub(crate) kinds: SharedKinds,
     /// Kinds of calls that may be converted in a process that is connected to another job: those
     /// that were right with both transports, inside this job and to other jobs.
@@ -370,10 +377,11 @@ const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 /// Returns the kinds of calls that may be converted under an MPI library: those that were right
 /// when the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of
-/// the nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds.
-fn kinds(library: &Library, profile: &Profile, standing: Standing) -> Kinds {
+/// the nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds, if
+/// there is a profile of the library's family or ABI.
+fn kinds(profile: &Profile, standing: Standing) -> Kinds {
     let settings = settings();
-    if settings.unproven && library.family != Family::Other {
+    if settings.unproven && profile.policy != OTHER.policy {
         Kinds::ALL
     } else if profile.stages {
         standing.kinds(settings.policy == Choice::All)
@@ -410,11 +418,14 @@ impl Host {
         let none = |_: &CStr| std::ptr::null_mut();
         let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
         let library = Library::of(if converts { &version } else { "" });
-        let profile = Profile::of(&library);
+        let place = Place::of(scope);
         let transports = Transports::of(&version, |name| std::env::var(name).ok());
         let standing = Standing::of(&library, transports.inside);
-        let permitted = kinds(&library, profile, standing);
-        let beyond = kinds(&library, profile, Standing::of(&library, transports.beyond));
+        let (profile, proofs) = profile_and_proofs(&library, abi, standing, &place.object);
+        let without_proof = kinds(profile, standing);
+        let permitted = if proofs.is_empty() { without_proof } else { without_proof.or(proof::provable()) };
+        // A proof holds for the ranks of one job.
+        let beyond = kinds(profile, Standing::of(&library, transports.beyond));
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
@@ -441,14 +452,16 @@ impl Host {
             profile,
             standing,
             kinds: SharedKinds::new(permitted),
-            kinds_beyond: permitted.and(beyond),
+            proofs,
+            grant: Awaited::new(),
+            kinds_beyond: without_proof.and(beyond),
             partial_element: match transports.inside {
                 Some(Transport::Libfabric) => profile.partial_element_over_libfabric,
                 _ => profile.partial_element,
             },
             version,
             named: Vec::new(),
-            place: Place::of(scope),
+            place,
             users: Users::new(),
         };
         if let Some(abi) = abi {
@@ -466,7 +479,23 @@ impl Host {
     /// Returns true if fewer kinds of calls may be converted than before the process was connected
     /// to another job.
     pub(crate) fn is_restricted(&self) -> bool {
-        self.kinds.get() != kinds(&self.library, self.profile, self.standing)
+        self.kinds.get() != self.allowed()
+    }
+
+    /// Returns the kinds of calls that may be converted while this process is not connected to another
+    /// job, as far as that is known. Before the proofs are read, these include what they can permit.
+    pub(crate) fn allowed(&self) -> Kinds {
+        let kinds = kinds(self.profile, self.standing);
+        match self.grant.get() {
+            Some(grant) => kinds.or(grant.permitted).without(grant.refused),
+            None if self.proofs.is_empty() => kinds,
+            None => kinds.or(proof::provable()),
+        }
+    }
+
+    /// Returns the file of the MPI library.
+    pub(crate) fn object(&self) -> &str {
+        &self.place.object
     }
 
     /// Returns true if calls of this kind are left to the MPI library whatever their types are.
@@ -603,6 +632,30 @@ impl Host {
     /// has one. `profiling`: the same name with the letter P before it.
     pub(crate) fn layers_fortran(&self, name: &CStr, profiling: &CStr) -> Option<*mut c_void> {
         Successors::new(&self.opened()?).of_fortran(name, profiling)
+    }
+}
+
+/// Returns the profile of an MPI library, and the files that may have proofs of it. Only a library that
+/// was not tried has such files. `object`: the file of the library.
+fn profile_and_proofs(
+    library: &Library,
+    abi: Option<&'static Abi>,
+    standing: Standing,
+    object: &str,
+) -> (&'static Profile, Vec<PathBuf>) {
+    let is_tried = matches!(standing, Standing::Tried { .. });
+    let profile = abi.filter(|_| !is_tried).and_then(|abi| Profile::of_untried(library, abi.flavour));
+    match profile.filter(|profile| profile.stages) {
+        Some(profile) if settings().unproven => (profile, Vec::new()),
+        Some(profile) => {
+            let variable = |name| std::env::var(name).ok();
+            let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+            match proof::existing_files(object, config.as_deref(), home.as_deref()) {
+                files if files.is_empty() => (Profile::of(library), files),
+                files => (profile, files),
+            }
+        }
+        None => (Profile::of(library), Vec::new()),
     }
 }
 

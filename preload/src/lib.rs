@@ -68,6 +68,7 @@ mod perf;
 mod policy;
 mod pool;
 mod profile_cache;
+mod proof;
 mod reentrancy;
 mod relative;
 mod report;

@@ -152,6 +152,86 @@ pub(crate) fn loads() -> (u64, u64) {
     counts
 }
 
+/// Maximum number of pages of an object's code that are hashed if the object has no build ID.
+const PAGES: usize = 64;
+const PAGE: usize = 4096;
+
+/// Returns the build ID in the notes of an object, in hexadecimal digits; `None` if the notes have
+/// none. A note consists of the lengths of its name and of its contents, its type, its name and its
+/// contents. The last two are padded to a multiple of 4 bytes.
+fn build_id(mut notes: &[u8]) -> Option<String> {
+    const TYPE: usize = 3;
+    loop {
+        let number = |at: usize| {
+            let bytes = notes.get(at..at + 4)?.try_into().ok()?;
+            usize::try_from(u32::from_ne_bytes(bytes)).ok()
+        };
+        let (name, contents, kind) = (number(0)?, number(4)?, number(8)?);
+        let from = 12usize.checked_add(name.next_multiple_of(4))?;
+        let found = notes.get(from..from.checked_add(contents)?)?;
+        if kind == TYPE && notes.get(12..12 + name) == Some(b"GNU\0") {
+            return Some(found.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        notes = notes.get(from.checked_add(contents.next_multiple_of(4))?..)?;
+    }
+}
+
+/// Returns the identity of an object: its build ID, or if it has none the length of its file and a
+/// hash of [`PAGES`] pages of its code, evenly distributed.
+fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
+    // SAFETY: `dlpi_phdr` of a loader's record points to `dlpi_phnum` headers, which are valid as
+    // long as the record is.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let is_loaded = |h: &libc::Elf64_Phdr| {
+        headers.iter().any(|load| {
+            let range = load.p_vaddr..load.p_vaddr.saturating_add(load.p_filesz);
+            let is_readable = load.p_type == libc::PT_LOAD && load.p_flags & libc::PF_R != 0;
+            is_readable && range.contains(&h.p_vaddr) && h.p_vaddr.saturating_add(h.p_filesz) <= range.end
+        })
+    };
+    let bytes = |h: &libc::Elf64_Phdr, from: usize, length: usize| {
+        let address = info.dlpi_addr.wrapping_add(h.p_vaddr) as usize + from;
+        // SAFETY: the callers pass a range within a header that `is_loaded`, so it lies within a
+        // segment that is mapped and may be read. The object stays loaded during the loader's
+        // callback, and nobody writes to the notes and the code of a loaded library.
+        unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(address), length) }
+    };
+    let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE && is_loaded(h));
+    let mut ids = notes.filter_map(|h| build_id(bytes(h, 0, h.p_filesz as usize)));
+    if let Some(id) = ids.next() {
+        return id;
+    }
+    let is_code = |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0;
+    let mut hash = 0u64;
+    if let Some(code) = headers.iter().filter(is_code).find(|h| is_loaded(h)) {
+        let pages = code.p_filesz as usize / PAGE;
+        let taken = pages.min(PAGES);
+        for i in 0..taken {
+            for word in bytes(code, i * pages / taken * PAGE, PAGE).as_chunks().0 {
+                hash = (hash.rotate_left(5) ^ u64::from_ne_bytes(*word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+            }
+        }
+    }
+    format!("{}-{hash:016x}", std::fs::metadata(file).map_or(0, |found| found.len()))
+}
+
+/// Returns the names, without folders, and the identities of the loaded objects whose files are
+/// wanted, in alphabetical order.
+pub(crate) fn identities(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    each(|info| {
+        let file = name(info);
+        if is_wanted(&file) {
+            let last = file.rsplit('/').next().unwrap_or(&file);
+            found.push(format!("{last}={}", identity(info, &file)));
+        }
+        ControlFlow::Continue(())
+    });
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// An open handle of a loaded object or of the global scope, closed on drop. While the handle is
 /// open, the object stays loaded even if the program closes it. Therefore every handle is dropped
 /// soon after it was opened.
@@ -227,5 +307,28 @@ mod tests {
         let around = segments_around(object_of as *const c_void);
         assert!(around.iter().any(|s| s.contains(&((object_of as *const c_void).addr() as u64))));
         assert!(segments_around(std::ptr::null()).is_empty());
+    }
+
+    #[test]
+    fn objects_have_identities() {
+        let libc = object_of(global_symbol(c"dlsym"));
+        let found = identities(|file| file == libc);
+        let (name, id) = found[0].split_once('=').unwrap();
+        assert!(found.len() == 1 && libc.ends_with(name) && !id.is_empty(), "{found:?}");
+        let note = |name: &[u8], kind: u8, contents: &[u8]| {
+            let mut bytes = vec![name.len() as u8, 0, 0, 0, contents.len() as u8, 0, 0, 0, kind, 0, 0, 0];
+            for part in [name, contents] {
+                bytes.extend(part);
+                bytes.resize(bytes.len().next_multiple_of(4), 0);
+            }
+            bytes
+        };
+        let notes =
+            [note(b"stapsdt\0", 3, b"abcdef"), note(b"GNU\0", 1, b"1"), note(b"GNU\0", 3, b"\x0a\xff\x01")];
+        assert_eq!(build_id(&notes.concat()).as_deref(), Some("0aff01"));
+        assert_eq!(build_id(&notes[..2].concat()), None);
+        for end in 0..notes.concat().len() - 1 {
+            assert_eq!(build_id(&notes.concat()[..end]), None, "{end}");
+        }
     }
 }

@@ -249,6 +249,12 @@ fn untried(host: &Host) -> Option<String> {
             host.kinds.get()
         )),
         Standing::Tried { .. } if !host.kinds.get().is_empty() => None,
+        // Without a message that would be converted, the proofs were not read.
+        standing if !host.proofs.is_empty() => {
+            let grant = host.grant.get()?;
+            let is_asked = !host.kinds.get().without(grant.permitted).is_empty();
+            Some(if is_asked { standing.in_words(&host.library, true) } else { grant.words.clone() })
+        }
         standing => Some(standing.in_words(&host.library, !host.kinds.get().is_empty())),
     }
 }

@@ -104,7 +104,7 @@ fn tables_of_libraries_are_those_that_were_tried() {
          | {} | messages between ranks of one machine, `MPI_Pack` and `MPI_Unpack` |\n\
          | {} | messages between machines too, with MPICH if its network module is libfabric |\n\
          | Open MPI 4.1 | `MPI_Pack` and `MPI_Unpack`; messages only inside the library |\n\
-         | other releases, and other libraries of these ABIs such as Cray MPICH | `MPI_Pack` and `MPI_Unpack` |\n",
+         | other releases, and other libraries of these ABIs such as Cray MPICH | `MPI_Pack` and `MPI_Unpack`; after [`ddtc tune`](docs/LIBRARIES.md#proofs) messages too |\n",
         right_over(&runs, &["shared"]),
         right_over(&runs, &["tcp", "nodes"])
     );

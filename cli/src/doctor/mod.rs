@@ -28,6 +28,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::target::{Level, Target};
 use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
+use ddtc_hosts::proof;
 use ddtc_hosts::transport::{Transport, Transports};
 use ddtc_hosts::tried::Standing;
 
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // whether messages really are converted.
     let mpi = mpi(&mut findings, args, library.as_deref());
     if let (Some(library), Some((mpi, version))) = (&library, &mpi) {
-        let conversions = Conversions::new(version);
+        let conversions = Conversions::new(version, mpi);
         findings.add_lines("conversions", &conversions.lines.join("\n"));
         let policy = policy(&mut findings, version);
         if args.launch.is_empty() {
@@ -468,13 +469,13 @@ struct Conversions {
 }
 
 impl Conversions {
-    /// Finds out what may be converted under the library with this version text.
-    fn new(version: &str) -> Conversions {
+    /// Finds out what may be converted under the library with this version text, whose file is `mpi`.
+    fn new(version: &str, mpi: &Path) -> Conversions {
         let library = Library::of(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
         let asked = is_set("DDTC_POLICY", "all");
         let all = |here: &str| Conversions { untried: false, lines: vec![here.to_owned()] };
-        if is_set("DDTC_UNPROVEN", "1") && library.family != Family::Other {
+        if is_set("DDTC_UNPROVEN", "1") {
             return all("all kinds, tried or not, because of DDTC_UNPROVEN");
         }
         if !Profile::of(&library).stages {
@@ -489,11 +490,42 @@ impl Conversions {
         let others = others.filter(|(_, other)| differs(other)).map(|(transport, other)| {
             format!("over {}: {}", transport.name(), other.in_words(&library, asked))
         });
+        if !matches!(here, Standing::Tried { .. })
+            && let lines = proofs(version, mpi)
+            && !lines.is_empty()
+        {
+            return Conversions { untried: false, lines };
+        }
         Conversions {
             untried: here.kinds(asked).is_empty(),
             lines: std::iter::once(here.in_words(&library, asked)).chain(others).collect(),
         }
     }
+}
+
+/// Returns a line for each proof by `ddtc tune` of the library with this version text, and for each
+/// file of proofs that cannot be used.
+fn proofs(version: &str, mpi: &Path) -> Vec<String> {
+    let variable = |name| std::env::var(name).ok();
+    let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+    let mut lines = Vec::new();
+    for file in proof::files(&mpi.to_string_lossy(), config.as_deref(), home.as_deref()) {
+        let shown = file.display();
+        match ddtc::internal::files::read_own(&file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => lines.push(format!("{shown}: {error}; the library counts as unknown")),
+            Ok(text) => match proof::parse(&text) {
+                Err(error) => lines.push(format!("{shown}: {error}; the library counts as unknown")),
+                Ok(proofs) => lines.extend(proofs.iter().filter(|p| p.key.library == version).map(|p| {
+                    format!(
+                        "{}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {} node(s), transport {} ({shown}); the ranks find out whether this holds for them",
+                        p.permitted().without(p.refused()), p.key.ddtc, p.date, p.ranks, p.nodes, p.key.transport
+                    )
+                })),
+            },
+        }
+    }
+    lines
 }
 
 /// Reports and returns the policy that the preload library would use under an MPI library.

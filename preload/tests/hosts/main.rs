@@ -29,6 +29,7 @@ mod misplaced;
 mod planted;
 mod processes;
 mod programs;
+mod proofs;
 mod published;
 mod reduce;
 mod repro;

@@ -553,12 +553,11 @@ fn what_is_converted_is_right_under_every_library() {
     assert!(blessed || differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// A copy of the library of MPICH 5.0.2 that calls itself 5.9.2, which nobody has tried, in a folder of its own.
-fn renamed(folder: &Path) {
-    let mut library = fs::read(Host::Mpich.root().join("lib/libmpi.so.12")).unwrap();
-    let (old, new) = (b"5.0.2\0", b"5.9.2\0");
+/// A copy of the library of an MPICH that calls itself another release, which nobody has tried, in a folder of its own.
+pub(crate) fn renamed(root: &Path, old: &[u8; 6], new: &[u8; 6], folder: &Path) {
+    let mut library = fs::read(root.join("lib/libmpi.so.12")).unwrap();
     let places: Vec<usize> =
-        library.windows(old.len()).enumerate().filter(|(_, w)| w == old).map(|(at, _)| at).collect();
+        library.windows(old.len()).enumerate().filter(|(_, w)| *w == old).map(|(at, _)| at).collect();
     assert!(!places.is_empty(), "the release in the library's text");
     for at in places {
         library[at..at + new.len()].copy_from_slice(new);
@@ -569,7 +568,7 @@ fn renamed(folder: &Path) {
 #[test]
 fn a_release_that_was_not_tried_is_left_alone_unless_the_user_asks() {
     let (host, folder) = (Host::Mpich, scratch("untried"));
-    renamed(&folder);
+    renamed(&host.root(), b"5.0.2\0", b"5.9.2\0", &folder);
     let program = host.compile("messages", &[]);
     // Libraries that the copy needs are found in the folder of the original.
     let lib = host.root().join("lib");

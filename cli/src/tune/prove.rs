@@ -1,0 +1,293 @@
+//! The first part of `ddtc tune` under an MPI library that was not tried: a program exchanges
+//! messages with and without conversion, and what was right becomes a proof, which permits the
+//! preload library to convert ([`ddtc_hosts::proof`]).
+//!
+//! The file is written anew after each line of the program, so that a step that ends the job, or
+//! this process, stays refused. If a step is refused, the program ends and is launched again for
+//! the steps after it.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use ddtc::internal::files;
+use ddtc_bench::machine;
+use ddtc_hosts::policy::Library;
+use ddtc_hosts::profile::Profile;
+use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
+use ddtc_hosts::tried::Standing;
+
+use super::{Args, compile};
+
+/// Name of the program, and its source.
+const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
+/// Beginning of each line of output that is meant for this module. Launchers and libraries may
+/// print other lines.
+const MARK: &str = "ddtc-prove ";
+/// Maximum duration of one launch of the program. Its own deadlines are shorter; this one is for a
+/// launcher that does not end when its ranks have ended.
+const LAUNCH: Duration = Duration::from_secs(600);
+
+/// What the program says about the job, and what it says about a step.
+#[derive(Debug)]
+enum Line {
+    Key(String),
+    Nodes(u32),
+    Ranks(u32),
+    Outcome(Step, Outcome),
+    Done,
+}
+
+impl Line {
+    /// Reads a line of output; `None` if it is not one of the program's.
+    fn parse(line: &str) -> Option<Line> {
+        // A launcher may put something in front of the lines of a rank.
+        let (_, line) = line.split_once(MARK)?;
+        let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (step, why) = rest.split_once(' ').unwrap_or((rest, ""));
+        Some(match head {
+            "key" => Line::Key(rest.to_owned()),
+            "nodes" => Line::Nodes(rest.parse().ok()?),
+            "ranks" => Line::Ranks(rest.parse().ok()?),
+            "begun" => Line::Outcome(Step::find(step)?, Outcome::Begun),
+            "proven" => Line::Outcome(Step::find(step)?, Outcome::Proven),
+            "refused" => Line::Outcome(Step::find(step)?, Outcome::Refused(why.to_owned())),
+            "done" => Line::Done,
+            _ => return None,
+        })
+    }
+}
+
+/// Launches the program for some steps, and hands its lines to `take` as they come. Returns whether
+/// the program has reached its end, and how it ended.
+fn launch(
+    args: &Args,
+    library: &Path,
+    folder: &Path,
+    steps: &[Step],
+    mut take: impl FnMut(Line) -> Result<(), Box<dyn Error>>,
+) -> Result<(bool, String), Box<dyn Error>> {
+    let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
+    let mut preload = OsString::from("LD_PRELOAD=");
+    preload.push(library);
+    // Conversions are counted only if there is a report.
+    let mut report = OsString::from("DDTC_REPORT=");
+    report.push(folder.join("prove-report%r"));
+    let errors = folder.join("prove-errors");
+    let mut child = Command::new(launcher)
+        .args(arguments)
+        .arg("env")
+        .args([preload, report])
+        .args(["DDTC_UNPROVEN=1", "DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_HOOK=off", "DDTC_RECORD="])
+        .arg(folder.join(PROGRAM.0))
+        .arg(args.deadline.to_string())
+        .args(steps.iter().map(|step| step.name()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(std::fs::File::create(&errors)?)
+        .spawn()
+        .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
+    let output = child.stdout.take();
+    let (sender, received) = channel();
+    let reader = std::thread::spawn(move || {
+        let read = output.map(|output| BufReader::new(output).split(b'\n')).into_iter().flatten();
+        for line in read.map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    let (end, mut is_done) = (Instant::now() + LAUNCH, false);
+    let how = loop {
+        match received.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) => match Line::parse(&line) {
+                Some(Line::Done) => is_done = true,
+                Some(line) => take(line)?,
+                None => {}
+            },
+            Err(RecvTimeoutError::Disconnected) => break child.wait()?.to_string(),
+            Err(RecvTimeoutError::Timeout) => {
+                child.kill()?;
+                child.wait()?;
+                // The thread reads until the last rank has ended, which may outlive its launcher.
+                return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
+            }
+        }
+    };
+    let _ = reader.join();
+    let errors = std::fs::read(&errors).unwrap_or_default();
+    let errors = String::from_utf8_lossy(&errors);
+    let last = errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+    Ok((is_done, format!("{how}; {last}").trim_end_matches("; ").to_owned()))
+}
+
+/// Returns the proofs in a file; none if the file does not exist.
+fn read(file: &Path) -> Result<Vec<Proof>, Box<dyn Error>> {
+    match files::read_own(file) {
+        Ok(text) => Ok(proof::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("{}: {error}", file.display()).into()),
+    }
+}
+
+fn is_same(one: &Proof, other: &Proof) -> bool {
+    one.key == other.key && one.nodes == other.nodes
+}
+
+/// Writes a proof into the file, in place of one of the same key and number of nodes.
+fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
+    let mut proofs = read(file)?;
+    proofs.retain(|old| !is_same(old, new));
+    proofs.push(new.clone());
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    Ok(files::publish(file, proof::written(&proofs))?)
+}
+
+/// Returns the proof that is to be made: what an earlier run has left, if that has not ended. A
+/// step that it has begun is refused.
+fn begun(new: Proof, old: &[Proof]) -> Proof {
+    let left = old.iter().find(|old| is_same(old, &new) && !old.is_finished && old.ranks == new.ranks);
+    let outcomes =
+        left.map(|old| old.outcomes.clone()).unwrap_or([const { None }; Step::ALL.len()]).map(|outcome| {
+            match outcome {
+                Some(Outcome::Begun) => {
+                    Some(Outcome::Refused("the run that tried them has not ended".to_owned()))
+                }
+                other => other,
+            }
+        });
+    Proof { outcomes, ..new }
+}
+
+/// Asks the program for the key of a proof, and for the numbers of nodes and ranks.
+fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Error>> {
+    let (mut key, mut nodes, mut ranks) = (String::new(), None, None);
+    let (is_done, how) = launch(args, library, folder, &[], |line| {
+        match line {
+            Line::Key(line) => key = format!("{key}{line}\n"),
+            Line::Nodes(n) => nodes = Some(n),
+            Line::Ranks(n) => ranks = Some(n),
+            Line::Outcome(..) | Line::Done => {}
+        }
+        Ok(())
+    })?;
+    match (Key::parse(&key), nodes, ranks) {
+        (Some(key), Some(nodes), Some(ranks)) if is_done => {
+            Ok(Proof::new(key, &machine::today(), nodes, ranks))
+        }
+        _ => Err(format!("{}: {how}", PROGRAM.0).into()),
+    }
+}
+
+/// Proves the MPI library, if it was not tried, and writes the proof.
+///
+/// # Errors
+/// The program does not compile or run, the file cannot be read or written, or messages are refused.
+pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
+    compile(args, PROGRAM.0, PROGRAM.1, folder)?;
+    let new = ask(args, library, folder)?;
+    let tested = Library::of(&new.key.library);
+    if matches!(Standing::of(&tested, None), Standing::Tried { .. }) || !Profile::of(&tested).stages {
+        return Ok(());
+    }
+    let variable = |name| std::env::var(name).ok();
+    let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+    let file: PathBuf = match &args.proofs {
+        Some(file) => file.clone(),
+        None => proof::of_user(config.as_deref(), home.as_deref())
+            .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --proofs")?,
+    };
+    println!("{} was not tried: its calls are proven first", new.key.library);
+    let mut proof = begun(new, &read(&file)?);
+    save(&file, &proof)?;
+    loop {
+        // All calls consist of messages: after a refusal of messages nothing else is tried.
+        let is_open = |step: &Step| proof.outcome(*step).is_none();
+        let open: Vec<Step> = Step::ALL.into_iter().filter(is_open).collect();
+        if open.is_empty() || proof.refused().has(ddtc_hosts::tried::Kind::Messages) {
+            break;
+        }
+        let (is_done, how) = launch(args, library, folder, &open, |line| {
+            if let Line::Outcome(step, outcome) = line
+                // Another rank may refuse a step for what the first one has met.
+                && !matches!(proof.outcome(step), Some(Outcome::Refused(_)))
+            {
+                match &outcome {
+                    Outcome::Begun => {}
+                    Outcome::Proven => println!("{}: right", step.name()),
+                    Outcome::Refused(why) => println!("{}: refused: {why}", step.name()),
+                }
+                proof.outcomes[step as usize] = Some(outcome);
+                save(&file, &proof)?;
+            }
+            Ok(())
+        })?;
+        let mut is_new = false;
+        for step in open {
+            if proof.outcome(step) == Some(&Outcome::Begun) {
+                println!("{}: refused: {how}", step.name());
+                proof.outcomes[step as usize] = Some(Outcome::Refused(how.clone()));
+            }
+            is_new |= proof.outcome(step).is_some();
+        }
+        if !is_new {
+            return Err(format!("{}: {how}", PROGRAM.0).into());
+        }
+        if is_done {
+            break;
+        }
+    }
+    proof.is_finished = true;
+    save(&file, &proof)?;
+    let (permitted, nodes) = (proof.permitted(), proof.nodes);
+    println!("{}: proof of {}, on {nodes} node(s): {permitted}", file.display(), proof.key.library);
+    if permitted.is_empty() {
+        return Err("messages are not right if they are converted: they are left to this MPI library".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_program_are_found_among_others() {
+        let parsed = |line: &str| Line::parse(line).map(|line| format!("{line:?}"));
+        assert_eq!(parsed("[0] ddtc-prove nodes 2").as_deref(), Some("Nodes(2)"));
+        assert_eq!(parsed("ddtc-prove begun blocking").as_deref(), Some("Outcome(Blocking, Begun)"));
+        let refused = parsed("ddtc-prove refused persistent wrong bytes: x");
+        assert_eq!(refused.as_deref(), Some("Outcome(Persistent, Refused(\"wrong bytes: x\"))"));
+        assert_eq!(parsed("ddtc-prove key library MPICH 1").as_deref(), Some("Key(\"library MPICH 1\")"));
+        for other in ["", "begun blocking", "ddtc-prove begun", "ddtc-prove begun all", "ddtc-prove nodes x"]
+        {
+            assert_eq!(parsed(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_begun_is_refused_by_the_next_run() {
+        let new = || Proof::new(Key::new("MVAPICH Version: 4.0", "", "unknown"), "2026-11-29", 1, 2);
+        let mut old = new();
+        old.outcomes[0] = Some(Outcome::Proven);
+        old.outcomes[1] = Some(Outcome::Begun);
+        let next = begun(new(), &[old.clone()]);
+        assert_eq!(next.outcome(Step::Blocking), Some(&Outcome::Proven));
+        assert!(matches!(next.outcome(Step::Nonblocking), Some(Outcome::Refused(_))));
+        assert_eq!(next.outcome(Step::Persistent), None);
+        // A run that has ended, and one with other ranks or of another transport, say nothing.
+        let others = [
+            Proof { is_finished: true, ..old.clone() },
+            Proof { ranks: 8, ..old.clone() },
+            Proof { nodes: 2, ..old.clone() },
+            Proof { key: Key::new("MVAPICH Version: 4.0", "", "UCX"), ..old },
+        ];
+        assert_eq!(begun(new(), &others), new());
+    }
+}

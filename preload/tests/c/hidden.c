@@ -1,0 +1,55 @@
+/* Stands between the preload library and MPICH: the library is of another version (-DVERSION=\"...\"), and does one thing wrong, which the environment
+ * variable FAULT names. The preload library and ranks without it both reach these functions, by their PMPI_ names. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char text[] = VERSION "\nMPICH Device:       ch4:ofi ucx\n";
+int PMPI_Get_library_version(char *version, int *length) {
+  strcpy(version, text);
+  *length = (int)strlen(text);
+  return MPI_SUCCESS;
+}
+int MPI_Get_library_version(char *version, int *length) { return PMPI_Get_library_version(version, length); }
+
+static int fault(const char *name) {
+  const char *wanted = getenv("FAULT");
+  return wanted && !strcmp(wanted, name);
+}
+
+/* Whether a message is one of many bytes without gaps, as a converted one is. */
+static int is_dense(int n, MPI_Datatype t) {
+  MPI_Aint lb, extent;
+  int size;
+  PMPI_Type_size(t, &size);
+  PMPI_Type_get_extent(t, &lb, &extent);
+  return (long)n * size > 8192 && size == extent;
+}
+
+static void *theirs(const char *name) { return dlsym(RTLD_NEXT, name); }
+
+int PMPI_Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+  int (*recv)(void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *) = theirs("PMPI_Recv");
+  int code = recv(b, n, t, from, tag, comm, status);
+  if (fault("swaps") && code == MPI_SUCCESS && is_dense(n, t)) {
+    char *bytes = b, first = bytes[5];
+    bytes[5] = bytes[9], bytes[9] = first;
+  }
+  /* What did not fit is said to have been received. */
+  if (fault("truncates") && code != MPI_SUCCESS) return MPI_SUCCESS;
+  return code;
+}
+
+static int spoiled(int code) {
+  while (fault("hangs")) pause();
+  if (fault("crashes")) abort();
+  return fault("pending") ? MPIX_ERR_PROC_FAILED_PENDING : code;
+}
+
+int PMPI_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
+  int (*waitall)(int, MPI_Request *, MPI_Status *) = theirs("PMPI_Waitall");
+  return spoiled(waitall(n, requests, statuses));
+}
