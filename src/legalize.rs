@@ -1,6 +1,6 @@
 //! Legalization: replaces every move by loads and stores that the target has.
 //!
-//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2 or 1 bytes. Where possible, one
+//! A move of `len` bytes becomes accesses of 64, 32, 16, 8, 4, 2, 1 bytes. Where possible, one
 //! access covers the rest of the move and overlaps the access before it. The overlapped bytes
 //! belong to the same block and are written twice with the same value, so no byte outside the block
 //! is written. An access of 64 bytes (a whole cache line) never overlaps another in this way,
