@@ -65,8 +65,8 @@ pub(crate) struct Known {
     family: String,
     shape: BTreeSet<String>,
     effects: BTreeSet<String>,
-    /// Positions within an element at which bytes are wrong. `None` if the shape does not consist
-    /// of properties of single elements, if bytes were converted to external32, or if no such
+    /// Positions within an element at which bytes are wrong. `None` if some property in
+    /// `shape` is not one of single elements, if bytes were converted to external32, or if no such
     /// position is known.
     lanes: Option<BTreeSet<i64>>,
     open: bool,
@@ -136,8 +136,8 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// Returns the known causes. Workers get this list and leave the bytes that these causes
-    /// predict out of their differences.
+    /// Returns the known causes. Workers get this list, and leave wrong bytes that these
+    /// causes explain out of their differences.
     pub(crate) fn list(&self) -> Vec<Known> {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }

@@ -30,8 +30,8 @@ impl Compiler {
     /// The header is in the folder `include`, or else in a usual place near the library.
     ///
     /// # Errors
-    /// Returns a text that says what is wrong, and which option sets it. That is a library path
-    /// that does not resolve, a missing `mpi.h`, an ABI with an unknown name, a file in `folder`
+    /// Returns a text that says what is wrong, and names the option that concerns it. Possible
+    /// reasons are a library path that does not resolve, a missing `mpi.h`, an ABI with an unknown name, a file in `folder`
     /// that cannot be written, or a trial program that does not compile and link.
     pub(crate) fn find(
         mpi: &Path,

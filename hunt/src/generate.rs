@@ -207,7 +207,7 @@ fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
             Datatype::resized(lb, extent, t)
         }
         14 => {
-            // A process may own nothing of such a distributed array.
+            // Some processes may own no element of this distributed array.
             let kind = c.pick(&[ddtc::Distribution::Block, ddtc::Distribution::Cyclic]);
             let (size, n) = (c.within(1, 4), c.within(1, 6));
             let rank = c.within(0, size - 1);

@@ -170,7 +170,7 @@ impl<'s> Prober<'s> {
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
-        // If the mark of `like` has no effects, any effects are accepted.
+        // If no effects are recorded for `like`, any effects are accepted.
         let any = like.mark.effects.is_empty();
         found.into_iter().find(|d| {
             let effects = &d.mark.effects;

@@ -15,8 +15,8 @@ use crate::difference::{Check, Difference};
 /// A message from the main process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. Bytes
-    /// that known causes predict are left out of the differences. A difference that consists only
+    /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. Wrong
+    /// bytes that known causes of differences explain are left out. A difference that consists only
     /// of such bytes is marked as explained.
     Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
     /// Run one check on one datatype in text notation, `times` times in a row. Repetition helps

@@ -118,7 +118,7 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
 const OFTEN: Duration = Duration::from_millis(50);
 /// Number of cases at the beginning of a run that are all examined for new features.
 const RARE: u64 = 1 << 13;
-/// One of this many cases runs even the checks that must be avoided.
+/// Every `BOLD`th case also runs the checks that must otherwise be avoided.
 const BOLD: u64 = 4096;
 
 /// Counts that were not reported yet.

@@ -71,8 +71,8 @@ pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
 
-/// Family that copies blocks of listed lengths at listed offsets. Three columns list the offsets
-/// and lengths, like `blocks` in a nest. The number of the variant encodes the widths of the
+/// Family that copies blocks of listed lengths at listed offsets. Three columns list the user
+/// offsets, packed offsets and lengths, as for the node `blocks` of a nest. The number of the variant encodes the widths of the
 /// columns.
 pub static FAMILY: Family = Family {
     name: "blocks",

@@ -96,8 +96,8 @@ impl Role {
 /// Value that a call has for one role.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Argument {
-    /// Number of iterations or bytes. If it carries the instance count, it is multiplied by that
-    /// count.
+    /// Number of iterations or bytes. If the quantity is one per instance, the number of the call is
+    /// its constant times the instance count.
     Number(Quantity),
     /// Distance in bytes.
     Step(i64),

@@ -131,12 +131,12 @@ pub struct Permutation {
 impl Permutation {
     /// Returns the permutation of instances that consist of `parts` and lie `stride` bytes apart.
     /// Returns `None` if `target` has no code for it:
-    /// * there are no bytes, the level permutes nothing, or a part is not a number of whole units
+    /// * there are no bytes, the level has no permutations, or a part is not a number of whole units
     ///   whose size is a power of two;
     /// * the packed bytes of the parts are not `0..size` in some order, or they exceed a vector;
     /// * the mapped bytes of an instance, with the gaps between them, exceed a vector;
-    /// * words are permuted, and the packed bytes are not whole words of the user's vector, or
-    ///   bytes change places inside a word although no part has units;
+    /// * words are permuted, but the packed bytes are not whole words of the user's vector;
+    /// * words are permuted, but bytes change places inside a word although no part has units;
     /// * the level has no masks, and a vector holds fewer than two instances.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
         let level = target.level();

@@ -39,15 +39,15 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Numbers of bytes of the units for which functions exist.
+/// Unit sizes in bytes for which functions exist.
 pub const UNITS: [u8; 4] = [2, 4, 8, 16];
 
 fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     let unit = u64::from(call.callee().variant());
     match UNITS.iter().any(|&u| u64::from(u) == unit) {
         false => Err("units that no micro-kernel is made for"),
-        // The length is checked for one instance. If it carries the instance count, it is a
-        // multiple of the unit for any count.
+        // The length of one instance is checked. If the length of the call is a multiple of the
+        // instance count, it is then a multiple of the unit for any count.
         true if !call.number(Role::Length).is_multiple_of(unit) => Err("blocks that are not whole units"),
         true => Ok(()),
     }
@@ -189,7 +189,7 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     }
 }
 
-/// Copies `n` blocks of `LEN` bytes (16, 32 or 64), reversed. As the length is constant, nothing
+/// Copies `n` blocks of `LEN` bytes (16, 32 or 64) and reverses the bytes of each unit. As the length is constant, nothing
 /// has to be tested for each block.
 ///
 /// # Safety
@@ -217,7 +217,7 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Copies `n` blocks of `LEN` bytes (16, 32 or 64), reversed.
+/// Copies `n` blocks of `LEN` bytes (16, 32 or 64) and reverses the bytes of each unit.
 ///
 /// # Safety
 /// `n` blocks must remain on both sides, readable in `src` and writable in `dst`, without overlap

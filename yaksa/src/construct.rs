@@ -64,7 +64,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the size of the unit in bytes if the displacements are those of copies of `old`.
+    /// Returns the size of the unit in bytes, for displacements at which copies of `old` lie.
     fn of(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,

@@ -21,7 +21,7 @@ use crate::recent::{facts, with_node};
 use crate::startup::running;
 use crate::{compile, list, reduce, request};
 
-/// Maximum number of pieces of a type that calls copy one by one before the type is lowered. Moving
+/// Maximum number of pieces of one type that are copied one by one. After that, the type is lowered. Moving
 /// this many pieces takes about as long as lowering a type does (2 to 4 us). So if only few pieces
 /// of a type are ever moved, the type is never lowered and has only its node.
 const LISTED: u16 = 2048;

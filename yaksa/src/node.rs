@@ -268,9 +268,9 @@ impl Node {
     /// case also adds their pieces to the count `listed`.
     ///
     /// The result is true if at most `most` pieces have been moved in this way, including those of
-    /// this call. It is also true for the first call if that call moves one instance whose blocks
-    /// have displacements and equal lengths, and each block is one piece. Lowering such a type
-    /// takes longer than moving one instance.
+    /// this call. It is also true for the first call of a type of equally long blocks at listed
+    /// displacements, if each block is one piece and the call moves one instance. Lowering such a
+    /// type takes longer than moving one instance.
     #[inline]
     pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
         let before = self.marks.listed.load(Relaxed);

@@ -25,7 +25,8 @@ struct Form {
 
 static FORMS: Latch<[Option<Form>; PLACES]> = Latch::new([const { None }; PLACES]);
 
-/// Returns the place of a form; `None` if the form is too long or too short to be kept.
+/// Returns the index in [`FORMS`] at which a form is kept; `None` if the form is too long or too
+/// short to be kept.
 fn place(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;

@@ -38,10 +38,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
             }
-            // The engine has reductions only for unpacking. Here the stream is the destination, so
-            // the user's instances are treated as a packed stream and unpacked to instances in the
-            // stream. The type is contiguous. `to` is the address of instances whose data are the
-            // bytes of the stream.
+            // The engine has reductions only for unpacking. Here the packed stream is the
+            // destination. The type is contiguous, so the two sides can change roles: the user's
+            // instances are unpacked as if they were a packed stream, and `to` is the address of the
+            // instances as which the bytes of the real stream are treated.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);

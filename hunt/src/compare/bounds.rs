@@ -137,8 +137,8 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     }
     let Bounds { lb, extent } = got;
     let ub = lb.checked_add(extent)?;
-    // Collect the displacements that some reading takes for a lower or an upper bound. Readings
-    // differ in the blocks that they consider: blocks with copies, with markers, or with bytes,
+    // Collect the displacements that are a lower or an upper bound in some reading of the standard.
+    // The readings differ in the blocks that they consider: blocks with copies, with markers, or with bytes,
     // combinations of these, or all blocks.
     let (mut lows, mut highs) = (vec![], vec![]);
     type Selected<'a> = &'a dyn Fn(&Block<'_>) -> bool;
@@ -163,8 +163,8 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
         highs.extend(chosen().map(|b| place(b).unwrap_or(high(b))).max());
     }
     // The extent may also be padded to a multiple of an alignment. If neither the exact bounds nor
-    // padded ones match, no reading gives `got`. Otherwise the family has the name of the
-    // datatype's feature about which the readings differ.
+    // padded ones match, no reading of the standard explains `got`. Otherwise the difference is
+    // named after the feature of the datatype on which the readings differ.
     let aligned = |width: i64| {
         [2, 4, 8, 16, 32].into_iter().any(|a: i64| {
             width.checked_rem_euclid(a).and_then(|past| width.checked_add((a - past) % a)) == Some(extent)

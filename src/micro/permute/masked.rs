@@ -80,9 +80,9 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
         }
     };
     let step = table.instances * table.size;
-    // Number of steps at whose start at least a whole vector of packed bytes is left. In these
-    // steps the packed side is loaded or stored as a whole vector. Later stores overwrite the bytes
-    // that such a store writes after those of its own step.
+    // Number of steps that begin when at least a whole vector of packed bytes remains. In these
+    // steps the packed side is loaded or stored as a whole vector. A store may write bytes that
+    // belong to later steps; the stores of those steps overwrite them.
     let whole = if n * table.size >= L::BYTES { (n * table.size - L::BYTES) / step + 1 } else { 0 };
     let steps = n / table.instances;
     let mut at = Cursors {

@@ -5,12 +5,12 @@ use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::{Level, Target};
 
-/// Returns parts of these user offsets and lengths, packed in this order, without units.
+/// Returns one part for each user offset and length in `list`, packed in this order, without units.
 fn parts(list: &[(i64, u64)]) -> Vec<Part> {
     swapped(&list.iter().map(|&(user, len)| (user, len, 1)).collect::<Vec<_>>())
 }
 
-/// Returns parts of these user offsets, lengths and units, packed in this order.
+/// Returns one part for each user offset, length and unit in `list`, packed in this order.
 fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
     let mut packed = 0;
     list.iter()

@@ -110,8 +110,8 @@ fn recovered<R: Real>([mut a, mut b]: [R; 2], [mut c, mut d]: [R; 2], plain: [R;
     let overflowed = [a.times(c), b.times(d), a.times(d), b.times(c)].iter().any(|part| part.infinite());
     // As in the example of Annex G, in an infinite factor the infinite parts are replaced by 1 and
     // the other ones by 0, and NaNs in the other factor by 0, each with its sign. If only an
-    // intermediate product is infinite, every NaN is replaced by 0. The product of these, times
-    // infinity, is the result.
+    // intermediate product is infinite, every NaN is replaced by 0. The result is the product
+    // of the two factors after these replacements, times infinity.
     let mut again = false;
     if a.infinite() || b.infinite() {
         (a, b, c, d, again) = (a.boxed(), b.boxed(), c.zeroed(), d.zeroed(), true);

@@ -138,8 +138,9 @@ int main(void)
     /* The beginning of a form of yaksa: number of references, kind, depth and alignment. */
     int vector[28] = {1, 4, 2, 8};
     ends(vector);
-    /* No type has so many references in either library, so these bytes are not a form, and the call
-     * returns an error code. The same is true of bytes with a kind that does not exist. */
+    /* The number of references is now 2^32 - 1, which no type has in either library. So these bytes
+     * are not a form, and the call returns an error code. The same is true of bytes with a kind that
+     * does not exist. */
     vector[0] = -1;
     FAILS(INTERNAL, yaksa_unflatten(&none, vector));
     vector[0] = 1, vector[1] = 9;

@@ -8,7 +8,7 @@ int main(void)
     ytype t;
     uintptr_t n;
     int x = 7, y = 0, done, device = 3;
-    /* Before the first start, only the functions of info objects succeed. */
+    /* Before the first call of yaksa_init, only the functions of info objects succeed. */
     FAILS(INTERNAL, yaksa_type_get_size(T_INT, &n));
     FAILS(INTERNAL, yaksa_type_create_contig(2, T_INT, NULL, &t));
     FAILS(INTERNAL, yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, NULL, OP_REPLACE));

@@ -97,8 +97,8 @@ static void forms(void)
     OK(yaksa_type_free(t));
 }
 
-/* Repeats the same calls, for the whole stream and for parts of it, so that the nest is interpreted
- * first and compiled code is used later. */
+/* Repeats the same calls, for the whole stream and for parts of it, so that the first calls
+ * interpret the layout and later calls use compiled code. */
 static void often(void)
 {
     ytype t;

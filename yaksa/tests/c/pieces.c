@@ -84,8 +84,8 @@ int main(void)
     list(t, 2, 2, LIST(0, 36, 40, 36));
     OK(yaksa_type_free(t));
 
-    /* A type without data has one empty piece, and so has a contiguous type with count 0. A type
-     * with gaps has no piece with count 0. */
+    /* A type without data has one empty piece. With count 0, a contiguous type has one empty
+     * piece, too, and a type with gaps has none. */
     struct iovec one[2];
     OK(yaksa_iov(memory, 3, T_NULL, 0, one, 2, &n));
     EQ(n, 1);

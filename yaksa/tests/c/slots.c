@@ -15,8 +15,7 @@ static void make(ytype *types)
     for (int i = 0; i < MANY; i++) OK(yaksa_type_create_contig(i + 2, T_INT, NULL, &types[i]));
 }
 
-/* Checks the size and bounds of `t`, which must be type number `i` in the order in which `make`
- * makes them. */
+/* Checks the size and bounds of `t`, which must be the type that `make` created at index `i`. */
 static void ask(ytype t, int i)
 {
     bounds(t, 4 * (i + 2), 0, 4 * (i + 2), 0, 4 * (i + 2));
@@ -82,8 +81,8 @@ int main(void)
     }
     qsort(all, 2 * MANY, sizeof *all, compare);
     for (int i = 1; i < 2 * MANY; i++) EQ(all[i] == all[i - 1], 0);
-    /* A type remains valid after its old type was freed. If a type has two numbers, each is freed
-     * separately. */
+    /* A type remains valid after its old type was freed. If two numbers stand for one type, each number is
+     * freed separately. */
     ytype above, also;
     OK(yaksa_type_create_vector(2, 1, 3, second[0], NULL, &above));
     OK(yaksa_type_create_dup(second[1], NULL, &also));

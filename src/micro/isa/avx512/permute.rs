@@ -149,7 +149,7 @@ unsafe fn to_line<const PACK: bool>(
     }
     let per_line = 64 / stride;
     let within = user as usize % 64 / stride;
-    // Packing reads from the start of the line, which must not be before the first block.
+    // Packing reads whole cache lines, so the start of the line must not lie before the first block.
     let whole = within == 0 && (phase == 0 || !PACK);
     let first = if whole { 0 } else { per_line - within };
     for i in 0..first {
