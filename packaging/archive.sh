@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the archive of the crate `ddtc`, as cargo would publish it, and builds and tests it where it is unpacked: nothing of the repository
-# is beside it there.
+# Makes the archive of the crate `ddtc` as cargo would publish it. Then it unpacks the archive in a
+# temporary folder and builds and tests the crate there, where no other file of the repository
+# exists.
 #
 #   packaging/archive.sh [--out DIR]
 #
@@ -22,7 +23,8 @@ cd "$here"
 target=$("$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 
-# Every member that may be published, which is the library alone. `--allow-dirty`: what is in the working tree is what is tested.
+# `--workspace` takes every member that may be published, which is only the library.
+# `--allow-dirty` is needed because the working tree is tested, with its uncommitted changes.
 "$cargo" publish --workspace --dry-run --locked --allow-dirty --no-verify
 "$cargo" package --package ddtc --locked --allow-dirty --no-verify
 archive=$target/package/ddtc-$version.crate
@@ -32,15 +34,17 @@ for file in Cargo.toml Cargo.lock README.md LICENSE-MIT LICENSE-APACHE src/lib.r
 done
 ! tar -tf "$archive" | grep -E "^ddtc-$version/(docs|e2e|capi|preload|benches)/" || fail "$archive has files that are no part of the library"
 
-# Out of the workspace, or cargo would take it for a member. The target folder stays: with the features that tests of the workspace have,
-# foreign crates are compiled already.
+# Unpack outside of the workspace, since cargo would otherwise take the crate for a member of it.
+# Keep using the workspace's target folder: the tests of the workspace use the same features, so the
+# dependencies are already compiled there.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar -xf "$archive" -C "$work"
 cd "$work/ddtc-$version"
 export CARGO_TARGET_DIR=$target
 "$cargo" test --locked --quiet --features foreign,fuzzing
-# As a distribution would test it, which asks for no feature, and as it is without some of them.
+# Check the crate as a distribution would test it, with the default features. Then check it with
+# some of these features switched off.
 "$cargo" check --locked --quiet --tests
 if [ "$(uname -m)" = x86_64 ]; then
     for features in "" copies operations; do

@@ -1,13 +1,17 @@
 #!/bin/sh
-# Compares interfaces with those of the last release: what the Rust crate has at its root by cargo-semver-checks, the C library by abidiff.
+# Compares interfaces with those of the last release: the items at the root of the Rust crate with
+# cargo-semver-checks, and the C library with abidiff.
 #
-#   packaging/compare.sh [COMMIT]       with the release that packaging/released names, or with COMMIT
-#   packaging/compare.sh --self-check   only whether both comparisons notice what breaks programs, on two tiny pairs; done at each run
+#   packaging/compare.sh [COMMIT]       with the release that packaging/released names, or COMMIT
+#   packaging/compare.sh --self-check   only the self-check, which every run does first: on tiny
+#                                       crates and libraries, both tools notice what breaks programs
 #
-# Allowed are additions, whatever a new major version (while it is 0: a new minor version) says, fields at the end of ddtc_config, and anything
-# inside what C holds by pointers alone: committed types.
-# Left out is what the crate has for its workspace. It is not public here, and modules that a release declares public are hidden. The exports
-# of the C library are held to capi/tests/abi.txt at any time.
+# Allowed are: additions; any change if the major version is new (while it is 0: the minor version);
+# fields at the end of ddtc_config; and any change inside committed types, which C holds only by
+# pointers.
+# Items that the crate has only for its own workspace are not compared. They are not public in the
+# current crate, and the script hides the modules that a release declares public. A test holds the
+# exports of the C library to capi/tests/abi.txt at any time.
 #
 # cargo-semver-checks is pinned and built below the target folder, once.
 set -eu
@@ -19,7 +23,7 @@ mkdir -p "$target/compare"
 work=$(cd "$target/compare" && pwd)
 cargo=${CARGO:-cargo}
 
-# Everything that is needed is looked for before anything is built.
+# Look for everything that is needed before anything is built.
 base=
 if [ "${1-}" != --self-check ]; then
     command -v git >/dev/null || fail "git is missing: install it"
@@ -44,26 +48,28 @@ for tool in cc abidiff; do
 done
 semver=$target/tools/bin/cargo-semver-checks
 if [ ! -x "$semver" ]; then
-    # What it compares is a few megabytes: a build without its link-time optimization is a third of the time.
+    # Build the tool without link-time optimization, in a third of the time. It compares only a few
+    # megabytes, so its own speed does not matter.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
         "$cargo" install cargo-semver-checks --version 0.51.0 --locked --root "$target/tools" --target-dir "$target/tools/build"
 fi
 
-# The Rust items of package $3 in folder $2 against those in folder $1.
+# Compares the Rust items of package $3 in folder $2 with those in folder $1.
 rust_items() {
     features=
     [ "$(uname -m)" = x86_64 ] || [ "$3" != ddtc ] || features="--features cranelift"
-    # Each side has a target folder of its own: in one they would take each other's place.
+    # Give each side a target folder of its own. In a common folder they would overwrite each other.
     # shellcheck disable=SC2086
     env -u CARGO_TARGET_DIR "$semver" semver-checks --manifest-path "$2/Cargo.toml" --package "$3" --baseline-root "$1" --only-explicit-features $features
 }
 
-# What C holds by pointers alone, by its names in Rust; a name that nothing has would allow nothing.
+# Rust names of the structures that C holds only by pointers. Each name must exist, since a
+# misspelled name would allow nothing.
 held='Committed CommittedOperation LayoutCopy'
 for name in $held; do
     grep -rqE "^pub struct $name\b" src/committed.rs src/committed || fail "no structure of src/committed is named $name: correct \`held\`"
 done
-# Library $2 against library $1, both with debug data, by which types are compared.
+# Compares library $2 with library $1. Both must have debug data: abidiff compares the types in it.
 c_library() { abidiff --no-added-syms --suppressions "$work/allowed" "$1" "$2"; }
 cat > "$work/allowed" <<ALLOWED
 [suppress_type]
@@ -73,7 +79,8 @@ cat > "$work/allowed" <<ALLOWED
   name_regexp = ^(opaque|ddtc::committed::([a-z]+::)?($(echo $held | tr ' ' '|')))\$
 ALLOWED
 
-# A check that cannot fail is none: a function that is gone, a field that moves, and what is allowed.
+# Show on tiny crates and libraries that the comparisons can fail: they must refuse a function that
+# is gone and a field that moved, and accept what is allowed.
 tiny=$work/tiny
 rm -rf "$tiny"
 for side in old same gone; do
@@ -82,7 +89,7 @@ for side in old same gone; do
     printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n}\npub use room::{one, two};\n' > "$tiny/$side/src/lib.rs"
 done
 printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n}\npub use room::one;\n' > "$tiny/gone/src/lib.rs"
-# In a room only, a function may go.
+# A function that exists only in a hidden module may disappear.
 printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n    pub fn three() {}\n}\npub use room::{one, two};\n' > "$tiny/old/src/lib.rs"
 library() { # name, fields of ddtc_config, fields of another structure, those of one that is opaque
     printf 'struct ddtc_config { %s };\nstruct other { %s };\nstruct opaque { %s };\n' "$2" "$3" "$4" > "$tiny/$1.c"
@@ -105,7 +112,7 @@ done
 echo "compare.sh: both comparisons notice what breaks programs"
 [ -n "$base" ] || exit 0
 
-# Both sides as copies, in which public modules are hidden.
+# Compare copies of both sides. In the copies, public modules are hidden.
 new=$work/new
 mkdir -p "$base" "$new"
 for side in "$base" "$new"; do
@@ -116,7 +123,7 @@ git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --igno
 for side in "$base" "$new"; do
     sed -i 's/^pub mod /#[doc(hidden)]\n&/' "$side/src/lib.rs"
 done
-# CHANGELOG.md says of which version the next release is, where that is a new minor one.
+# If the next release has a new minor version, a heading in CHANGELOG.md names the version.
 next=$(sed -n 's/^## Unreleased (\([0-9.]*\))$/\1/p' CHANGELOG.md)
 if [ -n "$next" ] && [ "${next%.*}" != "${version%.*}" ]; then
     echo "compare.sh: the next release is $next: of the Rust items of $version nothing is promised"
@@ -130,8 +137,9 @@ if [ "$(series "$base")" != "$(series "$new")" ]; then
     exit 0
 fi
 for side in "$base" "$new"; do
-    # Not optimized, which costs minutes and changes no interface. Each in its own target folder: to cargo, packages at the same place of two
-    # workspaces are one, and the older is taken for the newer.
+    # Build without optimization, which would take minutes and changes no interface. Build each side
+    # in its own target folder: cargo takes packages at the same place in two workspaces for the
+    # same package, and would use the older one in the place of the newer one.
     (cd "$side" && env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=2 CARGO_PROFILE_DEV_OPT_LEVEL=0 "$cargo" build --quiet --package ddtc-capi --lib)
 done
 if cmp -s "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" && ! git diff --quiet "$commit" -- src capi/src; then

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Makes a Debian package of what install.sh installs: one layout for both, and nothing but dpkg-deb and binutils is needed. (cargo-deb would be
-# a second list of files, and a tool of minutes to compile.)
+# Makes a Debian package of what install.sh installs. So both have the same list of files, and
+# only dpkg-deb and binutils are needed. (cargo-deb would need a second list of files, and takes
+# minutes to compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #
-# The variable MAINTAINER has the name and mail address of who maintains the package, as `Name <mail>`.
+# The variable MAINTAINER has the name and mail address of the package's maintainer, in the form
+# `Name <mail>`.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +34,8 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
     ${profile:+--profile "$profile"} ${built:+--built "$built"} >/dev/null
-# dpkg has a manifest of its own, and Debian's zsh looks elsewhere.
+# Remove our manifest and uninstaller, since dpkg has a manifest of its own. Move the completions to
+# the folder where Debian's zsh looks for them.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
 mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"
 mv "$root/usr/share/zsh/site-functions/_ddtc" "$root/usr/share/zsh/vendor-completions/"
@@ -44,7 +47,7 @@ find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
 } > "$root/usr/share/doc/ddtc/copyright"
 
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
-# The newest symbol version that any file asks of the C library.
+# The newest symbol version of the C library that any of the files needs.
 libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
     sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
 cat > "$root/DEBIAN/control" <<CONTROL

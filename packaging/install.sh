@@ -1,18 +1,23 @@
 #!/bin/sh
-# Installs what packaging/files lists: the command, the preload library, the C library with headers, pkg-config file and Fortran modules, yaksa's
-# drop-in, guide and licences; with the command its manual pages, completions and the shipped policy table.
+# Installs what packaging/files lists: the command, the preload library, the C library with headers,
+# pkg-config file and Fortran modules, the drop-in replacement for yaksa, the guide and the
+# licences. With the command come its manual pages, completions and the shipped policy table.
 #
-#   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR] [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
+#   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR]
+#                        [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
 #   packaging/install.sh uninstall --prefix DIR [--destdir DIR]
 #
-# --only: some of the parts cli, preload, capi and yaksa, instead of all.
+# --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
-# --built: take programs and libraries from there (or from INSTALL_BUILT) instead of building them.
-# --no-debug: without the debug data, which goes to .debug folders beside what it belongs to, where gdb looks.
-# --static: with libddtc.a, in which every name that is not ddtc_* is local: it links next to other Rust code.
+# --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
+# --no-debug: leave out the debug data. By default the data of each program and library goes to a
+#   folder .debug next to it, where gdb looks.
+# --static: install libddtc.a, too. Every name in it that is not ddtc_* is local, so that it can be
+#   linked together with other Rust code.
 #
-# Nothing of what is installed knows the prefix: the folder can be moved. PREFIX/share/ddtc/manifest lists it, PREFIX/share/ddtc/uninstall
-# removes it. A file that is there already and not of ours is never replaced.
+# No installed file contains the prefix, so the folder can be moved. PREFIX/share/ddtc/manifest
+# lists the installed files, and PREFIX/share/ddtc/uninstall removes them. A file that exists
+# already and was not installed by this script is never replaced.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -67,7 +72,7 @@ if [ "$action" = uninstall ]; then
     exec sh "$root/share/ddtc/uninstall"
 fi
 
-# What cannot work is said before anything is built.
+# Check everything that would make the installation fail before anything is built.
 for tool in ld objcopy nm ar readelf; do
     command -v $tool >/dev/null || fail "$tool is missing: install binutils"
 done
@@ -83,7 +88,7 @@ if [ -z "$built" ]; then
     esac
 fi
 [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
-# Such as 2.36; nothing where the C library is not glibc.
+# The version of glibc, such as 2.36. Empty if the C library of this system is not glibc.
 glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
 [ -n "$glibc" ] || fail "this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
 case $(uname -m) in
@@ -93,7 +98,7 @@ case $(uname -m) in
     *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
 esac
 old=$root/share/ddtc/manifest
-# The nearest folder that exists must take files.
+# The nearest existing folder at or above the root must be writable.
 parent=$root
 while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); done
 [ -d "$parent" ] || fail "--prefix $prefix: $parent is a file, not a folder"
@@ -105,9 +110,11 @@ stage=$work/stage
 
 wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
 
-# Each alone: built together they would share features, and the libraries would have what only the command line needs.
+# Build each part separately. Cargo would unify the features of parts that are built together, and
+# the libraries would contain what only the command needs.
 if [ -z "$built" ]; then
-    # The command has Cranelift where there are no templates: on x86-64 it would be half of what is installed.
+    # The command contains Cranelift only on machines without code templates. On x86-64, which has
+    # templates, Cranelift would be half of the installed bytes.
     case $host in
         x86_64-*) features= ;;
         *) features=cranelift ;;
@@ -123,7 +130,7 @@ if [ -z "$built" ]; then
     built=$built/$profile
 fi
 
-# Fails with one line if a program or library was built for another system than this one.
+# Fails with a one-line message if the program or library $1 was built for a different system.
 suits() {
     header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux"
     case $header in
@@ -134,7 +141,8 @@ suits() {
     case $header in
         *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do" ;;
     esac
-    # What it cannot be loaded without: not the versions of weak references.
+    # The newest version of glibc that the file cannot be loaded without. Versions that only weak
+    # references need do not count.
     newest=$(printf %s "$header" | sed -n 's/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
     [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
         fail "$1 needs glibc $newest, and this system has $glibc: build it here, or on a system that is as old"
@@ -145,7 +153,8 @@ soversion=${version%%.*}
 [ "$soversion" != 0 ] || soversion=${version%.*}
 filled() { sed "s/@VERSION@/$version/g; s/@SOVERSION@/$soversion/g"; }
 
-# The rows of packaging/files that are of these parts, or of any.
+# Stage the rows of packaging/files that belong to the chosen parts, and those that belong to no
+# part.
 grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from to; do
     part=$(echo $part) from=$(echo $from) to=$(echo $to)
     [ -z "$part" ] || wants "$part" || continue
@@ -163,16 +172,18 @@ done
 if wants cli; then "$built/ddtc-installed" generate --prefix "$stage"; fi
 if wants capi && [ -n "$static" ]; then
     [ -f "$built/libddtc.a" ] || fail "$built/libddtc.a is missing: build it, or leave out --built"
-    # One relocatable object with everything that the exports reach, then every other name made local.
+    # Link everything that the exports reach into one relocatable object. Then make every name that
+    # is not an export local.
     wanted=$(nm -D --defined-only "$built/libddtc.so" | awk '$3 ~ /^ddtc_/ { print "-u " $3 }')
     # shellcheck disable=SC2086
     ld -r -o "$work/ddtc.o" $wanted "$built/libddtc.a"
-    # Bitcode that the standard library carries is no longer one module: linker plugins would choke on it.
+    # Remove the LLVM bitcode that comes with the standard library: after the link, its section
+    # holds the bitcode of several modules, and linker plugins would fail on it.
     objcopy --strip-debug --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
     ar rcs "$stage/lib/libddtc.a" "$work/ddtc.o"
 fi
 
-# Stripped, the debug data apart.
+# Strip the programs and libraries, and put their debug data into separate files.
 find "$stage" -type f \( -path "$stage/bin/*" -o -name '*.so*' \) | while IFS= read -r file; do
     name=$(basename "$file").debug
     folder=$(dirname "$file")/.debug
@@ -187,7 +198,8 @@ done
 chmod -R u=rwX,go=rX "$stage"
 chmod 755 "$stage/share/ddtc/uninstall"
 
-# The manifest: files, and the folders that were not there before us, with a slash at their end.
+# Write the manifest. It lists the installed files, and the folders that did not exist before the
+# installation. A folder has a slash at its end.
 (cd "$stage" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) > "$work/files"
 echo share/ddtc/manifest >> "$work/files"
 (cd "$stage" && find . -type d ! -name . | sed 's,^\./,,' | LC_ALL=C sort) > "$work/folders"
@@ -196,14 +208,17 @@ while IFS= read -r file; do
         grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
     fi
 done < "$work/files"
-# A link to a folder would take the files to a place that neither the manifest nor the program that removes them knows.
+# Refuse a symbolic link in the place of a folder. The files would be written to the target of the
+# link, which neither the manifest nor the uninstaller knows.
 while IFS= read -r folder; do
     if [ -L "$root/$folder" ] || { [ -e "$root/$folder" ] && [ ! -d "$root/$folder" ]; }; then
         fail "$root/$folder is a link or a file, and must be a folder: choose another --prefix"
     fi
     [ ! -d "$root/$folder" ] || [ -w "$root/$folder" ] || fail "no permission to write to $root/$folder: run as its owner, or choose another --prefix"
 done < "$work/folders"
-# The prefix and the folders above it that were not there before us. A packager's folder is the packager's.
+# Record in `#made` lines the prefix and the folders above it, as far as they did not exist before
+# the first installation. Later installations copy the lines from the old manifest. With --destdir
+# nothing is recorded: the folders belong to the packager.
 : > "$work/made"
 if [ -f "$old" ]; then
     sed -n '/^#made /p' "$old" > "$work/made"
@@ -217,7 +232,7 @@ fi
 mkdir -p "$root" || fail "--prefix $prefix: cannot be made"
 if [ -f "$work/new" ]; then
     while IFS= read -r folder; do (cd "$folder" && printf '#made %s\n' "$(pwd -P)") >> "$work/made"; done < "$work/new"
-    # The prefix itself may be moved.
+    # The prefix is the first line. Record it as `.`, since the folder may be moved later.
     sed -i '1s/.*/#made ./' "$work/made"
 fi
 {
@@ -227,9 +242,9 @@ fi
     done < "$work/folders"
 } > "$work/manifest"
 
-# What an earlier installation has, and keeps if this one fails.
+# Save the manifest of an earlier installation. If this installation fails, those files are kept.
 cat "$old" > "$work/before" 2>/dev/null || true
-# What an older version had and this one has not.
+# Remove the files and folders that an older version installed and this version does not have.
 if [ -f "$old" ]; then
     grep -v -e '/$' -e '^#' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
         while IFS= read -r file; do rm -f "$root/$file"; done || true
@@ -237,9 +252,11 @@ if [ -f "$old" ]; then
         while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done || true
 fi
 cp "$work/manifest" "$stage/share/ddtc/manifest"
-# A library that a running program has mapped must not change under it: new files, not new contents.
+# Create new files instead of overwriting the contents of old ones: a library must not change while
+# a running program has it mapped.
 cp -R -P --remove-destination "$stage/." "$root/" || {
-    # A disk that is full, or a folder that changed meanwhile: what was not there before goes.
+    # The disk is full, or a folder has changed since it was checked. Remove everything that was not
+    # there before.
     grep -v -e '/$' -e '^#' "$work/manifest" | while IFS= read -r file; do
         grep -qxF "$file" "$work/before" || rm -f "$root/$file"
     done

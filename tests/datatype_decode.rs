@@ -390,8 +390,8 @@ fn hostile_contents() {
 
 #[test]
 fn endless_hosts() {
-    // A type that contains itself. With identities decoding recognizes a cycle, without them the
-    // depth is endless and the limit of nodes ends it.
+    // A type that contains itself. If the library returns identities of types, decoding recognizes
+    // the cycle. Otherwise the depth is infinite, and the limit on nodes stops decoding.
     let mut table = Table::int();
     let t = table.add(K::Contiguous, &[1], &[], &[1]);
     let limits = Limits { nodes: 10_000, arguments: 100_000 };

@@ -101,8 +101,8 @@ fn summaries_follow_from_the_map() {
     }
 }
 
-/// Compares small darrays of two dimensions with a search that asks for each global index who owns
-/// it.
+/// Compares small two-dimensional darrays with a search that determines the owner of each global
+/// index.
 #[test]
 fn darray_by_brute_force() {
     let owner =

@@ -306,8 +306,8 @@ fn no_fallbacks_on_the_corpus() {
     assert_eq!(refused, REFUSED, "entries that the schedule leaves to the walker");
 }
 
-/// A level that this machine does not run can be put into a configuration by its name, without its
-/// type. The engine then uses the level of the machine.
+/// A configuration may have a level that this machine does not run, since any level can be parsed
+/// from its name. The engine then uses the level of the machine.
 #[test]
 fn an_engine_has_a_level_that_the_machine_runs() {
     for level in Level::ALL {

@@ -41,7 +41,7 @@ use similar::{ChangeTag, TextDiff};
 /// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all stages.
 const STAGES: [&str; 7] = ["emit", "engines", "legalize", "lower", "normalize", "refine", "schedule"];
 
-/// The settings that the directives of a file, or of one of its cases, make.
+/// Settings from the directives of a file or of one of its cases.
 #[derive(Clone)]
 struct Settings {
     target: Target,

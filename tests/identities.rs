@@ -47,7 +47,8 @@ fn blocks(t: &Datatype, n: i64, blocklength: i64, stride: i64) -> Vec<Datatype> 
         Datatype::hvector(n, 1, stride * extent, &block).unwrap(),
         Datatype::structure(&vec![1; n as usize], &bytes, &vec![block; n as usize]).unwrap(),
     ];
-    // If the number of blocks is even, also two halves of the blocks as blocks of one type.
+    // If the number of blocks is even, add a type of two blocks, each of which is a vector of half
+    // of the blocks.
     if n % 2 == 0 {
         let half = Datatype::vector(n / 2, blocklength, stride, t).unwrap();
         family.push(Datatype::hindexed(&[1, 1], &[0, bytes[n as usize / 2]], &half).unwrap());
@@ -213,8 +214,8 @@ fn structs_of_parts() {
         .take(1)
         .collect::<Vec<_>>(),
     );
-    // Layouts are of bytes, not of basic types: these two types have different signatures and share
-    // one layout.
+    // A layout describes bytes, not basic types. So these two types share one layout, although
+    // their signatures differ.
     let family =
         ["resized(0,16,struct([1,1,1],[0,4,8],[int,float,double]))", "resized(0,16,contiguous(16,char))"];
     let [a, b] = family.map(|t| engine.commit(&parse(t)).unwrap());

@@ -155,8 +155,8 @@ fn a_call_is_split_over_as_many_threads_as_asked() {
     assert_eq!(split(1, 10), both(&[]));
     assert_eq!(split(2, 10), both(&[(0, 1536), (1536, 3000)]));
     assert_eq!(split(3, 10), both(&[(0, 1024), (1024, 2048), (2048, 3000)]));
-    // 1200 bytes in lines of 64 bytes make only 19 pieces, so no more than 19 of the 40 threads take
-    // part.
+    // 1200 bytes in lines of 64 bytes make only 19 pieces, so no more than 19 of the 40 threads
+    // take part.
     let lines: Vec<(u64, u64)> = (0..19).map(|i| (64 * i, 1200.min(64 * i + 64))).collect();
     assert_eq!(split(40, 4), both(&lines));
     // A call is split from `parallel_bytes` on.

@@ -265,8 +265,8 @@ fn random_growth_takes_bounded_memory() {
 }
 
 /// Writing a wire form fails with class `NoMem` whichever of its large allocations is refused.
-/// Reading fails with the same class if the first or the third large allocation is refused, which
-/// are the first ones for the two tables of the datatype.
+/// Reading fails with the same class if the first or the third large allocation is refused. These
+/// are the first allocations for the two tables of the datatype.
 #[test]
 fn wire_forms_without_memory_are_errors() {
     let _alone = alone();

@@ -9,8 +9,8 @@ use ddtc::internal::fuzzing::Case;
 use ddtc::internal::fuzzing::guard::{Edge, Rig};
 use ddtc::internal::target::Level;
 
-/// A datatype, the number of instances, and the number of parts that kernels move of a stream in
-/// three pieces, in both directions together.
+/// A datatype, the number of instances, and the number of parts of the stream that kernels move if
+/// the stream is moved in three pieces. The last number is the sum over both directions.
 const TYPES: [(&str, u64, u64); 7] = [
     // Whole instances in each piece.
     ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 40, 6),
@@ -31,7 +31,7 @@ const TYPES: [(&str, u64, u64); 7] = [
         1,
         6,
     ),
-    // One call of a micro-kernel, which the interpreter of nests makes as well: no part is
+    // A single call of a micro-kernel. The interpreter of nests makes the same call, so no part is
     // compiled.
     ("vector(100, 1, 3, double)", 1, 0),
 ];

@@ -52,7 +52,8 @@ fn a_strided_sum_by_hand() {
     assert_eq!(unpacked("vector(3, 1, 2, double)", Op::Sum, &packed, &user, 1), want);
 }
 
-/// Entries of a type map that lie in one place: by the definition each contributes, in order.
+/// If several entries of a type map lie in one place, each of them contributes to the result, in
+/// order, as the definition of reductions requires.
 #[test]
 fn an_element_named_three_times_gets_three_contributions() {
     let packed =
@@ -326,8 +327,8 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     }
 }
 
-/// The function gets each element once, in order, in aligned arrays of the type, even if memory
-/// does not have them so.
+/// The function gets each element once, in order, in aligned arrays of the type, even if the
+/// elements lie apart or unaligned in memory.
 #[test]
 fn functions_get_aligned_arrays() {
     for (text, element) in [

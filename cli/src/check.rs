@@ -72,10 +72,11 @@ pub(crate) struct Args {
     include: Option<PathBuf>,
 }
 
-/// Bytes of memory up to which a check of one type says nothing before it starts: it takes a few seconds.
+/// Maximum number of bytes of memory for which a check of one type prints no message before it
+/// starts. Such a check takes a few seconds.
 const QUIET: u64 = 64 << 20;
 
-/// Basic elements that are checked in a second, by which the time of a check is estimated.
+/// Number of basic elements that are checked per second. The time of a check is estimated from it.
 const ELEMENTS_PER_SECOND: u64 = 100_000;
 
 /// Runs the subcommand `ddtc check`.
@@ -187,8 +188,9 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Checks a type whose instances span more memory than all checks could hold images of. The engines
-/// are compared with the type map on ranges of the packed stream; the other stages are not checked.
+/// Checks a type whose instances span so much memory that the images which a complete check needs
+/// would not fit. Compares the engines with the type map on ranges of the packed stream. The other
+/// stages are not checked.
 ///
 /// # Errors
 /// If a difference is found, or if the address space is too small for the instances.
@@ -210,8 +212,8 @@ fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Er
     }
 }
 
-/// Returns false if the system has not `bytes` bytes of memory for this process: by `/proc/meminfo`,
-/// or because it refuses to reserve them.
+/// Returns whether the system has `bytes` bytes of memory for this process. It has not if
+/// `/proc/meminfo` says so, or if the system refuses to reserve the bytes.
 fn has_memory(bytes: u64) -> bool {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

@@ -1,7 +1,8 @@
-//! The command `ddtc`, as two programs that share this crate. The installed one has what users of
-//! MPI programs need: `explain`, `check`, `draw`, `report`, `preload`, `doctor` and `tune`. That of
-//! a checkout also has `bench`, a subcommand for each stage of the compiler, which prints the result
-//! of the stage for a datatype, and `corpus`, `segments` and `wire`.
+//! The command `ddtc`, as two programs that share this crate. The program that is installed has the
+//! subcommands that users of MPI programs need: `explain`, `check`, `draw`, `report`, `preload`,
+//! `doctor` and `tune`. The program of a checkout has more: `bench`, a subcommand for each stage of
+//! the compiler, which prints the result of the stage for a datatype, and `corpus`, `segments` and
+//! `wire`.
 #![deny(unsafe_code)]
 
 mod check;

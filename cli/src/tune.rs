@@ -8,7 +8,8 @@
 //! library and packing by hand, in interleaved rounds of one run. According to the table, the
 //! preload library converts those payloads whose gain is larger than 5 % plus twice the noise.
 //!
-//! Under an MPI library that was not tried, it first finds out what is right (`prove`).
+//! Under an MPI library that the developers of ddtc have not tried, `ddtc tune` first finds out
+//! which calls give right results if they are converted (`prove`).
 
 mod prove;
 
@@ -128,8 +129,8 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
         // Under Open MPI, run the ping-pong a second time with ddtc's hook in Open MPI's convertor,
         // the part of Open MPI that packs and unpacks derived types. In this run, compiled code
         // inside Open MPI moves the messages that are not converted, so conversion is compared
-        // with this code and not with Open MPI's own. The run comes before the programs that write files, because the system goes on
-        // writing to disk for a while after them.
+        // with this code and not with Open MPI's own. The run comes before the programs that write
+        // files, because the system goes on writing to disk for a while after them.
         if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
             text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
@@ -202,7 +203,7 @@ fn launch(
 /// count, because the time of a message varies with what else runs on the machine.
 const MIN_GAIN_PERCENT: f64 = 5.0;
 
-/// Finds the line that names the MPI library; returns the lines after it, and the library.
+/// Finds the line that names the MPI library. Returns the lines after it, and the library.
 fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
     let version =

@@ -19,11 +19,11 @@ use crate::strided::{Launch, Strided, THREADS};
 #[cfg(target_endian = "big")]
 compile_error!("the first four bytes of a number of 64 bits are taken for its lower half here");
 
-/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD` of cuda.h: numbers up to this one are default
-/// streams, which belong to whatever context is current.
+/// Largest handle of a default stream. The default streams are the null stream, `CU_STREAM_LEGACY`
+/// (1) and `CU_STREAM_PER_THREAD` (2) of cuda.h. They belong to the context that is current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// Number of parameters of a kernel without those of its divisions.
+/// Number of parameters of a kernel, not counting the three parameters of each division.
 const PLAIN_PARAMETERS: usize = 5;
 
 /// Maximum number of parameters of a kernel.
@@ -33,7 +33,8 @@ const MAX_PARAMETERS: usize = PLAIN_PARAMETERS + 3 * MAX_DIVISIONS;
 #[derive(Debug)]
 struct Kernels {
     chain: Chain<u32, u64>,
-    /// Modules, and the kernel of each; packing first. Unpacking has none if no number of instances
+    /// The module and its kernel for packing, followed by those for unpacking. The latter are
+    /// missing if the mapped bytes of a single instance overlap, since then no number of instances
     /// can be unpacked.
     loaded: Vec<(Opaque, Opaque)>,
 }
@@ -49,7 +50,8 @@ pub struct Layout {
     context: Opaque,
     committed: Committed,
     selection: Selection,
-    /// By the logarithm of their width, up to the layout's unit.
+    /// Kernels for each width of words up to the layout's unit. The index is the base-2 logarithm
+    /// of the width in bytes.
     kernels: Vec<Kernels>,
     /// The process that opened the layout. The driver does not work in its children.
     process: u32,
@@ -147,8 +149,8 @@ impl Layout {
         }
     }
 
-    /// Loads the kernels of all widths up to the unit. A call takes the widest that its addresses
-    /// are aligned to.
+    /// Loads the kernels for all widths of words up to the layout's unit. Each transfer uses the
+    /// largest width to which its addresses and the ends of its range are aligned.
     fn load(&mut self) -> Outcome {
         let Selection::Strided(strided) = &self.selection else { return Ok(()) };
         // SAFETY: the context was retained when the layout was made.
@@ -173,8 +175,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes of addresses and ends of ranges from which on calls are as
-    /// fast as the layout allows.
+    /// Returns the alignment in bytes that makes transfers as fast as the layout allows. It applies
+    /// to both addresses and to both ends of the range. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -319,7 +321,7 @@ impl Layout {
     /// returned. Faults of the work are not reported here, but at the caller's own synchronization.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
-            // What the driver had stays with the parent.
+            // The modules and the context belong to the parent process, so they are not freed here.
             return Ok(());
         }
         // SAFETY: the layout holds its context.
@@ -333,8 +335,9 @@ impl Layout {
                 let error = self.driver.error(operation, "layout", code);
                 Err((self, error))
             }
-            // With any other error the context is gone or works no longer. What is left of the
-            // modules goes with it: nobody knows whether their kernels still run.
+            // After any other error the context is gone or no longer works. Modules that are still
+            // loaded are not unloaded, because their kernels may still run; they are freed together
+            // with the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())

@@ -16,7 +16,7 @@ pub type Opaque = *mut c_void;
 /// `CUDA_SUCCESS`.
 const SUCCESS: c_int = 0;
 
-/// Codes of the driver that are told apart (`CUresult` in cuda.h).
+/// Error codes of the driver that ddtc distinguishes (`CUresult` in cuda.h).
 pub mod code {
     use std::ffi::c_int;
 
@@ -35,8 +35,9 @@ pub mod code {
     pub const CAPTURE: std::ops::RangeInclusive<c_int> = 900..=908;
 }
 
-/// Attributes of an address that are asked for (`CUpointer_attribute` in cuda.h): context, kind of
-/// memory, address for the device, whether it is managed, and number of the device.
+/// Attributes that are queried for an address (`CUpointer_attribute` in cuda.h): the context, the
+/// kind of memory, the address for the device, whether the memory is managed, and the number of the
+/// device.
 const ATTRIBUTES: [c_int; 5] = [1, 2, 3, 8, 9];
 
 /// What the driver knows about an address.
@@ -321,9 +322,10 @@ impl Driver {
         Ok(context)
     }
 
-    /// Returns what the driver knows about an address. Any number may be asked about.
+    /// Returns what the driver knows about an address. The address may be any number, valid or not.
     pub fn address(&self, address: u64) -> Outcome<Address> {
-        // Attributes have 4 or 8 bytes. Each has 8 here, of which the driver writes the first ones.
+        // Attributes have 4 or 8 bytes. Each has room for 8 bytes here, and the driver writes the
+        // first 4 of them or all.
         let mut values = [0u64; ATTRIBUTES.len()];
         let mut places = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
         let number = ATTRIBUTES.len() as c_uint;

@@ -45,9 +45,9 @@ pub trait Arithmetic {
 /// "Division by invariant integers using multiplication", 1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor<W> {
-    /// Multiplier, of whose product with a word the upper 32 bits are taken.
+    /// Multiplier. A division takes the upper 32 bits of the product of this number and the word.
     pub multiplier: W,
-    /// Number of bits by which these are shifted right, less than 32.
+    /// Number of bits by which the upper half of the product is shifted right; less than 32.
     pub shift: W,
 }
 
@@ -69,8 +69,9 @@ fn divide<A: Arithmetic>(a: &mut A, word: A::Word, by: Divisor<A::Word>) -> A::W
     a.shift_right(high, by.shift)
 }
 
-/// Strides of a chain of loops, in the form in which a kernel takes them: the innermost stride, and
-/// for each further loop the divisor that leads to its iteration, and the step `c_i` of this one.
+/// Strides of a chain of loops, in the form of a kernel's parameters: the innermost stride, and for
+/// each further loop a divisor and the step `c_i` of the module's formula. Dividing by the divisor
+/// gives the quotient `q_i`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<W, S> {
     /// Innermost stride in bytes.
@@ -91,7 +92,8 @@ pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     a.widen(sum)
 }
 
-/// Returns the user offset of a word, with sums of 64 bits, for negative strides and long ones.
+/// Returns the user offset of a word, with sums of 64 bits. This is needed for strides that are
+/// negative or long.
 pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Long>) -> A::Long {
     let long = a.widen(word);
     let mut sum = a.multiply_long(long, chain.stride);
@@ -144,7 +146,8 @@ impl Arithmetic for Values {
 mod tests {
     use super::*;
 
-    /// Quotients are exact at both sides of every multiple that is tried, up to the largest word.
+    /// Quotients are exact just below, at and just above each tested multiple of a divisor, up to
+    /// the largest word.
     #[test]
     fn quotients_are_exact() {
         let last = (MAX_WORD - 1) as u32;

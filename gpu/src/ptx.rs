@@ -45,7 +45,8 @@ pub fn module(shape: Shape, direction: Direction) -> String {
         })
         .collect();
     let chain = Chain { stride, divisions };
-    // Neighbouring threads move neighbouring words, in every turn.
+    // A thread moves one word in each turn. In every turn, neighbouring threads move neighbouring
+    // words.
     let turns = words_per_thread(shape.width);
     let index = printer.thread_index(THREADS * turns);
     let places: Vec<Place> = (0..turns)
@@ -148,7 +149,8 @@ impl Printer {
         self.instruction(Type::Long, "cvta.to.global.u64", &address.to_string())
     }
 
-    /// Returns the number of the thread, where a block has `block` numbers.
+    /// Returns the index of the thread's first word: the number of the thread's block times
+    /// `block`, plus the number of the thread in its block.
     fn thread_index(&mut self, block: u32) -> Register {
         let in_grid = self.instruction(Type::Word, "mov.u32", "%ctaid.x");
         let in_block = self.instruction(Type::Word, "mov.u32", "%tid.x");

@@ -92,8 +92,8 @@ fn driver() -> Result<Driver> {
     unsafe { Driver::load_from("test", &library()) }
 }
 
-/// The turn of a test, with the primary context of device 0 current, as in a program of the CUDA
-/// runtime.
+/// The exclusive right of a test to use the stand-in. The primary context of device 0 is current,
+/// as in a program that uses the CUDA runtime.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -106,7 +106,8 @@ fn turn() -> Turn {
 }
 
 impl Turn {
-    /// Ends the turn: the context is the one that it was, nothing is held, and there was no fault.
+    /// Ends the turn, and checks that the same context is current as at its beginning, that nothing
+    /// is held, and that there was no fault.
     fn end(self) {
         let mut context = NONE;
         assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
@@ -318,7 +319,7 @@ fn wrong_arguments_are_named() {
     turn.end();
 }
 
-/// Calls whose failure cannot be told, since they free what is not needed any more.
+/// Calls whose failure is not reported, since they take part in freeing what is no longer needed.
 const FREE: [&str; 6] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -328,8 +329,9 @@ const FREE: [&str; 6] = [
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// Each call of the driver fails in turn, while a layout is opened, used and closed by a thread
-/// without a context: an error comes back and nothing stays, unless what failed was to free it.
+/// A thread without a context opens, uses and closes a layout, and each call of the driver fails in
+/// turn. Each time an error is returned and nothing stays allocated, unless the failed call was to
+/// free it.
 #[test]
 fn every_call_fails_in_turn() {
     let turn = turn();
@@ -376,8 +378,8 @@ fn every_call_fails_in_turn() {
     drop(turn);
 }
 
-/// A driver that refuses a kernel, or has no memory for it, is an error of its own, and nothing
-/// stays.
+/// If the driver refuses a kernel, or has no memory for it, the errors have different classes, and
+/// nothing stays allocated.
 #[test]
 fn refused_kernels_are_told_apart() {
     let turn = turn();
@@ -436,7 +438,7 @@ fn the_judge_runs() {
     );
 }
 
-/// A library that is none, or lacks functions, is an error that says so.
+/// If the driver library does not exist or lacks functions, the error says so.
 #[test]
 fn drivers_that_do_not_serve_are_refused() {
     let load = |name: &CStr| {

@@ -27,7 +27,8 @@ const MAX_BYTES: u64 = 8 << 10;
 /// What an unwritten byte holds.
 const POISON: u8 = 0xa5;
 
-/// The address of the user's buffer and of the packed bytes, but for their alignment.
+/// Base addresses of the user's buffer and of the packed bytes. Cases add small offsets for the
+/// alignment.
 const USER: u64 = 1 << 40;
 const PACKED: u64 = 0x7000_0000_0000;
 
@@ -108,13 +109,15 @@ impl Call<'_> {
         memory
     }
 
-    /// Moves the bytes by the kernel `text`, or by the printed one, and compares both sides.
+    /// Moves the bytes with the kernel `text`, or with the printed kernel if `text` is `None`. Then
+    /// compares user memory and the packed bytes with what they should contain.
     fn check(&self, direction: Direction, text: Option<&str>) -> Result<(), String> {
         let shape = self.strided.shape(self.width());
         let printed = ptx::module(shape, direction);
         let module = Module::parse(text.unwrap_or(&printed))?;
         let len = self.range.end - self.range.start;
-        // Positions of bytes that lie in each other's place have the value of the place.
+        // A byte of user memory may belong to several packed bytes. So the value depends on the
+        // place in user memory, not on the position in the packed stream.
         let place = |i: u64| pattern(self.places[i as usize] as u64 ^ 0x5555);
         let packed: Vec<u8> = match direction {
             Direction::Pack => vec![POISON; len as usize],
@@ -153,7 +156,7 @@ impl Call<'_> {
     }
 }
 
-/// What the cases of a test had.
+/// What the cases of a test covered: numbers of layouts, and the shapes of kernels.
 #[derive(Default)]
 struct Seen {
     layouts: u32,
@@ -161,13 +164,13 @@ struct Seen {
     shapes: BTreeSet<(u32, usize, bool)>,
 }
 
-/// Number of instances of which a call of a few blocks consists.
+/// Returns a number of instances from 1 to 5 whose packed bytes fit into [`MAX_BYTES`].
 fn instances(t: &Datatype) -> u64 {
     (MAX_BYTES / t.size() as u64).clamp(1, 5)
 }
 
-/// Packs and unpacks all bytes and a range, at the layout's own alignment and at `skew` bytes after
-/// it.
+/// Packs and unpacks all bytes, and parts of them. The addresses of both sides are aligned to the
+/// layout's unit, or one of them lies `skew` bytes after an aligned address.
 fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     if t.size() == 0 || t.size() as u64 > MAX_BYTES {
         return;
@@ -250,7 +253,8 @@ fn chain(c: &mut Choices<'_>) -> Datatype {
     Datatype::resized(0, span + unit * c.pick(&[0, 1, 5]), &t).unwrap()
 }
 
-/// Chains of loops by which all widths, all numbers of divisions and both sums occur.
+/// Chains of loops that together cover all widths, all numbers of divisions and both lengths of
+/// sums.
 #[test]
 fn chains_of_loops() {
     let mut seen = Seen::default();
@@ -272,7 +276,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-/// Layouts that are larger than 4 GiB, with strides on both sides of what sums of 32 bits hold.
+/// Layouts that are larger than 4 GiB. Some of their strides fit into sums of 32 bits, and some do
+/// not.
 #[test]
 fn extents_beyond_4_gib() {
     let mut seen = Seen::default();
@@ -349,7 +354,7 @@ fn launches_of_huge_calls() {
     assert!(launches >= 13, "{launches}");
 }
 
-/// Layouts that no kernel serves are refused, by the rule that they break.
+/// Layouts that no kernel serves are refused, and the error names the rule that they break.
 #[test]
 fn refusals() {
     for (text, rule) in [
@@ -416,7 +421,8 @@ fn mutations_are_found() {
     assert!(rules.len() > MUTATIONS.len() / 2, "{rules:#?}");
 }
 
-/// Faults that need other shapes: several turns of a thread, vectors, sums of 64 bits.
+/// Faults that only show in other shapes: with several turns of a thread, vectors or sums of 64
+/// bits.
 #[test]
 fn mutations_of_other_shapes_are_found() {
     for (text, name, from, to) in [

@@ -55,7 +55,8 @@ fn without_a_verb_there_is_help() {
     }
 }
 
-/// What is installed has the subcommands for users of MPI programs, and says where the others are.
+/// The installed program has the subcommands for users of MPI programs. Its help says where the
+/// other subcommands are.
 #[test]
 fn the_installed_program_has_fewer_verbs() {
     let run = |arguments: &[&str]| installed().args(arguments).output().unwrap();
@@ -71,7 +72,7 @@ fn the_installed_program_has_fewer_verbs() {
         assert!(out.status.code() == Some(2) && out.stdout.is_empty(), "{verb}: {out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains(verb), "{out:?}");
     }
-    // The same code serves what both have.
+    // A subcommand that both programs have gives the same output.
     let t = ["explain", "vector(3, 1, 2, int)"];
     let texts = [run(&t).stdout, ddtc(&t).stdout].map(|text| String::from_utf8(text).unwrap());
     let stages = texts.map(|text| text.lines().filter(|l| !l.contains("us")).count());
@@ -79,8 +80,9 @@ fn the_installed_program_has_fewer_verbs() {
     assert_eq!(run(&["--version"]).stdout, ddtc(&["--version"]).stdout);
 }
 
-/// A type is checked with an estimate where that takes time, by ranges where no images of its memory are made, and not at all where
-/// memory is short: then one line says so, and nothing is aborted.
+/// If checking a type takes long, `ddtc check` first prints an estimate. A type whose instances
+/// span too much memory for images is checked by ranges. If memory is short, the type is not
+/// checked; an error says so, and the process is not aborted.
 #[test]
 fn checks_of_large_types_say_what_they_take() {
     let small = ddtc(&["check", "vector(3, 2, 4, int)"]);

@@ -9,7 +9,7 @@ use crate::text::files;
 /// The path of a module from the root of its crate.
 pub(crate) type Path = Vec<String>;
 
-/// For each module of a file, the modules of files that it names.
+/// For each module that is a file, the other such modules that it names.
 pub(crate) type Graph = BTreeMap<Path, BTreeSet<Path>>;
 
 /// Returns the module of a file in a folder of sources.
@@ -135,8 +135,9 @@ impl Names {
     }
 }
 
-/// Returns which file names which in a folder of sources. If `defined` is true, an arrow goes to
-/// the file that defines a name, otherwise to the file from which the name is taken.
+/// Returns, for each file in a folder of sources, an arrow to each file that it names. If `defined`
+/// is true, the arrow goes to the file that defines a name, otherwise to the file from which the
+/// name is taken.
 pub(crate) fn graph_of(folder: &str, defined: bool) -> Graph {
     let texts = files(folder, "rs").into_iter().map(|file| (module_of(folder, &file), code(&file)));
     arrows(&texts.filter(|(_, text)| !text.is_empty()).collect(), defined)
@@ -205,7 +206,7 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     graph
 }
 
-/// Returns the groups of two or more modules that reach each other by arrows.
+/// Returns the groups of two or more modules in which each module reaches all others along arrows.
 fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reach = |from: &Path| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
@@ -237,8 +238,8 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
 /// between files of which none is the parent of another. A file and its children may name each
 /// other.
 fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
-    // Each file stands for its children, too: what a child names, the whole names. The root is left
-    // out, because all files are its children.
+    // Treat a file and its children as one: a name that a child uses counts as used by the file.
+    // The root is left out, because all files are its children.
     let mut whole = graph.clone();
     for child in graph.keys().filter(|path| path.len() > 1) {
         whole.entry(child[..child.len() - 1].to_vec()).or_default().insert(child.clone());
@@ -282,7 +283,7 @@ fn circles_of_files_are_found() {
     assert_eq!(by_hand(&parent), [""; 0]);
     let between = [("a", "mod b;"), ("a/b", "use crate::c::Z;"), ("c", "use crate::a::Y;")];
     assert_eq!(by_hand(&between), ["a a/b c"]);
-    // A name that is taken from the parent comes from where the parent has it.
+    // If a module takes a name from its parent, the arrow goes to the file that defines the name.
     let through =
         [("", ""), ("a", "pub use b::X; use c::Z;"), ("a/b", "use super::Z;"), ("a/c", "use super::X;")];
     assert_eq!(by_hand(&through), ["a/b a/c"]);

@@ -27,7 +27,7 @@ fn findings_have_their_programs() {
             .collect();
         let there: BTreeSet<String> = files(&format!("docs/findings/{name}"), "c").into_iter().collect();
         assert!(!there.is_empty() && linked == there, "{name}.md links {linked:?}, and there are {there:?}");
-        // A finding that is too large for a program to touch its memory has none.
+        // A finding has no program if its memory is too large for any program to access.
         let without = document.matches("\n* No program.").count();
         assert_eq!(
             document.matches("\n### ").count(),

@@ -427,8 +427,8 @@ fn direct_copy_is_two_user_sides() {
         got[b..b + len].copy_from_slice(&source[a..a + len]);
     }
     assert_eq!(got, want);
-    // The second layout as the packed side of one nest, without the offset that its own
-    // normalization took out.
+    // Do the same with one nest that has the second layout as its packed side. Its packed offsets
+    // begin after the 4 bytes that the normalization of the second layout took out.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();
     assert_eq!((second.origin, second.packed_origin), (4, 0));
     let joint = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();

@@ -65,8 +65,8 @@ fn patched(name: &str) -> BTreeSet<String> {
         let is = std::fs::read_to_string(tree.join(file)).unwrap();
         assert!(was.is_none_or(|was| was != is), "{file}");
     }
-    // Check the library with its tests, in the target folder of this build: other checks, such as
-    // clippy, leave there what this one needs of other crates.
+    // Check the library with its tests. Use the target folder of this build: other checks, such as
+    // clippy, have already compiled the dependencies there.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut check = Command::new(env!("CARGO"));
     check.args([

@@ -36,8 +36,8 @@ impl Turns {
     }
 }
 
-/// Writes, checks, frees, writes again and checks again, as both sides do after the fork. Returns
-/// the number of the first fault, or 0.
+/// Does what both parent and child do after the fork: writes code into the arena, checks it, frees
+/// it, writes again and checks again. Returns the number of the first fault, or 0.
 fn one_side(turns: &Turns, arena: &Arena, old: Slot, dropped: Slot, value: u8) -> u8 {
     let new = slot(arena, value);
     turns.meet();

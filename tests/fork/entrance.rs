@@ -112,7 +112,7 @@ fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
     let _alone = alone();
     enter_all();
     for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
-        // Enter twice: after a thread has entered, no other one waits.
+        // Enter twice. The second time no other thread waits.
         let twice = || (0..2).for_each(|_| enter());
         assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
         assert!(fork_is_consistent(), "the next one is not");

@@ -9,7 +9,8 @@ use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Time that lets a fork that does not wait come first. A fork that waits does not depend on it.
+/// Delay within which a fork that wrongly does not wait would happen. The delay makes no difference
+/// to a fork that waits.
 const WHILE: Duration = Duration::from_millis(50);
 
 #[test]

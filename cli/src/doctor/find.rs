@@ -10,7 +10,7 @@ use ddtc_hosts::policy::Family;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Library {
     pub(super) path: PathBuf,
-    /// Where the library was found, in words for the output.
+    /// Text for the output that says where the library was found.
     pub(super) how: &'static str,
 }
 
@@ -89,9 +89,9 @@ pub(super) fn launcher_family(says: &str) -> Family {
     }
 }
 
-/// Returns whether a launcher of one MPI implementation can start ranks that use a library of
-/// another one. The launchers of MPICH and Intel MPI can start each other's ranks, and an unknown
-/// implementation fits any other.
+/// Returns whether a launcher of one MPI implementation can start ranks that use the library of
+/// another implementation. The launchers of MPICH and Intel MPI can start each other's ranks. An
+/// unknown implementation counts as compatible with every other.
 pub(super) fn fit(launcher: Family, library: Family) -> bool {
     let side = |family| match family {
         Family::Mpich | Family::Intel => Some(0),

@@ -53,8 +53,8 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 /// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// The groups of calls that are not converted because of the layer, in words that begin with a
-    /// comma and end a sentence. Empty if there are no such groups.
+    /// End of a sentence, from a comma on, that names the groups of calls that are not converted
+    /// because of the layer. Empty if there are no such groups.
     not_converted: String,
 }
 

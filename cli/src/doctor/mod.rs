@@ -463,13 +463,13 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
 struct Conversions {
     /// Whether no kind of call may be converted over the transport that this environment selects.
     untried: bool,
-    /// A line that says what may be converted over the transport that this environment selects,
-    /// followed by a line for each other transport for which the answer differs.
+    /// Lines for the output. The first line says what may be converted over the transport that this
+    /// environment selects. A further line follows for each transport for which the answer differs.
     lines: Vec<String>,
 }
 
 impl Conversions {
-    /// Finds out what may be converted under the library with this version text, whose file is `mpi`.
+    /// Finds out what may be converted under the library with this version text. Its file is `mpi`.
     fn new(version: &str, mpi: &Path) -> Conversions {
         let library = Library::of(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);

@@ -288,7 +288,8 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_type() {
         for (text, count, width, lines) in [
-            // A column of a matrix, from its beginning and from its end; then parts of arrays.
+            // A column of a matrix, traversed from its first and from its last row. The other types
+            // are parts of arrays, and a structure.
             ("vector(8, 1, 8, double)", 1, 64, 8),
             ("vector(8, 1, -8, double)", 1, 64, 8),
             ("subarray([24,19], [16,3], [4,9], C, float)", 1, 76, 24),
@@ -297,7 +298,8 @@ mod tests {
             ("resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))", 5, 32, 5),
             // Nothing repeats, so there is one row, which begins with the first byte.
             ("struct([1,1,3], [8,16,24], [int,double,float])", 1, 32, 1),
-            // Every other of 4096 doubles: 64 rows of 64 doubles, two rows in a line.
+            // Every second one of 4096 doubles. Memory has 64 rows of 64 doubles, and a line of the
+            // picture shows two rows.
             ("vector(2048, 1, 2, double)", 1, 512, 32),
         ] {
             let f = fold(text, count);
@@ -321,10 +323,10 @@ mod tests {
             panic!("{:?}", f.lines)
         };
         assert_eq!(rows * f.width, (1 << 40) - f.width);
-        // Two rows of 2^40 bytes, of which only the beginning is shown.
+        // Two rows of 2^40 bytes each. The picture shows only the first 12 bytes of each row.
         let f = fold("vector(2, 1, 137438953472, double)", 1);
         assert_eq!((f.width, f.from, f.to, f.lines.len()), (1 << 40, 0, 12, 2));
-        // A plane near the end of a cube.
+        // The last plane but one of a cube. The rows before it are left out.
         let f = fold("subarray([256,256,256], [1,256,256], [254,0,0], C, double)", 1);
         assert!(f.lines.iter().any(|line| matches!(line, Line::Break { .. })), "{:?}", f.lines);
         assert!(f.lines.len() < 60);

@@ -52,8 +52,8 @@ fn a_finding_is_on_the_page_and_in_the_document() {
     assert_eq!(document["findings"][0]["source"], program);
 }
 
-/// The folder of a run that was killed, or whose disk was full, is read as far as possible, and so
-/// is one with files of another kind.
+/// If a run was killed or its disk was full, its folder is read as far as possible. The same holds
+/// for a folder with files of other kinds.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
     let folder = folder();

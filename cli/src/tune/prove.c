@@ -1,14 +1,17 @@
 /* Tries what happens under an MPI library if messages are converted. MPI_ names call the preload
- * library, which converts every message of a type with gaps (DDTC_POLICY=all); PMPI_ names call the
- * MPI library as a rank without ddtc does. So nobody, the sender, the receiver or both convert.
+ * library, which converts every message of a type with gaps (DDTC_POLICY=all). PMPI_ names call the
+ * MPI library as a rank without ddtc does. So each message is converted by no rank, by its sender,
+ * by its receiver or by both.
  *
- * Who converts, the type, the layout on each side, the length, what comes first, and the calls that
- * start and complete a message are chosen independently, from fixed seeds, by both ranks alike. The
- * receiver knows by definition what each byte must be, in gaps and around the buffer too.
+ * For each message, the program chooses who converts, the type, the layout on each side, the
+ * length, whether the receive is posted before the send, and the calls that start and complete the
+ * message. Both ranks choose from the same fixed seeds, so they agree without communication, and
+ * the receiver knows what each byte must be, also in gaps and around the buffer.
  *
  * Rank 0 prints lines that begin with "ddtc-prove ": the key of the proof, the number of nodes and
- * ranks, and for each step "begun STEP" and then "proven STEP" or "refused STEP WHY". After a
- * refusal the program ends: what follows a wrong message says nothing. Every wait has a deadline.
+ * ranks, and for each step "begun STEP" and then "proven STEP". A rank that finds a fault prints
+ * "refused STEP WHY" and ends the program, because results after a wrong message say nothing. Every
+ * wait has a deadline.
  *
  * Usage: prove SECONDS STEP.. */
 #define _GNU_SOURCE
@@ -44,7 +47,7 @@ static void say(const char *form, ...) {
   va_end(list);
 }
 
-/* Ends the job with a refusal of the step. Any rank may have found it. */
+/* Refuses the step and ends the job. Any rank may call this function. */
 static void refuse(const char *form, ...) {
   char why[200];
   va_list list;
@@ -53,7 +56,7 @@ static void refuse(const char *form, ...) {
   va_end(list);
   printf("ddtc-prove refused %s %s\n", steps[step], why);
   fflush(stdout);
-  /* The launcher may need a moment to hand on the line. */
+  /* Give the launcher time to forward the line. */
   usleep(200000);
   _exit(3);
 }
@@ -70,7 +73,8 @@ static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state >> 11; }
 static int below(int n) { return (int)(next() % (uint64_t)n); }
 
-/* Units of a message: an int, a structure of int, double and int, or a complex number of 16 bytes. */
+/* Kinds of units of which a message consists: an int, a structure of int, double and int, or a
+ * complex number of 16 bytes. */
 enum { INTS, PAIRS, WIDES, SIGNATURES };
 static const int unit[SIGNATURES] = {4, 16, 16};
 enum { DENSE, STRIDED, STRUCTURES, INDEXED, LAYOUTS };
@@ -79,14 +83,14 @@ static const int sizes[] = {64, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 2
 enum { SIZES = 11, LENGTHS = 3 * SIZES };
 static long units_of(int signature, int length) { return sizes[length / 3] / unit[signature] + length % 3 - 1; }
 
-/* One side of a message: `count` elements of `type` have `units` units. */
+/* One side of a message: `count` elements of `type`, which together consist of `units` units. */
 struct side {
   int signature, layout, count;
   long units;
   MPI_Datatype type;
 };
 
-/* Place of byte `at` of unit `i` in a buffer. */
+/* Returns the offset in a buffer of byte `at` of unit `i`. */
 static long place(const struct side *s, long i, int at) {
   int u = unit[s->signature];
   if (s->signature == PAIRS && s->layout != DENSE) at += at < 4 ? 0 : 4; /* The double is aligned. */
@@ -97,14 +101,15 @@ static long place(const struct side *s, long i, int at) {
   return (i + i / 5 + (i + 2) / 3) * u + at;
 }
 
-/* Types are made once and kept, because a program commits its types once. */
+/* Each type is created at its first use and kept, as programs do, which commit their types once. */
 static MPI_Datatype made[SIGNATURES][LAYOUTS][LENGTHS];
 
 static struct side side(int signature, int layout, int length) {
   struct side s = {signature, layout, 1, units_of(signature, length), MPI_DATATYPE_NULL};
   MPI_Datatype b = signature == INTS ? MPI_INT : MPI_C_DOUBLE_COMPLEX, t;
   int lengths[3] = {1, 1, 1}, n = (int)s.units;
-  /* Of structures there are several in a message, the others are one element. */
+  /* In the layouts STRUCTURES and DENSE, a unit is an element, so a message has several elements.
+   * In the other layouts the whole message is one element. */
   if (layout == STRUCTURES || layout == DENSE) s.count = n, length = 0;
   if (layout == DENSE && signature != PAIRS) { s.type = b; return s; }
   MPI_Datatype *keep = &made[signature][layout][length];
@@ -130,7 +135,7 @@ static struct side side(int signature, int layout, int length) {
 
 static long span(const struct side *s) { return place(s, s->units - 1, unit[s->signature] - 1) + 1; }
 
-/* A region whose end is followed by memory that may not be touched. */
+/* Regions of memory for buffers. After the end of each region lies an inaccessible page. */
 static char *regions[4];
 static char *region(int k) {
   if (!regions[k]) {
@@ -160,8 +165,9 @@ static char *filled(int k, const struct side *s, int seed) {
   return b;
 }
 
-/* Refuses the step if region `k` is not blank except for the first `units` units of a message. Of a
- * message that did not fit, any part may have been received, but only into the places of the type. */
+/* Refuses the step if region `k` does not hold the first `units` units of a message and blank bytes
+ * everywhere else. If the message did not fit into the receive, any part of it may have arrived;
+ * then only the bytes outside of the type must be blank. */
 static void look(int k, const struct side *s, int seed, long units, int fits, const char *what) {
   static char *wanted, *free_places;
   if (!wanted) wanted = malloc(REGION + AROUND), free_places = malloc(REGION + AROUND);
@@ -186,7 +192,8 @@ struct message {
   char what[140];
 };
 
-/* Messages of a mode, and those that were converted by a rank that was to convert them. */
+/* For each mode: number of messages, number of messages that this rank should have converted, and
+ * number of those that it did convert. */
 static long messages[MODES], asked[MODES], converted[MODES];
 
 static int class_of(int code) {
@@ -195,7 +202,7 @@ static int class_of(int code) {
   return class;
 }
 
-/* Judges what a receive has returned. */
+/* Refuses the step if a receive has returned a wrong error code, status or data. */
 static void judge(const struct message *m, int code, const MPI_Status *status) {
   if (!m->fits) {
     int class = class_of(code);
@@ -245,8 +252,9 @@ static void good(const struct message *m, int code) {
   if (code != MPI_SUCCESS) refuse("a send gives class %d: %s", class_of(code), m->what);
 }
 
-/* The sender's side. If the receive is early, the receiver says when it is posted. A blocking one
- * cannot: then the sender waits for a moment. */
+/* Sends a message. If the receive is to be posted before the send, the receiver sends a token as
+ * soon as the receive is posted. For a blocking receive it sends the token just before the call,
+ * and the sender then waits for a moment. */
 static void send(const struct message *m) {
   int ours = m->mode == SENDER || m->mode == BOTH, n = m->sent.count, to = m->to;
   MPI_Datatype t = m->sent.type;
@@ -321,7 +329,8 @@ static void receive(struct message *m) {
   if (step == PERSISTENT && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
-/* A message each way in one call. The receive buffer is the send buffer or another one. */
+/* Exchanges a message in each direction by one call. The receive buffer is either the send buffer
+ * or a separate buffer. */
 static void both_ways(const struct message *m) {
   int sends = rank == m->from, ours = m->mode == BOTH || m->mode == (sends ? SENDER : RECEIVER), partner = sends ? m->to : m->from;
   const struct side *s = sends ? &m->sent : &m->received;
@@ -338,7 +347,7 @@ static void both_ways(const struct message *m) {
   if (!replaces) look(1, s, mine, s->units, 1, m->what);
 }
 
-/* One message between this rank and its partner, or one each way. */
+/* Sends one message between this rank and its partner, or one message in each direction. */
 static void exchange(int round) {
   struct message m;
   memset(&m, 0, sizeof m);
@@ -361,10 +370,12 @@ static void exchange(int round) {
   m.sent = side(signature, layouts[0], length);
   m.received = side(signature, layouts[1], other);
   m.fits = m.received.units >= m.sent.units;
-  /* A request that has failed is not started again. MPICH 4.2.3 alone reports no error of a
-   * persistent request in MPI_Waitsome, so errors are only asked for by calls that everybody uses. */
+  /* Do not start a request again after it has failed. Complete requests that will fail only by
+   * MPI_Wait, MPI_Test and MPI_Waitall: the unmodified MPICH 4.2.3 does not report the error of a
+   * persistent request in MPI_Waitsome. */
   if (!m.fits) m.starts = 1, m.completion %= 3;
-  /* A buffered send of a message that does not fit into the attached buffer is an error. */
+  /* A buffered send fails if the message does not fit into the attached buffer, so long messages
+   * are sent by other calls. */
   if (step == BLOCKING && m.way == 2 && sizes[length / 3] > 65536) m.way = 0;
   snprintf(m.what, sizeof m.what, "%s%s converts, %ld to %ld units of %d B, layouts %d and %d, way %d, completion %d, %s", exchanges ? "both ways, " : "", modes[m.mode],
            m.sent.units, m.received.units, unit[signature], layouts[0], layouts[1], m.way, m.completion,
@@ -378,7 +389,8 @@ static void exchange(int round) {
   else receive(&m);
   messages[m.mode]++;
   long now = conversions(counted) - before;
-  /* What did not fit is not unpacked by everybody. */
+  /* A converted receive does not always unpack a message that did not fit, so such a receive is not
+   * counted. */
   if (ours[!sends] && (sends || m.fits)) asked[m.mode]++, converted[m.mode] += now > 0;
   if (!ours[!sends] && now > 0) refuse("a message was converted that was not to be: %s", m.what);
 }
@@ -387,8 +399,9 @@ enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV
 static const char *const calls[CALLS] = {"Bcast",   "Gather",   "Scatter",   "Allgather", "Alltoall",
                                          "Gatherv", "Scatterv", "Alltoallv", "Alltoallw"};
 
-/* A buffer of `n` blocks in a region: each has the layout of `side`, and begins `step` bytes after
- * the one before. `seeds` has what each block holds; -1: nothing. */
+/* A buffer of `n` blocks in a region. Each block has the layout of `side`, and begins `step` bytes
+ * after the block before it. `seeds` has the seed of each block's contents, or -1 for a block that
+ * is blank. */
 struct blocks {
   struct side side;
   int region, n;
@@ -425,7 +438,8 @@ static void look_at(const struct blocks *b, const char *what) {
 #define START(name, i_name, ...) \
   code = now ? CALL(ours, name, __VA_ARGS__, MPI_COMM_WORLD) : CALL(ours, i_name, __VA_ARGS__, MPI_COMM_WORLD, &request)
 
-/* One collective call of all ranks. Modes are: no rank converts, the even ones, the odd ones, all. */
+/* Makes one collective call on all ranks. The modes are: no rank converts, the even ranks convert,
+ * the odd ranks convert, all ranks convert. */
 static void collective(int round) {
   static const char *const who[MODES] = {"no rank", "even ranks", "odd ranks", "all ranks"};
   int call = below(CALLS), now = below(2), in_place = !below(3), root = below(ranks), mode = below(MODES);
@@ -441,7 +455,7 @@ static void collective(int round) {
            unit[signature], sent.layout, received.layout, who[mode], in_place ? ", in place" : "");
   if (call == BCAST) in_place = 0;
   if ((scatters || gathers) && !is_root) in_place = 0;
-  /* What is sent, and what is in place before the call. */
+  /* Fill the send buffer and, for a call in place, the receive buffer. */
   int sends = !in_place && (call != BCAST || is_root) && (!scatters || is_root);
   int receives = (call != BCAST || !is_root) && (!gathers || is_root) && !(scatters && in_place);
   for (int i = 0; i < s.n; i++) s.seeds[i] = call == BCAST ? base : scatters ? base + i : base + rank * ranks + (all ? i : 0);
@@ -450,7 +464,7 @@ static void collective(int round) {
   if (in_place && receives)
     for (int i = 0; i < r.n; i++) r.seeds[i] = all ? base + rank * ranks + i : i == rank ? base + rank * ranks : -1;
   image(&r, r.at - AROUND);
-  /* What must have come. */
+  /* From here on, the seeds of the receive buffer say what it must contain after the call. */
   if (receives) for (int i = 0; i < r.n; i++) r.seeds[i] = call == BCAST ? base : scatters ? base + rank : base + i * ranks + (all ? rank : 0);
   int *n = malloc(4 * ranks * sizeof *n), *m = n + ranks, *at = m + ranks, *to = at + ranks;
   MPI_Datatype *types = malloc(2 * ranks * sizeof *types);
@@ -488,7 +502,8 @@ static void try(int rounds) {
   for (int round = 0; round < rounds; round++) {
     if (step == COLLECTIVES) collective(round);
     else exchange(round);
-    /* Pairs of ranks are not equally fast. None waits longer for another than for some messages. */
+    /* Some pairs of ranks are faster than others. A barrier after every 32 rounds keeps the fast
+     * pairs from waiting so long for the slow ones that the deadline passes. */
     alarm(seconds);
     if (round % 32 == 31) PMPI_Barrier(MPI_COMM_WORLD);
   }
@@ -504,7 +519,8 @@ static void try(int rounds) {
   }
 }
 
-/* Number of different texts that the ranks have. */
+/* Returns the number of different texts among the ranks. Each rank passes a text, in an array of
+ * `room` bytes. */
 static int different(const char *text, int room) {
   char *all = calloc(ranks, room);
   int n = 0;
@@ -518,8 +534,9 @@ static int different(const char *text, int room) {
   return n;
 }
 
-/* A node is a name and a boot of a machine: names alone may be equal, and containers on one machine
- * have the same boot. */
+/* Returns the number of nodes. Two ranks are on the same node if both their host names and the boot
+ * ids of their machines are equal. Different machines may have the same name, and containers on one
+ * machine have the same boot id. */
 static int nodes(void) {
   char text[512] = "";
   gethostname(text, 255);
@@ -545,7 +562,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "prove: %s\n", ranks < 2 ? "needs at least 2 ranks" : "the preload library is not loaded");
     return 2;
   }
-  /* Network libraries may be loaded by the first message. */
+  /* Communicate once before asking for the key, because the MPI library may load its network
+   * libraries only at the first message. */
   int token = 0;
   PMPI_Allreduce(MPI_IN_PLACE, &token, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (!keys(key, sizeof key)) { fprintf(stderr, "prove: no MPI library with a known ABI\n"); return 2; }

@@ -1,10 +1,11 @@
-//! The first part of `ddtc tune` under an MPI library that was not tried: a program exchanges
-//! messages with and without conversion, and what was right becomes a proof, which permits the
-//! preload library to convert ([`ddtc_hosts::proof`]).
+//! The first part of `ddtc tune` under an MPI library that the developers of ddtc have not tried: a
+//! program exchanges messages with and without conversion. A proof records for which kinds of calls
+//! (steps) the results were right, and permits the preload library to convert these calls
+//! ([`ddtc_hosts::proof`]).
 //!
-//! The file is written anew after each line of the program, so that a step that ends the job, or
-//! this process, stays refused. If a step is refused, the program ends and is launched again for
-//! the steps after it.
+//! The proof's file is rewritten after each step that the program begins or ends. So a step that
+//! ends the job, or this process, counts as refused in the next run. If a step is refused, the
+//! program ends, and it is launched again for the remaining steps.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -23,16 +24,16 @@ use ddtc_hosts::tried::Standing;
 
 use super::{Args, compile};
 
-/// Name of the program, and its source.
+/// Name of the program that tries the steps, and its source.
 const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
 /// Beginning of each line of output that is meant for this module. Launchers and libraries may
 /// print other lines.
 const MARK: &str = "ddtc-prove ";
-/// Maximum duration of one launch of the program. Its own deadlines are shorter; this one is for a
-/// launcher that does not end when its ranks have ended.
+/// Maximum duration of one launch of the program. The program has shorter deadlines of its own.
+/// This limit is for a launcher that does not end although its ranks have ended.
 const LAUNCH: Duration = Duration::from_secs(600);
 
-/// What the program says about the job, and what it says about a step.
+/// A line that the program prints: a fact about the job, the outcome of a step, or the end.
 #[derive(Debug)]
 enum Line {
     Key(String),
@@ -43,9 +44,9 @@ enum Line {
 }
 
 impl Line {
-    /// Reads a line of output; `None` if it is not one of the program's.
+    /// Parses a line of output. Returns `None` if the line was not printed by the program.
     fn parse(line: &str) -> Option<Line> {
-        // A launcher may put something in front of the lines of a rank.
+        // A launcher may put a prefix, such as the rank, in front of the lines of a rank.
         let (_, line) = line.split_once(MARK)?;
         let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (step, why) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -62,8 +63,8 @@ impl Line {
     }
 }
 
-/// Launches the program for some steps, and hands its lines to `take` as they come. Returns whether
-/// the program has reached its end, and how it ended.
+/// Launches the program for some steps, and passes each of its lines to `take` when it is printed.
+/// Returns whether the program has printed its last line, and a description of how it ended.
 fn launch(
     args: &Args,
     library: &Path,
@@ -74,7 +75,7 @@ fn launch(
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // Conversions are counted only if there is a report.
+    // The preload library counts conversions only if it has to write a report.
     let mut report = OsString::from("DDTC_REPORT=");
     report.push(folder.join("prove-report%r"));
     let errors = folder.join("prove-errors");
@@ -113,7 +114,8 @@ fn launch(
             Err(RecvTimeoutError::Timeout) => {
                 child.kill()?;
                 child.wait()?;
-                // The thread reads until the last rank has ended, which may outlive its launcher.
+                // Do not join the thread: it reads until the last rank has ended, and ranks may
+                // outlive their launcher.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -125,7 +127,7 @@ fn launch(
     Ok((is_done, format!("{how}; {last}").trim_end_matches("; ").to_owned()))
 }
 
-/// Returns the proofs in a file; none if the file does not exist.
+/// Returns the proofs in a file. If the file does not exist, there are none.
 fn read(file: &Path) -> Result<Vec<Proof>, Box<dyn Error>> {
     match files::read_own(file) {
         Ok(text) => Ok(proof::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?),
@@ -138,7 +140,7 @@ fn is_same(one: &Proof, other: &Proof) -> bool {
     one.key == other.key && one.nodes == other.nodes
 }
 
-/// Writes a proof into the file, in place of one of the same key and number of nodes.
+/// Writes a proof into the file. It replaces an old proof with the same key and number of nodes.
 fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     let mut proofs = read(file)?;
     proofs.retain(|old| !is_same(old, new));
@@ -149,8 +151,9 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     Ok(files::publish(file, proof::written(&proofs))?)
 }
 
-/// Returns the proof that is to be made: what an earlier run has left, if that has not ended. A
-/// step that it has begun is refused.
+/// Returns the proof to start from. If an earlier run with the same key and numbers of nodes and
+/// ranks was interrupted, its outcomes are kept, and the step in which it was interrupted counts as
+/// refused.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let left = old.iter().find(|old| is_same(old, &new) && !old.is_finished && old.ranks == new.ranks);
     let outcomes =
@@ -165,7 +168,8 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
-/// Asks the program for the key of a proof, and for the numbers of nodes and ranks.
+/// Launches the program without any step, to learn the key of the proof and the numbers of nodes
+/// and ranks.
 fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Error>> {
     let (mut key, mut nodes, mut ranks) = (String::new(), None, None);
     let (is_done, how) = launch(args, library, folder, &[], |line| {
@@ -185,10 +189,12 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
     }
 }
 
-/// Proves the MPI library, if it was not tried, and writes the proof.
+/// Tries each step under the MPI library and writes the proof. Does nothing if the developers of
+/// ddtc have tried the library, or if messages are never converted under it.
 ///
 /// # Errors
-/// The program does not compile or run, the file cannot be read or written, or messages are refused.
+/// If the program does not compile or run, the file cannot be read or written, or messages are
+/// refused.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
     let new = ask(args, library, folder)?;
@@ -207,7 +213,7 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     let mut proof = begun(new, &read(&file)?);
     save(&file, &proof)?;
     loop {
-        // All calls consist of messages: after a refusal of messages nothing else is tried.
+        // All other calls consist of messages. So once messages are refused, nothing else is tried.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
         let open: Vec<Step> = Step::ALL.into_iter().filter(is_open).collect();
         if open.is_empty() || proof.refused().has(ddtc_hosts::tried::Kind::Messages) {
@@ -215,7 +221,7 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
         }
         let (is_done, how) = launch(args, library, folder, &open, |line| {
             if let Line::Outcome(step, outcome) = line
-                // Another rank may refuse a step for what the first one has met.
+                // Several ranks may refuse a step because of the same fault. Keep the first reason.
                 && !matches!(proof.outcome(step), Some(Outcome::Refused(_)))
             {
                 match &outcome {
@@ -281,7 +287,8 @@ mod tests {
         assert_eq!(next.outcome(Step::Blocking), Some(&Outcome::Proven));
         assert!(matches!(next.outcome(Step::Nonblocking), Some(Outcome::Refused(_))));
         assert_eq!(next.outcome(Step::Persistent), None);
-        // A run that has ended, and one with other ranks or of another transport, say nothing.
+        // Proofs of a run that was completed, or of a run with another number of ranks or nodes or
+        // another transport, are not continued.
         let others = [
             Proof { is_finished: true, ..old.clone() },
             Proof { ranks: 8, ..old.clone() },

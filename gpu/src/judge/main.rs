@@ -34,10 +34,10 @@ const POISON: u8 = 0xa5;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Maximum number of copies that are submitted in the place of one for every block.
+/// Maximum number of copies that are timed to estimate how long one copy per block takes.
 const MAX_COPIES: u64 = 500;
 
-/// Maximum number of bytes that the instances of a layout span which is compared byte by byte.
+/// Layouts whose instances span more bytes than this are not compared byte by byte.
 const MAX_SPAN: i64 = 8 << 20;
 
 fn pattern(i: usize) -> u8 {
@@ -68,7 +68,7 @@ mod layout {
 fn open(t: &Datatype) -> Option<Box<Layout>> {
     let committed = ddtc::commit(t).expect("a layout");
     let opened = Layout::open("judge", &committed, 0);
-    // What no kernel serves is no part of the judgement.
+    // Layouts that no kernel serves are not judged.
     opened.inspect_err(|e| assert!(e.to_string().contains("committed"), "{e}")).ok()
 }
 
@@ -163,8 +163,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Prints what packing takes by a copy for every block, and by a 2-D copy, where blocks are
-/// regular.
+/// Prints the time of packing by one copy per block, and of packing by one 2-D copy. Prints nothing
+/// if an instance is not a single block.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -213,7 +213,7 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     close(layout);
 }
 
-/// Prints what a call of a layout costs the processor, and what a launch alone does.
+/// Prints the processor time of one call that packs a layout, and that of a kernel launch alone.
 fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
@@ -232,7 +232,7 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     close(layout);
 }
 
-/// Returns the number of layouts that are right.
+/// Checks layouts byte by byte, and returns how many of them were checked and are right.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> u32 {
     let mut right = 0;
     for row in &ROWS {

@@ -13,12 +13,12 @@ pub(crate) struct Row {
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// A share, and of what.
+/// A share of the speed of a reference.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// Of the bound that the touched bytes set.
+    /// Share of the upper bound that follows from the number of bytes that memory has to move.
     Bound(f64),
-    /// Of the copy kernel.
+    /// Share of the speed of the copy kernel.
     Copy(f64),
 }
 
@@ -72,12 +72,12 @@ pub(crate) struct Touched {
     pub(crate) granules: u64,
     /// Number of sectors of 32 bytes with a byte of the layout.
     pub(crate) sectors: u64,
-    /// Number of these that are not whole.
+    /// Number of sectors of which the layout has some bytes, but not all 32.
     pub(crate) partial: u64,
 }
 
 impl Touched {
-    /// Counts for `count` instances, whose displacements must ascend.
+    /// Counts the blocks that `count` instances touch. Displacements must ascend.
     pub(crate) fn new(t: &Datatype, count: u64) -> Touched {
         let mut touched = Touched { granules: 0, sectors: 0, partial: 0 };
         let (mut granule, mut sector, mut in_sector) = (-1, -1, 0);

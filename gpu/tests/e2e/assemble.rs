@@ -9,8 +9,8 @@ use ddtc_gpu::ptx;
 use ddtc_gpu::selection::MAX_DIVISIONS;
 use ddtc_gpu::strided::{Shape, WIDTHS};
 
-/// The last release whose assembler knows sm_70, by the hashes of its wheels for x86-64 and
-/// aarch64.
+/// The last release whose assembler knows sm_70, with the hashes of its wheels for x86-64 and
+/// aarch64, in the form that pip reads.
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
 
@@ -27,7 +27,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the assembler, which is installed below the target folder by its hashes.
+/// Returns the assembler. It is installed below the target folder, and pip checks its hashes.
 fn assembler(folder: &Path) -> PathBuf {
     let requirements = folder.join("requirements.txt");
     std::fs::create_dir_all(folder).unwrap();

@@ -110,8 +110,8 @@ impl Thread<'_> {
         self.set(&i.operands[0], result)
     }
 
-    /// Returns the width of each value of an access, and the address, which must be a multiple of
-    /// the width of all together.
+    /// Returns the width in bytes of each value of an access, and the address. The address must be
+    /// a multiple of the total width of all values.
     fn place(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };

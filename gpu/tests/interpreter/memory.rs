@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Regions of bytes, and which thread of the running grid wrote a byte.
+/// Regions of bytes, and for each byte the thread of the running grid that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     regions: BTreeMap<u64, Vec<u8>>,
@@ -10,7 +10,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Adds a region. It must not overlap another one, nor touch one that is written as part of it.
+    /// Adds a region, which must not overlap another one. An access must lie within one region, so
+    /// memory that is accessed as a whole must not be added as two regions that touch.
     pub(crate) fn add(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address + bytes.len() as u64;
         let clash =
@@ -49,7 +50,7 @@ impl Memory {
         Ok(&mut self.regions.get_mut(&at).expect("a region")[from..from + len as usize])
     }
 
-    /// Forgets who wrote what: another grid begins.
+    /// Forgets which thread wrote which byte, because another grid begins.
     pub(super) fn begin(&mut self) {
         self.writers.clear();
     }

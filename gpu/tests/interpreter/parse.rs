@@ -1,4 +1,4 @@
-//! From text to instructions.
+//! Parses PTX text into instructions.
 
 use std::collections::HashMap;
 
@@ -189,7 +189,8 @@ impl Reader {
         Ok(instruction)
     }
 
-    /// Checks the kinds of the operands, so that what is executed is known as a whole.
+    /// Checks the number and the kinds of the operands, so that execution meets no unknown form of
+    /// an instruction.
     fn check(&self, i: &Instruction) -> Result<(), String> {
         use Kind::{B32, B64, Predicate};
         let kinds: &[Kind] = match i.opcode.as_str() {
@@ -227,7 +228,7 @@ impl Reader {
         let fits = rest.len() == kinds.len()
             && rest.iter().zip(kinds).enumerate().all(|(at, (operand, kind))| match operand {
                 Operand::Register(r) => self.kinds[*r] == *kind,
-                // Constants may stand for sources.
+                // A source may be a constant.
                 Operand::Constant(_) => at > 0 && *kind != Predicate,
                 _ => false,
             });
@@ -235,8 +236,8 @@ impl Reader {
         if fits && from_outside == needs { Ok(()) } else { Err(format!("operands of: {}", i.text)) }
     }
 
-    /// Checks the operands of a load or store whose value is operand `value`, of the kind, or a
-    /// pair.
+    /// Checks the operands of a load or store, whose value is operand number `value`. The value
+    /// must be a register of `kind`, or a pair of 64-bit registers if `kind` is `None`.
     fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };

@@ -427,7 +427,7 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c
     })
 }
 
-/// The graph of a stream is the stream itself, with what was captured on it.
+/// Ends a capture. The stream itself stands for the graph, and keeps the captured work.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
     // SAFETY: as of cuda.h.
@@ -477,7 +477,7 @@ unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
     0
 }
 
-/// There is no time here: a millisecond lies between any two events.
+/// Returns one millisecond for any two events, since the stand-in measures no time.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
     // SAFETY: as of cuda.h.
@@ -556,7 +556,8 @@ unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
     })
 }
 
-/// Lets the n-th call from now on fail with this code; 0 is the next one, and a negative n none.
+/// Makes a later call fail with this code. An `n` of 0 is the next call, 1 the call after it, and
+/// so on; with a negative `n` no call fails.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     free_call(|state| {
@@ -576,7 +577,8 @@ unsafe extern "C" fn standin_calls() -> u64 {
     calls
 }
 
-/// Returns the number of modules that are loaded, and of references to primary contexts.
+/// Returns the sum of the number of loaded modules and the number of references to primary
+/// contexts.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_held() -> u64 {
     let mut held = 0;
@@ -588,7 +590,7 @@ unsafe extern "C" fn standin_held() -> u64 {
     held
 }
 
-/// Returns the name of the last call that failed on purpose; null if none did.
+/// Returns the name of the last call that failed because of [`standin_fail`]; null if none did.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_failed_call() -> *const c_char {
     let mut name = std::ptr::null();
@@ -599,7 +601,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all modules and references, which a failure on purpose has left behind.
+/// Forgets all modules and references. A call that failed because of [`standin_fail`] may have left
+/// them behind.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {

@@ -24,7 +24,7 @@ pub(super) enum Kind {
 pub(super) struct Allocation {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
-    /// 0 for memory of a pool.
+    /// Number of the context; 0 for memory of a pool, which belongs to no context.
     pub(super) context: u64,
     pub(super) device: c_int,
     /// Address of pinned memory in the process, else 0.
@@ -68,9 +68,9 @@ pub(super) struct State {
     /// Module of each function.
     pub(super) functions: HashMap<u64, u64>,
     pub(super) memory: Memory,
-    /// By the address for the device.
+    /// Allocations, by their address for the device.
     pub(super) allocations: BTreeMap<u64, Allocation>,
-    /// Work by its context, in order.
+    /// Work that is not done yet, in order. Each item has the number of its context.
     pub(super) pending: Vec<(u64, Work)>,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
@@ -108,7 +108,7 @@ fn code(outcome: Outcome) -> c_int {
     outcome.err().unwrap_or(0)
 }
 
-/// A call that tests let fail.
+/// Runs a call of the driver, unless a test has asked that this call fails.
 pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     let mut state = STATE.lock().expect("the stand-in has not failed before");
     let this = state.calls;
@@ -125,7 +125,7 @@ pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_in
     code(body(&mut state))
 }
 
-/// A call of the tests themselves.
+/// Runs a call that only tests make, which never fails on purpose and is not counted.
 pub(super) fn free_call(body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     code(body(&mut STATE.lock().expect("the stand-in has not failed before")))
 }
@@ -263,7 +263,8 @@ impl State {
         contexts.into_iter().try_for_each(|context| self.work(context))
     }
 
-    /// Brings pinned memory and what kernels see of it together.
+    /// Calls `both` for each allocation of pinned memory, with the bytes that kernels see and the
+    /// bytes that the process sees. The caller copies one to the other.
     fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
         for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
             let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);

@@ -113,7 +113,7 @@ fn filtered(program: &str, arguments: &[&str], text: &str) -> Result<String, Str
         .map_err(failed)?;
     let mut input = child.stdin.take().expect("a pipe");
     let output = std::thread::scope(|scope| {
-        // A thread of its own: the program may print before it has read everything.
+        // Write in a separate thread, because the program may print before it has read everything.
         scope.spawn(move || input.write_all(text.as_bytes()));
         child.wait_with_output()
     });
@@ -159,7 +159,7 @@ fn rust(stream: TokenStream, found: &mut Vec<Token>) {
                 found.push(Token { text: close.to_owned(), line: group.span_close().start().line });
             }
             TokenTree::Punct(_) => {
-                // All characters of an operator, so that `&&` is different from `& &`.
+                // Join all characters of an operator, so that `&&` is different from `& &`.
                 let mut text = String::new();
                 while let Some(TokenTree::Punct(punct)) = trees.get(i) {
                     text.push(punct.as_char());
