@@ -102,7 +102,8 @@ judge truncated 'error class' "${run[@]}" -n 2 "$bin/truncated"
 status=0
 timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
 grep 'error class' "$cache/truncated-bare.log" || true
-# If the kernel does not allow the single copy (ptrace is forbidden), there is no get, and no fault.
+# The fault is in Open MPI's get, which needs the single copy between processes. If the kernel does
+# not allow that copy (ptrace is forbidden), there is no get, and the fault cannot appear.
 [ $status != 0 ] || echo "note: not seen here without the patch, perhaps since the kernel does not let processes read each other"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"

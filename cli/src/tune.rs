@@ -60,7 +60,8 @@ pub(crate) struct Args {
     /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
-    /// File for proofs about an MPI library that was not tried [default: ddtc/proofs in the user's configuration folder]
+    /// File for proofs about an MPI library that was not tried [default: ddtc/proofs in the user's
+    /// configuration folder]
     #[arg(long, value_name = "FILE")]
     proofs: Option<PathBuf>,
     /// Prove an MPI library that was not tried, and measure nothing

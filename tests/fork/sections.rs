@@ -9,8 +9,8 @@ use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Delay within which a fork that wrongly does not wait would happen. The delay makes no difference
-/// to a fork that waits.
+/// Delay that is long enough for a fork that does not wait to happen first. A fork that waits does
+/// not depend on the delay.
 const WHILE: Duration = Duration::from_millis(50);
 
 #[test]

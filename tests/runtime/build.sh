@@ -86,7 +86,7 @@ build_mixed() {
     "$cache/mpich/bin/mpicc" -O2 -Wall -Wextra -o "$cache/mixed" "$here/mixed.c"
 }
 
-# Makes the prefix that MPICH's configure expects of our library: with the header that
+# Makes the prefix that MPICH's configure expects of our library. It contains the header that
 # packaging/install.sh installs.
 make_face() {
     rm -rf "$cache/face" && mkdir -p "$cache/face/include" "$cache/face/lib" &&

@@ -138,8 +138,8 @@ static void queries(ytype t) { asked(SUCCESS, t); }
 
 struct row {
     const char *name;
-    /* The function that makes the type of each call, or if it is null, the member with a type that
-     * exists already. */
+    /* The function that makes a new type for each call. If it is null, `lives` is the offset of a
+     * member of the library that has a type which exists already. */
     ytype (*make)(void);
     size_t lives;
     void (*use)(ytype);

@@ -1,5 +1,6 @@
-/* Calls that are to be bypassed, N of one kind: KIND N [END]. Without END the program finalizes
- * MPI. With "abort" it aborts, and with "on" it repeats the calls until it is killed. */
+/* Makes N calls of one kind, which the preload library must bypass. Usage: bypassed KIND N [END].
+ * Without END the program finalizes MPI. If END is "abort", it aborts, and if END is "on", it
+ * repeats the calls until it is killed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

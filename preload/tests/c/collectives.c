@@ -82,8 +82,8 @@ int main(int argc, char **argv)
         /* The number of elements that this rank receives from rank i and the number that it
          * sends to it. Sender and receiver compute the same number. */
         for (int i = 0; i < blocks; i++) {
-            /* In calls with one list of lengths, the number depends on rank i only, and in the
-             * last two calls on both ranks. */
+            /* In calls with one list of lengths, the number of elements depends only on rank i. In
+             * the last two calls it depends on both ranks. */
             counts[i] = (int)((count + 3L * i) % (count + 1));
             scounts[i] = counts[i];
             if (op == ALLTOALLV || op == ALLTOALLW) {
@@ -105,11 +105,11 @@ int main(int argc, char **argv)
         long rn = op == SCATTER ? count : op == SCATTERV ? count + 1 : op == GATHERV || op >= ALLTOALLV ? total : equal;
         if (op == BCAST) sn = rn = count;
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
-        /* Values contain the rank of their sender in its own group. Receivers know it by the
+        /* Values contain the rank of the sender in its own group. Receivers know that rank by the
          * place of the block. */
         int me = rank;
-        /* In rooted calls with a list of lengths, this rank's own length is the one in its place
-         * of the root's list. */
+        /* In rooted calls with a list of lengths, the length of this rank's own data is the entry
+         * for this rank in the root's list. */
         int mine = (int)((count + 3L * me) % (count + 1));
         int code = 0;
         switch (op) {

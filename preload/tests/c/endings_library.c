@@ -1,7 +1,7 @@
-/* A small MPI library of one process in MPICH's ABI, whose calls end as the program says: with
- * any error code, with requests that end or go on after it, and with internal operations that go
- * on although their call has returned. It uses its request objects again at once. On demand, it
- * moves the bytes of its own packs and messages to other places.
+/* A small MPI library of one process in MPICH's ABI. The program decides how each call ends: with
+ * which error code, whether its requests end or go on after the error, and whether internal
+ * operations go on although the call has returned. The library uses its request objects again at
+ * once. On demand, it moves the bytes of its own packs and messages to other places.
  *
  * A rank sends to itself. A receive takes the first message of its tag. Collective calls receive
  * messages with the tag COLLECTIVE. */

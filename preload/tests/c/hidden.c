@@ -1,5 +1,6 @@
-/* Stands between the preload library and MPICH: the library is of another version (-DVERSION=\"...\"), and does one thing wrong, which the environment
- * variable FAULT names. The preload library and ranks without it both reach these functions, by their PMPI_ names. */
+/* A library that is loaded between the preload library and MPICH. It claims another version
+ * (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names. Both
+ * the preload library and ranks without it call these functions by their PMPI_ names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -20,7 +21,7 @@ static int fault(const char *name) {
   return wanted && !strcmp(wanted, name);
 }
 
-/* Whether a message is one of many bytes without gaps, as a converted one is. */
+/* Returns whether a message is longer than 8 KiB and has no gaps, like converted messages. */
 static int is_dense(int n, MPI_Datatype t) {
   MPI_Aint lb, extent;
   int size;
@@ -38,7 +39,7 @@ int PMPI_Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm comm, 
     char *bytes = b, first = bytes[5];
     bytes[5] = bytes[9], bytes[9] = first;
   }
-  /* What did not fit is said to have been received. */
+  /* Report success for a message that did not fit into the receive. */
   if (fault("truncates") && code != MPI_SUCCESS) return MPI_SUCCESS;
   return code;
 }

@@ -234,14 +234,14 @@ static void fill(int receives) {
  * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* What is used then: the convertor itself, a clone without its stack, a clone with it, or a
- * convertor that served another request before it became the clone. */
+/* The convertor that is used after the preparation: the same convertor, a clone without its stack,
+ * a clone with its stack, or a convertor that served another request before it became the clone. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };
 
-/* What convertors are prepared for after they have served a type. The first entries are served
- * again. */
+/* The types and numbers of instances for which convertors are prepared after they have served a
+ * type. The first entries are types that the preload library serves, too. */
 enum { OURS = 4, MAX_AFTER = 32 };
 static struct use after[MAX_AFTER];
 

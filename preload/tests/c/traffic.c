@@ -1,5 +1,5 @@
-/* Threads under MPI_THREAD_MULTIPLE that exchange messages of their own types, each with its own
- * tags, while handles of requests and types are made and freed.
+/* Threads under MPI_THREAD_MULTIPLE exchange messages, each thread with its own types and tags,
+ * while handles of requests and types are made and freed.
  *
  * Usage: traffic ROUNDS */
 #include <mpi.h>

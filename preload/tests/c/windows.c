@@ -18,7 +18,8 @@ enum { CREATED, ALLOCATED, SHARED, DYNAMIC, WINDOWS };
 enum { FENCE, GROUP, LOCK, LOCK_ALL, EPOCHS };
 enum { PUT, ACCUMULATE, RPUT, RACCUMULATE, RGET, OPS };
 static const char *const names[OPS] = {"put", "accumulate", "rput", "raccumulate", "rget"};
-/* How an operation is completed, if that is not by the end of its epoch. */
+/* When an operation is completed: LATER is the end of its epoch, the others are ways to complete it
+ * before that. */
 enum { LATER, FLUSH, FLUSH_LOCAL, FLUSH_ALL, FLUSH_LOCAL_ALL, REQUEST, ASKED, FREED, WAYS };
 enum { RANK = 1, EPOCH, COUNT, TARGET_TYPE, OP, SHORTER, NOBODY, FAULTS };
 enum { SLOTS = 3 };
@@ -56,7 +57,7 @@ static int class_of(int code)
     return class;
 }
 
-/* The elements that are accumulated: a named type, and what operations it has. */
+/* The kinds of elements that are accumulated: a named type, and the operations that it has. */
 struct element {
     MPI_Datatype type;
     int size;

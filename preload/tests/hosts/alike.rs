@@ -1,5 +1,5 @@
-//! Types that a program makes anew for every step: what the conversion of the first types gained
-//! decides whether the later types are converted.
+//! Types that a program makes anew for every step. The measured gain from converting the first
+//! types decides whether the later types are converted.
 
 use std::collections::HashMap;
 use std::fs;

@@ -84,8 +84,8 @@ fn both_sides_of_a_transpose_are_converted() {
     }
 }
 
-/// Checks that the convertor hook of Open MPI serves a program that only transposes. Bytes of
-/// collective calls are not timed, so the hook is enabled once they are many.
+/// Checks that the convertor hook of Open MPI serves a program that only transposes. Collective
+/// calls are not timed, so the hook is enabled once they have moved many bytes.
 #[test]
 fn a_program_of_transposes_is_served_inside() {
     let as_users_have_it = |run: &mut Run| {

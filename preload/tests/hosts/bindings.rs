@@ -50,10 +50,10 @@ fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     library
 }
 
-/// Checks bindings that are loaded while requests are active. A request that was converted before
-/// completes correctly, also by the binding if the binding is followed, which means that its
-/// completions call C functions that the preload library sees. Requests that are started after the
-/// load are converted only if the binding is followed.
+/// Checks bindings that are loaded while requests are active. A binding counts as followed if its
+/// completions call C functions that the preload library sees. A request that was converted before
+/// the load completes correctly; if the binding is followed, it may also be completed by the
+/// binding. Requests that are started after the load are converted only if the binding is followed.
 #[test]
 fn bindings_may_come_late() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

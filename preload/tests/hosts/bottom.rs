@@ -111,8 +111,8 @@ fn a_type_used_once_is_not_decoded() {
         assert_eq!(once["bypassed_used_too_little"], 400, "{host:?} {once:?}");
         let at_once = run("lazy", "0");
         assert_eq!((at_once["commits"], at_once["compiles"]), (800, 2), "{host:?} {at_once:?}");
-        // A user who asks for mode `commit` pays for every commit, and every call is converted,
-        // whatever the commit has cost.
+        // In mode `commit` each type is compiled when it is committed, and every call is converted,
+        // whatever the compilation has cost.
         let all = run("commit", "80000");
         let calls = ["commits", "packs", "unpacks"].map(|name| all[name]);
         assert_eq!(calls, [800, 400, 400], "{host:?} {all:?}");

@@ -115,8 +115,8 @@ fn every_function_that_takes_a_request_a_status_or_a_message_has_a_row() {
 }
 
 /// Returns what a C declaration must have for a role: whether the parameter is constant, its type,
-/// whether it is a pointer or an array, and words of which the parameter's name contains one.
-/// `large` selects the form with `MPI_Count`.
+/// whether it is a pointer or an array, and a list of words, one of which must occur in the
+/// parameter's name. `large` selects the form with `MPI_Count`.
 fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'static str]) {
     let count = if large { "MPI_Count" } else { "int" };
     match role {

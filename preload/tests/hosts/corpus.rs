@@ -292,8 +292,8 @@ fn on(host: Host, ranks: u32) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns true if the MPI library is known to move other places than those of the type `t`. Such
-/// types are bypassed.
+/// Returns true if the MPI library is known to move the bytes of type `t` from or to other places
+/// than those of its type map. Such types are bypassed.
 fn is_misplaced(host: Host, t: &Datatype) -> bool {
     let name = match host {
         Host::Mpich | Host::MpichStandard => "MPICH Version:",

@@ -39,9 +39,9 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     let inside = ["prepare_for_recv", "prepare_for_send", "raw", "set_position_nocheck"];
     expected.extend(inside.map(|name| format!("opal_convertor_{name}")));
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));
-    // What the program of `ddtc tune` that proves an MPI library asks for.
+    // Functions that are called by the program with which `ddtc tune` proves an MPI library.
     expected.extend(["conversions", "proof_key"].map(|name| format!("ddtc_{name}")));
-    // What plants faults and counts look-ups, in builds for tests alone.
+    // Names for planting faults and counting look-ups. Only builds for tests have them.
     if cfg!(debug_assertions) {
         expected.extend(["hook_refuses", "hook_spoils", "type_lookups"].map(|name| format!("ddtc_{name}")));
     }

@@ -1,7 +1,7 @@
-//! `ddtc check --mpi` on every MPI library, and on a library with one planted fault for every check
-//! and for every way in which a worker can end. Planted faults in addition to those of each library
-//! are in `planted.rs`, and the programs of published findings on other libraries in
-//! `published.rs`.
+//! Tests of `ddtc check --mpi` on every MPI library, and on a library with a planted fault: one
+//! fault for every check and one for every way in which a worker can end. `planted.rs` has tests
+//! with faults that are planted in each library. `published.rs` runs the programs of published
+//! findings on other libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -286,7 +286,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
         assert_eq!(outcome.output.status.code(), Some(2), "{}", said());
         assert!(errors.contains("No space left on device") && errors.contains("error: --out"), "{}", said());
         assert!(lossy(&outcome.output.stdout).contains("\n600 cases in"), "{}", said());
-        // No finding may be lost: those that the file lacks are printed.
+        // No finding may be lost. The findings that the file lacks must be printed.
         assert_eq!(shown(&outcome.output), found, "{}", said());
         let lines = outcome.file("findings.jsonl");
         assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");

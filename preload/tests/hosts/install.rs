@@ -295,7 +295,8 @@ fn refusals_say_what_to_do() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The script with programs of this system in its path replaced: `name` says and does what `text` has.
+/// Returns a command for the script in which a program of the system is replaced: the first program
+/// `name` in the path is a script with the contents `text`.
 fn beside(folder: &Path, name: &str, text: &str) -> Command {
     let programs = folder.join("programs");
     let _ = fs::remove_dir_all(&programs);
@@ -307,7 +308,8 @@ fn beside(folder: &Path, name: &str, text: &str) -> Command {
     command
 }
 
-/// Systems that cannot run what is installed, and files that were built for other systems: one line, and nothing is written.
+/// If the system cannot run what would be installed, or if files were built for another system, the
+/// script prints one line and writes nothing.
 #[test]
 fn what_would_not_run_is_not_installed() {
     let folder = scratch("unsuited");
@@ -325,7 +327,8 @@ fn what_would_not_run_is_not_installed() {
     one_line(&mut beside(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
     one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
     one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
-    // The built library, with one byte of its header another one: its machine, and how wide its addresses are.
+    // Try the built library with one changed byte of its ELF header: the machine, and the width of
+    // addresses.
     let name = "libddtc_preload.so";
     let library = fs::read(built().join(name)).unwrap();
     let other = folder.join("built");
@@ -350,7 +353,7 @@ fn what_would_not_run_is_not_installed() {
         bytes
     });
     only(&musl.expect("the library needs the loader"), "was built for musl");
-    // It stands as it is built, and is installed.
+    // The unchanged library is installed.
     fs::write(other.join(name), &library).unwrap();
     let mut whole = Command::new("sh");
     whole.arg(script()).args(["--only", "preload", "--built"]).arg(&other).env_remove("DESTDIR");
@@ -359,7 +362,8 @@ fn what_would_not_run_is_not_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What is written half-way goes again; what was there before stays.
+/// If writing fails half-way, the files that were written are removed again. Files that were there
+/// before stay.
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");
@@ -371,7 +375,7 @@ fn nothing_is_half_installed() {
     fs::write(prefix.join("lib/mine"), "mine").unwrap();
     refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
     assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
-    // Of an installation that is there, nothing is taken away.
+    // A failure during a second installation removes nothing of the first one.
     done(install().arg("--prefix").arg(&prefix));
     let before = files(&prefix);
     refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "install once more");
@@ -379,7 +383,8 @@ fn nothing_is_half_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A release says where it is published, and by whom, only if somebody has told it.
+/// release.sh has no default for the addresses and the maintainer, contains no address itself, and
+/// prints no commands for publishing unless all three variables are set.
 #[test]
 fn a_release_invents_no_address() {
     let release = script().parent().unwrap().join("release.sh");

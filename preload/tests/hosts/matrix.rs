@@ -28,8 +28,8 @@ use crate::truncation;
 /// Time limit of one program without the preload library, in seconds. The slowest program takes a
 /// few seconds on a quiet machine, and ten times as long if other tests run at the same time.
 const SECONDS: u32 = 120;
-/// Time limit of a program that has ended within the first limit without the preload library, in
-/// seconds. It is longer, so that a busy machine is not taken for a hang.
+/// Time limit of a program with the preload library, in seconds, after the program has ended within
+/// the first limit without it. It is longer, so that a busy machine is not taken for a hang.
 const CONVERTED_SECONDS: u32 = 240;
 
 /// The wheels that are tried: the folder, the folder whose compiler wrapper and headers compile the
@@ -553,7 +553,8 @@ fn what_is_converted_is_right_under_every_library() {
     assert!(blessed || differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// A copy of the library of an MPICH that calls itself another release, which nobody has tried, in a folder of its own.
+/// Writes a copy of an MPICH library into `folder`. In the copy, the release `old` is replaced by
+/// `new`, so that the library claims to be a release that nobody has tried.
 pub(crate) fn renamed(root: &Path, old: &[u8; 6], new: &[u8; 6], folder: &Path) {
     let mut library = fs::read(root.join("lib/libmpi.so.12")).unwrap();
     let places: Vec<usize> =

@@ -46,8 +46,8 @@ fn wrong_calls_get_the_hosts_own_errors() {
     }
 }
 
-/// Checks that the program's bytes are right and that it comes to its end if the preload library
-/// gets no memory any more, from whichever of its allocations on.
+/// Checks a program in which all allocations of the preload library fail from the n-th on, for
+/// several n. The program's bytes must be right, and it must come to its end.
 #[test]
 fn allocations_that_fail_leave_calls_to_the_host() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

@@ -1,7 +1,9 @@
-//! `ddtc tune` proves MPI libraries that nobody has tried. A known one hides behind another version, is proven, and is converted as far as the proof goes;
-//! one with a planted fault is refused for the calls that the fault is in.
+//! Tests that `ddtc tune` proves MPI libraries that nobody has tried. A known library claims
+//! another version and is proven; calls are then converted as far as the proof permits. If a fault
+//! is planted in the library, the calls that have the fault are refused.
 //!
-//! With `DDTC_PROOFS=whole` all faults are planted, and eight ranks prove collective calls. Without it there is one fault, by `DDTC_ROTATION`, and two ranks.
+//! With `DDTC_PROOFS=whole` all faults are planted, and eight ranks prove collective calls. Without
+//! it, one fault is planted, which `DDTC_ROTATION` selects, and two ranks run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,24 +18,24 @@ use crate::setup::{Host, Run, command_line, compiled_by, library, lossy, release
 
 const HOST: Host = Host::Mpich;
 
-/// Whether everything is tried, which takes some minutes.
+/// Returns whether all faults and eight ranks are tried, which takes some minutes.
 fn is_whole() -> bool {
     std::env::var("DDTC_PROOFS").is_ok_and(|value| value == "whole")
 }
 
-/// MPICH 4.2.3 in disguise.
+/// MPICH 4.2.3, made to look like an MPI library that nobody has tried.
 struct Hidden {
     root: PathBuf,
-    /// With everything that is written: the user's configuration, reports.
+    /// Folder for everything that is written: the user's configuration and reports.
     folder: PathBuf,
-    /// Where the library and what it needs is found.
+    /// Value of `LD_LIBRARY_PATH`: folders of the library and of the libraries that it needs.
     paths: String,
-    /// A library that stands before it.
+    /// A library that is loaded before MPICH and answers some calls in its place, if there is one.
     before: Option<PathBuf>,
 }
 
 impl Hidden {
-    /// A copy of the library that calls itself 4.9.3.
+    /// Makes a copy of MPICH 4.2.3 that claims to be 4.9.3.
     fn renamed(name: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         fs::create_dir_all(folder.join("lib")).unwrap();
@@ -48,7 +50,8 @@ impl Hidden {
         Hidden { root, folder, paths, before: None }
     }
 
-    /// The library behind one that answers for its version, and plants faults.
+    /// Puts a small library before MPICH 4.2.3, which answers queries of the version and plants
+    /// faults.
     fn behind(name: &str, version: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         let version = format!("-DVERSION=\"{version}\"");
@@ -66,14 +69,16 @@ impl Hidden {
         run.env("DDTC_FENCES", "0")
     }
 
-    /// Proves it, with a fault if `fault` is not empty: whether that succeeds, and what is said.
+    /// Proves the library by `ddtc tune`, with a planted fault if `fault` is not empty. Returns
+    /// whether the command succeeds, and its output.
     fn prove(&self, ranks: u32, fault: &str) -> (bool, String) {
         let run = HOST.run(command_line()).arg("tune").arg("--only-prove").arg("--deadline");
         let run = run.arg(if fault == "hangs" { "30" } else { "120" });
         let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
         if let Some(before) = &self.before {
-            // The command gives the ranks `env LD_PRELOAD=...`: the other library is added.
+            // `ddtc tune` starts the ranks by `env LD_PRELOAD=...`. A script adds the library that
+            // plants faults to this variable.
             let script = self.folder.join("with");
             let text = format!(
                 "#!/bin/sh\nfirst=$1 preload=$2\nshift 2\nexec \"$first\" \"$preload:{}\" \"$@\"\n",
@@ -99,7 +104,9 @@ impl Hidden {
         variables.iter().fold(run, |run, (name, value)| run.env(name, value))
     }
 
-    /// Messages of two ranks with the preload library: how many are packed, a report, and standard error. `words`: a program that starts the ranks.
+    /// Runs the program `messages` on two ranks, without and with the preload library, and compares
+    /// the output. Returns the number of packed messages, the report of rank 0, and standard error.
+    /// `words` is a command that starts the ranks.
     fn messages(&self, words: &[&str], variables: &[(&str, &str)]) -> (u64, String, String) {
         let bare = sorted(&self.launched(2, "messages", words, variables).text().0);
         let mut preload = library().display().to_string();
@@ -114,7 +121,9 @@ impl Hidden {
         (packed, report, errors)
     }
 
-    /// That nothing is converted, why the report says so, and that standard error has a line about the file from each rank, or none.
+    /// Checks that nothing is converted, that the report gives the reason `why`, and that `lines`
+    /// lines of standard error come from ddtc: one line from each rank if the file of proofs cannot
+    /// be used, otherwise none.
     fn is_left(&self, words: &[&str], variables: &[(&str, &str)], why: &str, lines: usize) {
         let (packed, report, errors) = self.messages(words, variables);
         assert!(packed == 0 && report.contains(why), "{why}: {packed}\n{report}\n{errors}");
@@ -125,7 +134,7 @@ impl Hidden {
         );
     }
 
-    /// That messages are converted, by a proof.
+    /// Checks that messages are converted because of a proof, which permits `permitted`.
     fn is_converted(&self, permitted: &str) {
         let (packed, report, errors) = self.messages(&[], &[]);
         let note = format!("{permitted}: proven here by `ddtc tune` on ");
@@ -146,7 +155,7 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let file = hidden.file();
     let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o644);
-    // Collective calls are proven by eight ranks.
+    // Only messages are permitted, because a proof of collective calls needs eight ranks.
     hidden.is_converted("messages");
     let says = doctor(&format!("{}:/usr/bin:/bin", hidden.root.join("bin").display()))
         .env("XDG_CONFIG_HOME", &hidden.folder)
@@ -161,7 +170,8 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     assert!(says.contains("messages: proven by `ddtc tune` of ddtc "), "{says}");
     assert!(says.contains("note: messages: proven here by `ddtc tune` on "), "{says}");
 
-    // Another transport, and a file that cannot be used.
+    // The proof must not hold for another transport. Files of proofs that cannot be used: with
+    // changed contents, of a newer version, and writable by others than the owner.
     hidden.is_left(
         &[],
         &[("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")],
@@ -178,7 +188,8 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     hidden.is_left(&[], &[], "must be writable by its owner alone", 2);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
 
-    // Next to the library it holds too, and a refusal of the user outweighs it, and the other way round.
+    // A file of proofs next to the library permits conversion, too. If one of the two files refuses
+    // a step, nothing is converted, whatever the other file says.
     let beside = hidden.folder.join("lib/ddtc-proofs");
     fs::rename(&file, &beside).unwrap();
     hidden.is_converted("messages");
@@ -194,7 +205,7 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     fs::write(&beside, refused(Outcome::Refused("wrong bytes".to_owned()))).unwrap();
     hidden.is_left(&[], &[("DDTC_POLICY", "all")], "has refused nonblocking: wrong bytes", 0);
 
-    // Proofs of another ddtc and of another library are none.
+    // Proofs that were made by another version of ddtc, or for another library, have no effect.
     fs::remove_file(&beside).unwrap();
     let mut others = [proven[0].clone(), proven[0].clone()];
     others[0].key.ddtc = "0.0.1".to_owned();
@@ -215,7 +226,8 @@ fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     assert_eq!((proofs.len(), proofs[0].nodes, proofs[0].ranks), (1, 1, ranks));
     let (packed, report, errors) = hidden.messages(&[], &[("DDTC_POLICY", "all")]);
     assert!(packed > 1000 && report.contains(&format!("\"{permitted}: proven here")), "{report}\n{errors}");
-    // Where the launcher does not say that all ranks are on one node, that is not assumed.
+    // If the launcher does not say that all ranks are on one node, the preload library does not
+    // assume it.
     let without = ["env", "-u", "MPI_LOCALNRANKS"];
     let why = "which runs on a number of nodes that is not known";
     hidden.is_left(&without, &[("DDTC_POLICY", "all")], why, 0);

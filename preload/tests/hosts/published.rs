@@ -17,8 +17,8 @@ const HOSTS: [(Host, &str); 3] =
 const RIGHT: &str = "* Right on ";
 const NONE: &str = "none: ";
 
-/// Time limit of a library in seconds while lines are written. A program that takes longer does not
-/// pass there.
+/// Time limit in seconds of a program on one library while `DDTC_BLESS=1` writes the lines. A
+/// program that takes longer counts as failed on that library.
 const ASKED: &str = "120";
 
 /// A program of a document.

@@ -35,7 +35,7 @@ const EAGER: [(&str, &str); 3] = [("DDTC_POLICY", "all"), ("DDTC_LAZY_THRESHOLD"
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Alike,
-    /// The program does not behave alike yet, as the limit of the row says.
+    /// The program does not behave alike yet. The row's column `limit` names the known limit.
     Open,
     /// The program does not apply to the library.
     Other,

@@ -1,5 +1,5 @@
-//! The convertor hook of Open MPI where the MPI library is not the known one, or where other tools
-//! change it: nothing is moved, and a line of the report says why.
+//! Tests of Open MPI's convertor hook if the MPI library is not a known one, or if other tools
+//! change the library. The hook must move nothing, and a line of the report must say why.
 
 use std::collections::HashMap;
 use std::fs;

@@ -260,8 +260,7 @@ impl Job<'_> {
     }
 
     /// Asserts that messages and collective calls of the tests were converted, by the sums of two
-    /// counters. On one rank alone,
-    /// receives need not be converted.
+    /// counters. If there is only one rank, receives need not be converted.
     fn converted(&self, counts: [&str; 2]) {
         let files = fs::read_dir(self.folder).unwrap().map(|file| file.unwrap().path());
         let reports = files.filter(|file| file.to_string_lossy().contains("report-"));

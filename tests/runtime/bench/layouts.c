@@ -39,7 +39,7 @@ static void hand_unpack(void *context)
     j->l->unpack[j->style](j->user, j->packed, NULL, j->l->tables);
 }
 
-/* A message there and back. */
+/* Sends a message of the derived type there and back. */
 static void derived_turn(void *context)
 {
     struct job *j = context;
