@@ -105,7 +105,23 @@ while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); 
 probe=$(mktemp -d "$parent/.ddtc-XXXXXX" 2>/dev/null) && rmdir "$probe" || fail "--prefix $prefix: no permission to write to $parent: choose a folder of your own, such as \$HOME/.local, or run as its owner"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The temporary folder below the prefix, and whether folders that were made are removed at the end.
+area=
+undo=yes
+# Removes the temporary folders. If no file was moved into place, removes the folders that were
+# made, too: first those below the prefix, then the prefix and the folders above it.
+clean() {
+    [ -z "$area" ] || rm -rf "$area"
+    if [ -n "$undo" ]; then
+        [ ! -f "$work/mkdir" ] || LC_ALL=C sort -r "$work/mkdir" | while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done
+        [ ! -f "$work/new" ] || while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done < "$work/new"
+    fi
+    rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 stage=$work/stage
 
 wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
@@ -206,6 +222,7 @@ echo share/ddtc/manifest >> "$work/files"
 while IFS= read -r file; do
     if [ -e "$root/$file" ] || [ -L "$root/$file" ]; then
         grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
+        [ -L "$root/$file" ] || [ ! -d "$root/$file" ] || fail "$root/$file is a folder, and must be a file: remove it, or choose another --prefix"
     fi
 done < "$work/files"
 # Refuse a symbolic link in the place of a folder. The files would be written to the target of the
@@ -241,30 +258,48 @@ fi
         if [ ! -d "$root/$folder" ] || grep -qxF "$folder/" "$old" 2>/dev/null; then echo "$folder/"; fi
     done < "$work/folders"
 } > "$work/manifest"
-
-# Save the manifest of an earlier installation. If this installation fails, those files are kept.
-cat "$old" > "$work/before" 2>/dev/null || true
-# Remove the files and folders that an older version installed and this version does not have.
+# What an earlier installation has and this one does not: files, and folders with a slash at their
+# end. A name outside of the prefix was not written by this script, and is dropped.
+: > "$work/obsolete"
 if [ -f "$old" ]; then
-    grep -v -e '/$' -e '^#' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
-        while IFS= read -r file; do rm -f "$root/$file"; done || true
-    grep '/$' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)' | LC_ALL=C sort -r |
-        while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done || true
+    grep -v '^#' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)|^$' > "$work/obsolete" || true
 fi
-cp "$work/manifest" "$stage/share/ddtc/manifest"
-# Create new files instead of overwriting the contents of old ones: a library must not change while
-# a running program has it mapped.
-cp -R -P --remove-destination "$stage/." "$root/" || {
-    # The disk is full, or a folder has changed since it was checked. Remove everything that was not
-    # there before.
-    grep -v -e '/$' -e '^#' "$work/manifest" | while IFS= read -r file; do
-        grep -qxF "$file" "$work/before" || rm -f "$root/$file"
-    done
-    grep '/$' "$work/manifest" | LC_ALL=C sort -r | while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done
-    [ ! -f "$work/new" ] || while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done < "$work/new"
-    if [ -s "$work/before" ]; then fail "--prefix $prefix: not everything could be written: install once more when there is room"; fi
-    fail "--prefix $prefix: not everything could be written, and nothing was installed"
-}
+
+# Write everything to a temporary folder on the file system of the prefix, and make the folders that
+# are missing. If the disk is full or a signal arrives until then, the EXIT trap removes only what
+# was made here, and an earlier installation is unchanged.
+unwritten="--prefix $prefix: not everything could be written, and nothing was changed"
+umask go-w
+area=$(mktemp -d "$root/.ddtc-XXXXXX") || fail "$unwritten"
+cp -R -P "$stage" "$area/stage" || fail "$unwritten"
+cp "$work/manifest" "$area/manifest" || fail "$unwritten"
+cat "$work/manifest" "$work/obsolete" > "$area/stage/share/ddtc/manifest" || fail "$unwritten"
+while IFS= read -r folder; do
+    [ -d "$root/$folder" ] || { echo "$root/$folder" >> "$work/mkdir" && mkdir "$root/$folder"; } || fail "$unwritten"
+done < "$work/folders"
+
+# Rename the files into place. A library must not change while a running program has it mapped, and
+# a rename leaves the old file to that program. Signals are ignored from here on, since only renames
+# and removals are left. The first file is a manifest of the old and the new files, and the
+# second the uninstaller. So if a step fails or the machine stops, both the uninstaller and a new
+# installation know every file that may be there.
+trap '' HUP INT TERM
+undo=
+unmoved="--prefix $prefix: not every file could be moved into place: install once more, or run $prefix/share/ddtc/uninstall"
+{ printf '%s\n' share/ddtc/manifest share/ddtc/uninstall; grep -vxF -e share/ddtc/manifest -e share/ddtc/uninstall "$work/files"; } > "$work/order"
+while IFS= read -r file; do
+    mv -f -T "$area/stage/$file" "$root/$file" || fail "$unmoved"
+done < "$work/order"
+while IFS= read -r file; do
+    case $file in
+        */) ;;
+        *) rm -f "$root/$file" || [ -d "$root/$file" ] || fail "$unmoved" ;;
+    esac
+done < "$work/obsolete"
+{ grep '/$' "$work/obsolete" || true; } | LC_ALL=C sort -r | while IFS= read -r folder; do
+    rmdir "$root/$folder" 2>/dev/null || true
+done
+mv -f -T "$area/manifest" "$root/share/ddtc/manifest" || fail "$unmoved"
 
 bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
 echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"

@@ -1,7 +1,7 @@
 //! install.sh: what it installs, whether the installation can be moved, whether it is removed
 //! completely, and what the script refuses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -359,23 +359,81 @@ fn what_would_not_run_is_not_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What is written half-way goes again; what was there before stays.
+/// Returns the contents of the files below a folder, by their paths relative to it.
+fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    files(root).into_iter().map(|file| (file.clone(), fs::read(root.join(file)).unwrap())).collect()
+}
+
+/// An installation that fails or is interrupted while it writes changes nothing. One that fails
+/// while it moves files into place leaves a manifest of everything that may be there.
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");
-    let cp = "#!/bin/sh\ncase \"$*\" in\n    *--remove-destination*) shift 3; /bin/cp -R \"$1/lib\" \"$2/\"; exit 1 ;;\nesac\nexec /bin/cp \"$@\"\n";
+    // Copies a part of what is to be installed, and then ends as `end` says.
+    let cp = |end: &str| {
+        format!(
+            "#!/bin/sh\ncase \"$*\" in\n    *.ddtc-*) /bin/cp -R \"$3/lib\" \"$4\"; {end} ;;\nesac\nexec /bin/cp \"$@\"\n"
+        )
+    };
+    let full = cp("exit 1");
     let prefix = folder.join("above/prefix");
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    let at = |command: &mut Command| {
+        command.arg("--no-debug").arg("--prefix").arg(&prefix);
+    };
+    let fails = |name: &str, text: &str, what: &str| {
+        let mut command = beside(&folder, name, text);
+        at(&mut command);
+        refused(&mut command, what);
+    };
+    fails("cp", &full, "and nothing was changed");
     assert!(!folder.join("above").exists());
     fs::create_dir_all(prefix.join("lib")).unwrap();
     fs::write(prefix.join("lib/mine"), "mine").unwrap();
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    fails("cp", &full, "and nothing was changed");
     assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
-    // Of an installation that is there, nothing is taken away.
-    done(install().arg("--prefix").arg(&prefix));
-    let before = files(&prefix);
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "install once more");
-    assert_eq!(files(&prefix), before);
+    assert_eq!(fs::read_dir(&prefix).unwrap().count(), 1, "folders that it made are gone");
+
+    // An installation of an older version, with a file that this version does not have.
+    let mut whole = install();
+    at(&mut whole);
+    done(&mut whole);
+    let manifest = prefix.join("share/ddtc/manifest");
+    let newest = contents(&prefix);
+    fs::create_dir(prefix.join("lib/old")).unwrap();
+    fs::write(prefix.join("lib/old/obsolete"), "obsolete").unwrap();
+    fs::write(prefix.join("bin/ddtc"), "older").unwrap();
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replacen("bin/ddtc\n", "bin/ddtc\nlib/old/obsolete\n", 1) + "lib/old/\n").unwrap();
+    let older = contents(&prefix);
+    fails("cp", &full, "and nothing was changed");
+    assert!(contents(&prefix) == older, "{:#?}", files(&prefix));
+    for (signal, status) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
+        let mut command = beside(&folder, "cp", &cp(&format!("kill -{signal} $PPID; exit 0")));
+        at(&mut command);
+        assert_eq!(command.output().unwrap().status.code(), Some(status), "{signal}");
+        assert!(contents(&prefix) == older, "{signal}: {:#?}", files(&prefix));
+    }
+    // One file cannot be moved into place: the files before it are new, and the obsolete file is
+    // still there and in the manifest.
+    let mv = "#!/bin/sh\ncase \"$*\" in */include/ddtc.h) exit 1 ;; esac\nexec /bin/mv \"$@\"\n";
+    fails("mv", mv, "install once more");
+    let between = contents(&prefix);
+    assert!(between["bin/ddtc"] == newest["bin/ddtc"] && between.contains_key("lib/old/obsolete"));
+    let listed = fs::read_to_string(&manifest).unwrap();
+    for file in between.keys().filter(|file| *file != "lib/mine") {
+        assert!(listed.lines().any(|line| line == file), "{file} is not in {listed}");
+    }
+    // Signals do not interrupt the moves, and the next installation completes this one.
+    let mut command = beside(&folder, "mv", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/mv \"$@\"\n");
+    at(&mut command);
+    done(&mut command);
+    assert!(contents(&prefix) == newest, "{:#?}", files(&prefix));
+    assert!(!prefix.join("lib/old").exists());
+    // The uninstaller, too, can remove an installation that failed among the moves.
+    done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
+    fails("mv", mv, "install once more");
+    done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
+    assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
     fs::remove_dir_all(folder).unwrap();
 }
 
