@@ -9,6 +9,7 @@
 #
 # --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
+#   The files need not suit this system then, but all must be for one machine.
 # --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
 # --no-debug: leave out the debug data. By default the data of each program and library goes to a
 #   folder .debug next to it, where gdb looks.
@@ -87,16 +88,26 @@ if [ -z "$built" ]; then
         *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc" ;;
     esac
 fi
-[ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
-# The version of glibc, such as 2.36. Empty if the C library of this system is not glibc.
-glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
-[ -n "$glibc" ] || fail "this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
-case $(uname -m) in
-    x86_64) machine=X86-64 ;;
-    aarch64) machine=AArch64 ;;
-    riscv64) machine=RISC-V ;;
-    *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
-esac
+# The version of glibc, such as 2.36, and the machine that the files must be for. The version is
+# empty if this system has no getconf to ask. With --destdir both are empty, since the files may be
+# for another system: the first program or library then determines the machine of all the others.
+glibc=
+machine=
+if [ -z "$destdir" ]; then
+    [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
+    musl="this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
+    case $(ldd --version 2>&1 || true) in *musl*) fail "$musl" ;; esac
+    if command -v getconf >/dev/null; then
+        glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
+        [ -n "$glibc" ] || fail "$musl"
+    fi
+    case $(uname -m) in
+        x86_64) machine=X86-64 ;;
+        aarch64) machine=AArch64 ;;
+        riscv64) machine=RISC-V ;;
+        *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
+    esac
+fi
 old=$root/share/ddtc/manifest
 # The nearest existing folder at or above the root must be writable.
 parent=$root
@@ -150,16 +161,26 @@ fi
 suits() {
     header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux"
     case $header in
-        *Class:*ELF64*Machine:*"$machine"*) ;;
         *Class:*ELF32*) fail "$1 is of 32 bits: ddtc is for 64-bit Linux" ;;
-        *) fail "$1 is for another machine than this one, $(uname -m):$(printf %s "$header" | sed -n 's/^ *Machine: */ /p')" ;;
-    esac
-    case $header in
         *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do" ;;
     esac
+    found=$(printf %s "$header" | sed -n 's/^ *Machine: *//p')
+    if [ -z "$machine" ]; then
+        case $found in
+            *X86-64 | *AArch64 | *RISC-V) machine=$found ;;
+            *) fail "$1 is for $found: ddtc is for x86-64, aarch64 and riscv64" ;;
+        esac
+    fi
+    case $found in
+        *"$machine") ;;
+        *) [ -n "$destdir" ] || fail "$1 is for another machine than this one, $(uname -m): $found"
+           fail "$1 is for $found, and the files before it are for $machine" ;;
+    esac
+    [ -n "$glibc" ] || return 0
     # The newest version of glibc that the file cannot be loaded without. Versions that only weak
-    # references need do not count.
-    newest=$(printf %s "$header" | sed -n 's/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
+    # references need do not count. Relative relocations, which linkers mark with the name
+    # GLIBC_ABI_DT_RELR, need 2.36.
+    newest=$(printf %s "$header" | sed -n 's/GLIBC_ABI_DT_RELR/GLIBC_2.36/; s/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
     [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
         fail "$1 needs glibc $newest, and this system has $glibc: build it here, or on a system that is as old"
 }

@@ -324,7 +324,14 @@ fn what_would_not_run_is_not_installed() {
     one_line(&mut beside(&folder, "getconf", &getconf("32", "echo glibc 2.36")), "programs of 32 bits");
     one_line(&mut beside(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
     one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
+    one_line(&mut beside(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"), "no glibc (musl?)");
     one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
+    // Relative relocations need glibc 2.36: a library whose only version name is the one for them.
+    let relr = "#!/bin/sh\n/usr/bin/readelf \"$@\" | sed 's/Name: GLIBC_2[0-9.]*/Name: GLIBC_ABI_DT_RELR/'\n";
+    let mut old = beside(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
+    fs::write(folder.join("programs/readelf"), relr).unwrap();
+    fs::set_permissions(folder.join("programs/readelf"), fs::Permissions::from_mode(0o755)).unwrap();
+    one_line(&mut old, "needs glibc 2.36, and this system has 2.35");
     // The built library, with one byte of its header another one: its machine, and how wide its addresses are.
     let name = "libddtc_preload.so";
     let library = fs::read(built().join(name)).unwrap();
@@ -356,6 +363,64 @@ fn what_would_not_run_is_not_installed() {
     whole.arg(script()).args(["--only", "preload", "--built"]).arg(&other).env_remove("DESTDIR");
     let said = done(whole.arg("--prefix").arg(&prefix));
     assert!(!said.contains("PATH") && prefix.join("lib").join(name).is_file(), "{said}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// A system that does not tell its version of glibc is no system without glibc.
+#[test]
+fn an_unknown_glibc_is_no_musl() {
+    let folder = scratch("unknown");
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for entry in std::env::split_paths(&path).filter_map(|f| fs::read_dir(f).ok()).flatten() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "getconf" {
+            // The first folder of the path wins, so a name that is there already stays.
+            let _ = std::os::unix::fs::symlink(entry.path(), programs.join(entry.file_name()));
+        }
+    }
+    let prefix = folder.join("prefix");
+    let mut command = install();
+    command.env("PATH", &programs).args(["--only", "preload", "--no-debug", "--prefix"]).arg(&prefix);
+    done(&mut command);
+    assert!(prefix.join("lib/libddtc_preload.so").is_file());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Below a --destdir are files for another system, all for one machine.
+#[test]
+fn packagers_may_have_another_system() {
+    let folder = scratch("other-system");
+    let target = folder.join("root");
+    let here = |command: &mut Command| {
+        command.args(["--no-debug", "--prefix", "/usr", "--destdir"]).arg(&target);
+    };
+    let old = "#!/bin/sh\n[ $1 = LONG_BIT ] && echo 32 || echo glibc 2.17\n";
+    for (name, text) in [("getconf", old), ("uname", "#!/bin/sh\necho s390x\n")] {
+        let mut command = beside(&folder, name, text);
+        here(command.args(["--only", "preload"]));
+        done(&mut command);
+        assert!(target.join("usr/lib/libddtc_preload.so").is_file(), "{name}");
+        fs::remove_dir_all(&target).unwrap();
+    }
+    // Byte 18 of a library is its machine.
+    let mixed = folder.join("mixed");
+    fs::create_dir_all(&mixed).unwrap();
+    fs::copy(built().join("libddtc_preload.so"), mixed.join("libddtc_preload.so")).unwrap();
+    let mut other = fs::read(built().join("libddtc.so")).unwrap();
+    other[18] = 22;
+    fs::write(mixed.join("libddtc.so"), other).unwrap();
+    for (parts, what) in [
+        ("preload,capi", "and the files before it are for"),
+        ("capi", "ddtc is for x86-64, aarch64 and riscv64"),
+    ] {
+        let mut command = Command::new("sh");
+        command.arg(script()).args(["--only", parts, "--built"]).arg(&mixed).env_remove("DESTDIR");
+        here(&mut command);
+        refused(&mut command, what);
+        assert!(!target.exists(), "{parts}");
+    }
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -403,7 +468,8 @@ fn nothing_is_half_installed() {
     fs::write(prefix.join("lib/old/obsolete"), "obsolete").unwrap();
     fs::write(prefix.join("bin/ddtc"), "older").unwrap();
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replacen("bin/ddtc\n", "bin/ddtc\nlib/old/obsolete\n", 1) + "lib/old/\n").unwrap();
+    fs::write(&manifest, text.replacen("bin/ddtc\n", "bin/ddtc\nlib/old/obsolete\n", 1) + "lib/old/\n")
+        .unwrap();
     let older = contents(&prefix);
     fails("cp", &full, "and nothing was changed");
     assert!(contents(&prefix) == older, "{:#?}", files(&prefix));
