@@ -519,6 +519,61 @@ fn a_release_invents_no_address() {
     assert!(!text.split_once("must say where").unwrap().0.contains("cargo publish"), "{text}");
 }
 
+/// Runs release.sh in a small repository, where the scripts that it calls only record how they are
+/// called.
+#[test]
+fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
+    let folder = scratch("release");
+    let tree = folder.join("tree");
+    let packaging = tree.join("packaging");
+    fs::create_dir_all(&packaging).unwrap();
+    fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
+    for name in ["archive", "deb", "install", "wheel"] {
+        let file = packaging.join(name).with_extension("sh");
+        let text = "#!/bin/sh\necho \"$1 ${DESTDIR-} ${INSTALL_BUILT-} $MAINTAINER.\" >> ../called\nmkdir -p \"$2\"\n";
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        done(Command::new("git").arg("-C").arg(&tree).args(who).args(args))
+    };
+    let commit = |file: &str, text: &str| {
+        fs::write(tree.join(file), text).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message", file]);
+    };
+    git(&["init", "--quiet"]);
+    let release = |out: &str| {
+        let mut command = Command::new("tree/packaging/release.sh");
+        command.current_dir(&folder).args(["--out", out]);
+        command.env("DESTDIR", "/nowhere").env("INSTALL_BUILT", "/nowhere");
+        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "address")]);
+        command
+    };
+    commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\n");
+    commit("CHANGELOG.md", "## 11.2.3 (today)\n\nother\n\n## 1.2.30\n\nother\n");
+    commit("packaging/released", "# The last one.\n1.2.3 commit date\n");
+    refused(&mut release("out"), "1.2.3 is released already");
+    commit("packaging/released", "# The last one.\n1.2.30 commit date\n");
+    refused(&mut release("out"), "no section for 1.2.3");
+    commit("CHANGELOG.md", "## 11.2.3\n\nother\n\n## 1.2.3 (today)\n\nthis one\n\n## 1.2.2\n\nother\n");
+    // A variable of blanks counts as missing, in the package of Debian, too.
+    let said = done(&mut release("out"));
+    assert!(said.contains("no commands to publish it") && !said.contains("git push"), "{said}");
+    assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
+    assert!(!tree.join("out").exists());
+    let called = fs::read_to_string(folder.join("called")).unwrap();
+    assert_eq!(called, "--out   .\n--prefix   .\n--out   .\n--out   .\n");
+    refused(&mut release("out"), "out: is there already");
+    // A shell reads the printed commands as they are meant.
+    let said = done(release("second").env("MAINTAINER", "A <a@b>"));
+    assert!(said.contains("git push a\\ b\\;c v1.2.3\n") && said.contains("-m ddtc\\ 1.2.3 "), "{said}");
+    git(&["tag", "v1.2.3"]);
+    refused(&mut release("third"), "the tag v1.2.3 exists already");
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_debian_package_has_the_same_files() {
     let above = scratch("deb");
