@@ -67,7 +67,7 @@ if [ -z "$REPOSITORY" ] || [ -z "$MAINTAINER" ] || [ -z "$ARCHIVE_URL" ]; then
     echo "no commands to publish it: REPOSITORY, MAINTAINER and ARCHIVE_URL must say where, and by whom"
     exit
 fi
-# The commands can be pasted into a shell as they are printed: %q quotes what the shell would change.
+# The commands can be pasted into a shell as they are printed: %q quotes what a shell would change.
 echo "To publish it as $MAINTAINER:"
 printf '  git tag -a %q -m %q && git push %q %q\n' "v$version" "ddtc $version" "$REPOSITORY" "v$version"
 echo "  cargo publish --package ddtc --locked"
