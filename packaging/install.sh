@@ -9,6 +9,7 @@
 #
 # --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
+#   The files need not suit this system then, but all must be for one machine.
 # --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
 # --no-debug: leave out the debug data. By default the data of each program and library goes to a
 #   folder .debug next to it, where gdb looks.
@@ -87,16 +88,26 @@ if [ -z "$built" ]; then
         *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc" ;;
     esac
 fi
-[ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
-# The version of glibc, such as 2.36. Empty if the C library of this system is not glibc.
-glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
-[ -n "$glibc" ] || fail "this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
-case $(uname -m) in
-    x86_64) machine=X86-64 ;;
-    aarch64) machine=AArch64 ;;
-    riscv64) machine=RISC-V ;;
-    *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
-esac
+# The version of glibc, such as 2.36, and the machine that the files must be for. The version is
+# empty if this system has no getconf to ask. With --destdir both are empty, since the files may be
+# for another system: the first program or library then determines the machine of all the others.
+glibc=
+machine=
+if [ -z "$destdir" ]; then
+    [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
+    musl="this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
+    case $(ldd --version 2>&1 || true) in *musl*) fail "$musl" ;; esac
+    if command -v getconf >/dev/null; then
+        glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
+        [ -n "$glibc" ] || fail "$musl"
+    fi
+    case $(uname -m) in
+        x86_64) machine=X86-64 ;;
+        aarch64) machine=AArch64 ;;
+        riscv64) machine=RISC-V ;;
+        *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
+    esac
+fi
 old=$root/share/ddtc/manifest
 # The nearest existing folder at or above the root must be writable.
 parent=$root
@@ -105,7 +116,23 @@ while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); 
 probe=$(mktemp -d "$parent/.ddtc-XXXXXX" 2>/dev/null) && rmdir "$probe" || fail "--prefix $prefix: no permission to write to $parent: choose a folder of your own, such as \$HOME/.local, or run as its owner"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The temporary folder below the prefix, and whether folders that were made are removed at the end.
+area=
+undo=yes
+# Removes the temporary folders. If no file was moved into place, removes the folders that were
+# made, too: first those below the prefix, then the prefix and the folders above it.
+clean() {
+    [ -z "$area" ] || rm -rf "$area"
+    if [ -n "$undo" ]; then
+        [ ! -f "$work/mkdir" ] || LC_ALL=C sort -r "$work/mkdir" | while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done
+        [ ! -f "$work/new" ] || while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done < "$work/new"
+    fi
+    rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 stage=$work/stage
 
 wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
@@ -134,16 +161,26 @@ fi
 suits() {
     header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux"
     case $header in
-        *Class:*ELF64*Machine:*"$machine"*) ;;
         *Class:*ELF32*) fail "$1 is of 32 bits: ddtc is for 64-bit Linux" ;;
-        *) fail "$1 is for another machine than this one, $(uname -m):$(printf %s "$header" | sed -n 's/^ *Machine: */ /p')" ;;
-    esac
-    case $header in
         *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do" ;;
     esac
+    found=$(printf %s "$header" | sed -n 's/^ *Machine: *//p')
+    if [ -z "$machine" ]; then
+        case $found in
+            *X86-64 | *AArch64 | *RISC-V) machine=$found ;;
+            *) fail "$1 is for $found: ddtc is for x86-64, aarch64 and riscv64" ;;
+        esac
+    fi
+    case $found in
+        *"$machine") ;;
+        *) [ -n "$destdir" ] || fail "$1 is for another machine than this one, $(uname -m): $found"
+           fail "$1 is for $found, and the files before it are for $machine" ;;
+    esac
+    [ -n "$glibc" ] || return 0
     # The newest version of glibc that the file cannot be loaded without. Versions that only weak
-    # references need do not count.
-    newest=$(printf %s "$header" | sed -n 's/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
+    # references need do not count. Relative relocations, which linkers mark with the name
+    # GLIBC_ABI_DT_RELR, need 2.36.
+    newest=$(printf %s "$header" | sed -n 's/GLIBC_ABI_DT_RELR/GLIBC_2.36/; s/.*Name: GLIBC_\([0-9][0-9.]*\)  Flags: none .*/\1/p' | sort -V | tail -n 1)
     [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
         fail "$1 needs glibc $newest, and this system has $glibc: build it here, or on a system that is as old"
 }
@@ -206,6 +243,7 @@ echo share/ddtc/manifest >> "$work/files"
 while IFS= read -r file; do
     if [ -e "$root/$file" ] || [ -L "$root/$file" ]; then
         grep -qxF "$file" "$old" 2>/dev/null || fail "$root/$file is there already and not of this script: remove it, or choose another --prefix"
+        [ -L "$root/$file" ] || [ ! -d "$root/$file" ] || fail "$root/$file is a folder, and must be a file: remove it, or choose another --prefix"
     fi
 done < "$work/files"
 # Refuse a symbolic link in the place of a folder. The files would be written to the target of the
@@ -241,30 +279,48 @@ fi
         if [ ! -d "$root/$folder" ] || grep -qxF "$folder/" "$old" 2>/dev/null; then echo "$folder/"; fi
     done < "$work/folders"
 } > "$work/manifest"
-
-# Save the manifest of an earlier installation. If this installation fails, those files are kept.
-cat "$old" > "$work/before" 2>/dev/null || true
-# Remove the files and folders that an older version installed and this version does not have.
+# What an earlier installation has and this one does not: files, and folders with a slash at their
+# end. A name outside of the prefix was not written by this script, and is dropped.
+: > "$work/obsolete"
 if [ -f "$old" ]; then
-    grep -v -e '/$' -e '^#' "$old" | grep -vxF -f "$work/files" | grep -vE '^/|(^|/)\.\.(/|$)|^$' |
-        while IFS= read -r file; do rm -f "$root/$file"; done || true
-    grep '/$' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)' | LC_ALL=C sort -r |
-        while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done || true
+    grep -v '^#' "$old" | grep -vxF -f "$work/manifest" | grep -vE '^/|(^|/)\.\.(/|$)|^$' > "$work/obsolete" || true
 fi
-cp "$work/manifest" "$stage/share/ddtc/manifest"
-# Create new files instead of overwriting the contents of old ones: a library must not change while
-# a running program has it mapped.
-cp -R -P --remove-destination "$stage/." "$root/" || {
-    # The disk is full, or a folder has changed since it was checked. Remove everything that was not
-    # there before.
-    grep -v -e '/$' -e '^#' "$work/manifest" | while IFS= read -r file; do
-        grep -qxF "$file" "$work/before" || rm -f "$root/$file"
-    done
-    grep '/$' "$work/manifest" | LC_ALL=C sort -r | while IFS= read -r folder; do rmdir "$root/$folder" 2>/dev/null || true; done
-    [ ! -f "$work/new" ] || while IFS= read -r folder; do rmdir "$folder" 2>/dev/null || true; done < "$work/new"
-    if [ -s "$work/before" ]; then fail "--prefix $prefix: not everything could be written: install once more when there is room"; fi
-    fail "--prefix $prefix: not everything could be written, and nothing was installed"
-}
+
+# Write everything to a temporary folder on the file system of the prefix, and make the folders that
+# are missing. If the disk is full or a signal arrives until then, the EXIT trap removes only what
+# was made here, and an earlier installation is unchanged.
+unwritten="--prefix $prefix: not everything could be written, and nothing was changed"
+umask go-w
+area=$(mktemp -d "$root/.ddtc-XXXXXX") || fail "$unwritten"
+cp -R -P "$stage" "$area/stage" || fail "$unwritten"
+cp "$work/manifest" "$area/manifest" || fail "$unwritten"
+cat "$work/manifest" "$work/obsolete" > "$area/stage/share/ddtc/manifest" || fail "$unwritten"
+while IFS= read -r folder; do
+    [ -d "$root/$folder" ] || { echo "$root/$folder" >> "$work/mkdir" && mkdir "$root/$folder"; } || fail "$unwritten"
+done < "$work/folders"
+
+# Rename the files into place. A library must not change while a running program has it mapped, and
+# a rename leaves the old file to that program. Signals are ignored from here on, since only renames
+# and removals are left. The first file is a manifest of the old and the new files, and the
+# second the uninstaller. So if a step fails or the machine stops, both the uninstaller and a new
+# installation know every file that may be there.
+trap '' HUP INT TERM
+undo=
+unmoved="--prefix $prefix: not every file could be moved into place: install once more, or run $prefix/share/ddtc/uninstall"
+{ printf '%s\n' share/ddtc/manifest share/ddtc/uninstall; grep -vxF -e share/ddtc/manifest -e share/ddtc/uninstall "$work/files"; } > "$work/order"
+while IFS= read -r file; do
+    mv -f -T "$area/stage/$file" "$root/$file" || fail "$unmoved"
+done < "$work/order"
+while IFS= read -r file; do
+    case $file in
+        */) ;;
+        *) rm -f "$root/$file" || [ -d "$root/$file" ] || fail "$unmoved" ;;
+    esac
+done < "$work/obsolete"
+{ grep '/$' "$work/obsolete" || true; } | LC_ALL=C sort -r | while IFS= read -r folder; do
+    rmdir "$root/$folder" 2>/dev/null || true
+done
+mv -f -T "$area/manifest" "$root/share/ddtc/manifest" || fail "$unmoved"
 
 bytes=$(cd "$stage" && find . -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
 echo "installed to $root: $((bytes / 1024)) KiB without debug data; $prefix/share/ddtc/uninstall removes it"

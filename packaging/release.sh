@@ -1,20 +1,27 @@
 #!/usr/bin/env bash
 # Makes a folder with everything that a release consists of: the crate, an archive of an installed
 # prefix, the Debian package, the wheel, checksums and the section of CHANGELOG.md. At the end it
-# prints the commands with which a maintainer publishes the release, if the three variables below
-# are set. It publishes nothing itself.
+# prints the commands with which a maintainer publishes the release, if none of the three variables
+# below is blank. It publishes nothing itself.
 #
 #   packaging/release.sh --out DIR
 set -euo pipefail
+# install.sh would install somewhere else, or what somebody built before, if these were set.
+unset DESTDIR INSTALL_BUILT
 
-# Address of the public repository. The printed `git push` command uses it.
+# Address of the public repository. Only the printed `git push` command uses it: no file of the
+# release contains it.
 REPOSITORY=${REPOSITORY-}
 # Name and mail address of the maintainer, in the form `Name <mail>`. The Debian package and the
 # printed instructions use it.
 MAINTAINER=${MAINTAINER-}
-# URL below which the other files of the folder are to be uploaded, without a slash at its end. The
-# printed instructions use it.
+# URL below which the other files of the folder are to be uploaded, without a slash at its end. Only
+# the printed instructions use it: no file of the release contains it.
 ARCHIVE_URL=${ARCHIVE_URL-}
+# A variable that consists of blanks counts as missing.
+for name in REPOSITORY MAINTAINER ARCHIVE_URL; do
+    [[ ${!name} =~ [^[:space:]] ]] || printf -v "$name" ''
+done
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "release.sh: $*" >&2; exit 2; }
@@ -26,11 +33,19 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ -n "$out" ] || fail "--out DIR is needed: a new folder"
+case $out in /*) ;; *) out=$PWD/$out ;; esac
 [ ! -e "$out" ] || fail "--out $out: is there already"
 cd "$here"
 [ -z "$(git status --porcelain)" ] || fail "the working tree has changes: commit them, so that the archives are what the commit says"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
-notes=$(awk -v "version=$version" '/^## / { on = index($0, version) > 0; next } on' CHANGELOG.md)
+[ "$(awk '/^[^#]/ { print $1 }' packaging/released)" != "$version" ] ||
+    fail "$version is released already, says packaging/released: give Cargo.toml a new version"
+! git rev-parse --quiet --verify "refs/tags/v$version" >/dev/null ||
+    fail "the tag v$version exists already: give Cargo.toml a new version"
+# The section whose heading has the version as one of its words, as in `## 0.3.0 (2026-12-01)`.
+notes=$(awk -v "version=$version" '
+    /^## / { on = 0; n = split($0, words, /[ ()]+/); for (i = 1; i <= n; i++) if (words[i] "" == version "") on = 1; next }
+    on' CHANGELOG.md)
 [ -n "$notes" ] || fail "CHANGELOG.md has no section for $version"
 
 mkdir -p "$out"
@@ -52,10 +67,9 @@ if [ -z "$REPOSITORY" ] || [ -z "$MAINTAINER" ] || [ -z "$ARCHIVE_URL" ]; then
     echo "no commands to publish it: REPOSITORY, MAINTAINER and ARCHIVE_URL must say where, and by whom"
     exit
 fi
-cat <<COMMANDS
-To publish it as $MAINTAINER:
-  git tag -a v$version -m "ddtc $version" && git push $REPOSITORY v$version
-  cargo publish --package ddtc --locked
-  twine upload $out/*.whl
-Upload the other files to $ARCHIVE_URL/v$version/ .
-COMMANDS
+# The commands can be pasted into a shell as they are printed: %q quotes what a shell would change.
+echo "To publish it as $MAINTAINER:"
+printf '  git tag -a %q -m %q && git push %q %q\n' "v$version" "ddtc $version" "$REPOSITORY" "v$version"
+echo "  cargo publish --package ddtc --locked"
+printf '  twine upload %q/*.whl\n' "$out"
+echo "Upload the other files to $ARCHIVE_URL/v$version/ ."

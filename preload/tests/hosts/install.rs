@@ -1,7 +1,7 @@
 //! install.sh: what it installs, whether the installation can be moved, whether it is removed
 //! completely, and what the script refuses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -326,9 +326,20 @@ fn what_would_not_run_is_not_installed() {
     one_line(&mut beside(&folder, "getconf", &getconf("32", "echo glibc 2.36")), "programs of 32 bits");
     one_line(&mut beside(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
     one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
+    one_line(&mut beside(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"), "no glibc (musl?)");
     one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
+<<<<<<< HEAD
     // Try the built library with one changed byte of its ELF header: the machine, and the width of
     // addresses.
+=======
+    // Relative relocations need glibc 2.36: a library whose only version name is the one for them.
+    let relr = "#!/bin/sh\n/usr/bin/readelf \"$@\" | sed 's/Name: GLIBC_2[0-9.]*/Name: GLIBC_ABI_DT_RELR/'\n";
+    let mut old = beside(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
+    fs::write(folder.join("programs/readelf"), relr).unwrap();
+    fs::set_permissions(folder.join("programs/readelf"), fs::Permissions::from_mode(0o755)).unwrap();
+    one_line(&mut old, "needs glibc 2.36, and this system has 2.35");
+    // The built library, with one byte of its header another one: its machine, and how wide its addresses are.
+>>>>>>> mk
     let name = "libddtc_preload.so";
     let library = fs::read(built().join(name)).unwrap();
     let other = folder.join("built");
@@ -362,24 +373,153 @@ fn what_would_not_run_is_not_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+<<<<<<< HEAD
 /// If writing fails half-way, the files that were written are removed again. Files that were there
 /// before stay.
+=======
+/// A system that does not tell its version of glibc is no system without glibc.
+#[test]
+fn an_unknown_glibc_is_no_musl() {
+    let folder = scratch("unknown");
+    let programs = folder.join("programs");
+    fs::create_dir_all(&programs).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for entry in std::env::split_paths(&path).filter_map(|f| fs::read_dir(f).ok()).flatten() {
+        let entry = entry.unwrap();
+        if entry.file_name() != "getconf" {
+            // The first folder of the path wins, so a name that is there already stays.
+            let _ = std::os::unix::fs::symlink(entry.path(), programs.join(entry.file_name()));
+        }
+    }
+    let prefix = folder.join("prefix");
+    let mut command = install();
+    command.env("PATH", &programs).args(["--only", "preload", "--no-debug", "--prefix"]).arg(&prefix);
+    done(&mut command);
+    assert!(prefix.join("lib/libddtc_preload.so").is_file());
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Below a --destdir are files for another system, all for one machine.
+#[test]
+fn packagers_may_have_another_system() {
+    let folder = scratch("other-system");
+    let target = folder.join("root");
+    let here = |command: &mut Command| {
+        command.args(["--no-debug", "--prefix", "/usr", "--destdir"]).arg(&target);
+    };
+    let old = "#!/bin/sh\n[ $1 = LONG_BIT ] && echo 32 || echo glibc 2.17\n";
+    for (name, text) in [("getconf", old), ("uname", "#!/bin/sh\necho s390x\n")] {
+        let mut command = beside(&folder, name, text);
+        here(command.args(["--only", "preload"]));
+        done(&mut command);
+        assert!(target.join("usr/lib/libddtc_preload.so").is_file(), "{name}");
+        fs::remove_dir_all(&target).unwrap();
+    }
+    // Byte 18 of a library is its machine.
+    let mixed = folder.join("mixed");
+    fs::create_dir_all(&mixed).unwrap();
+    fs::copy(built().join("libddtc_preload.so"), mixed.join("libddtc_preload.so")).unwrap();
+    let mut other = fs::read(built().join("libddtc.so")).unwrap();
+    other[18] = 22;
+    fs::write(mixed.join("libddtc.so"), other).unwrap();
+    for (parts, what) in [
+        ("preload,capi", "and the files before it are for"),
+        ("capi", "ddtc is for x86-64, aarch64 and riscv64"),
+    ] {
+        let mut command = Command::new("sh");
+        command.arg(script()).args(["--only", parts, "--built"]).arg(&mixed).env_remove("DESTDIR");
+        here(&mut command);
+        refused(&mut command, what);
+        assert!(!target.exists(), "{parts}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+/// Returns the contents of the files below a folder, by their paths relative to it.
+fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    files(root).into_iter().map(|file| (file.clone(), fs::read(root.join(file)).unwrap())).collect()
+}
+
+/// An installation that fails or is interrupted while it writes changes nothing. One that fails
+/// while it moves files into place leaves a manifest of everything that may be there.
+>>>>>>> mk
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");
-    let cp = "#!/bin/sh\ncase \"$*\" in\n    *--remove-destination*) shift 3; /bin/cp -R \"$1/lib\" \"$2/\"; exit 1 ;;\nesac\nexec /bin/cp \"$@\"\n";
+    // Copies a part of what is to be installed, and then ends as `end` says.
+    let cp = |end: &str| {
+        format!(
+            "#!/bin/sh\ncase \"$*\" in\n    *.ddtc-*) /bin/cp -R \"$3/lib\" \"$4\"; {end} ;;\nesac\nexec /bin/cp \"$@\"\n"
+        )
+    };
+    let full = cp("exit 1");
     let prefix = folder.join("above/prefix");
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    let at = |command: &mut Command| {
+        command.arg("--no-debug").arg("--prefix").arg(&prefix);
+    };
+    let fails = |name: &str, text: &str, what: &str| {
+        let mut command = beside(&folder, name, text);
+        at(&mut command);
+        refused(&mut command, what);
+    };
+    fails("cp", &full, "and nothing was changed");
     assert!(!folder.join("above").exists());
     fs::create_dir_all(prefix.join("lib")).unwrap();
     fs::write(prefix.join("lib/mine"), "mine").unwrap();
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "and nothing was installed");
+    fails("cp", &full, "and nothing was changed");
     assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
+    assert_eq!(fs::read_dir(&prefix).unwrap().count(), 1, "folders that it made are gone");
+
+    // An installation of an older version, with a file that this version does not have.
+    let mut whole = install();
+    at(&mut whole);
+    done(&mut whole);
+    let manifest = prefix.join("share/ddtc/manifest");
+    let newest = contents(&prefix);
+    fs::create_dir(prefix.join("lib/old")).unwrap();
+    fs::write(prefix.join("lib/old/obsolete"), "obsolete").unwrap();
+    fs::write(prefix.join("bin/ddtc"), "older").unwrap();
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replacen("bin/ddtc\n", "bin/ddtc\nlib/old/obsolete\n", 1) + "lib/old/\n")
+        .unwrap();
+    let older = contents(&prefix);
+    fails("cp", &full, "and nothing was changed");
+    assert!(contents(&prefix) == older, "{:#?}", files(&prefix));
+    for (signal, status) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
+        let mut command = beside(&folder, "cp", &cp(&format!("kill -{signal} $PPID; exit 0")));
+        at(&mut command);
+        assert_eq!(command.output().unwrap().status.code(), Some(status), "{signal}");
+        assert!(contents(&prefix) == older, "{signal}: {:#?}", files(&prefix));
+    }
+    // One file cannot be moved into place: the files before it are new, and the obsolete file is
+    // still there and in the manifest.
+    let mv = "#!/bin/sh\ncase \"$*\" in */include/ddtc.h) exit 1 ;; esac\nexec /bin/mv \"$@\"\n";
+    fails("mv", mv, "install once more");
+    let between = contents(&prefix);
+    assert!(between["bin/ddtc"] == newest["bin/ddtc"] && between.contains_key("lib/old/obsolete"));
+    let listed = fs::read_to_string(&manifest).unwrap();
+    for file in between.keys().filter(|file| *file != "lib/mine") {
+        assert!(listed.lines().any(|line| line == file), "{file} is not in {listed}");
+    }
+    // Signals do not interrupt the moves, and the next installation completes this one.
+    let mut command = beside(&folder, "mv", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/mv \"$@\"\n");
+    at(&mut command);
+    done(&mut command);
+    assert!(contents(&prefix) == newest, "{:#?}", files(&prefix));
+    assert!(!prefix.join("lib/old").exists());
+    // The uninstaller, too, can remove an installation that failed among the moves.
+    done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
+    fails("mv", mv, "install once more");
+    done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
+    assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
+<<<<<<< HEAD
     // A failure during a second installation removes nothing of the first one.
     done(install().arg("--prefix").arg(&prefix));
     let before = files(&prefix);
     refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "install once more");
     assert_eq!(files(&prefix), before);
+=======
+>>>>>>> mk
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -398,6 +538,61 @@ fn a_release_invents_no_address() {
     let (_, printed) = text.split_once("must say where, and by whom").unwrap();
     assert!(printed.trim_start_matches('"').trim_start().starts_with("exit\n"), "{printed}");
     assert!(!text.split_once("must say where").unwrap().0.contains("cargo publish"), "{text}");
+}
+
+/// Runs release.sh in a small repository, where the scripts that it calls only record how they are
+/// called.
+#[test]
+fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
+    let folder = scratch("release");
+    let tree = folder.join("tree");
+    let packaging = tree.join("packaging");
+    fs::create_dir_all(&packaging).unwrap();
+    fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
+    for name in ["archive", "deb", "install", "wheel"] {
+        let file = packaging.join(name).with_extension("sh");
+        let text = "#!/bin/sh\necho \"$1 ${DESTDIR-} ${INSTALL_BUILT-} $MAINTAINER.\" >> ../called\nmkdir -p \"$2\"\n";
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let git = |args: &[&str]| {
+        let who = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+        done(Command::new("git").arg("-C").arg(&tree).args(who).args(args))
+    };
+    let commit = |file: &str, text: &str| {
+        fs::write(tree.join(file), text).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message", file]);
+    };
+    git(&["init", "--quiet"]);
+    let release = |out: &str| {
+        let mut command = Command::new("tree/packaging/release.sh");
+        command.current_dir(&folder).args(["--out", out]);
+        command.env("DESTDIR", "/nowhere").env("INSTALL_BUILT", "/nowhere");
+        command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "address")]);
+        command
+    };
+    commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\n");
+    commit("CHANGELOG.md", "## 11.2.3 (today)\n\nother\n\n## 1.2.30\n\nother\n");
+    commit("packaging/released", "# The last one.\n1.2.3 commit date\n");
+    refused(&mut release("out"), "1.2.3 is released already");
+    commit("packaging/released", "# The last one.\n1.2.30 commit date\n");
+    refused(&mut release("out"), "no section for 1.2.3");
+    commit("CHANGELOG.md", "## 11.2.3\n\nother\n\n## 1.2.3 (today)\n\nthis one\n\n## 1.2.2\n\nother\n");
+    // A variable of blanks counts as missing, in the package of Debian, too.
+    let said = done(&mut release("out"));
+    assert!(said.contains("no commands to publish it") && !said.contains("git push"), "{said}");
+    assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
+    assert!(!tree.join("out").exists());
+    let called = fs::read_to_string(folder.join("called")).unwrap();
+    assert_eq!(called, "--out   .\n--prefix   .\n--out   .\n--out   .\n");
+    refused(&mut release("out"), "out: is there already");
+    // A shell reads the printed commands as they are meant.
+    let said = done(release("second").env("MAINTAINER", "A <a@b>"));
+    assert!(said.contains("git push a\\ b\\;c v1.2.3\n") && said.contains("-m ddtc\\ 1.2.3 "), "{said}");
+    git(&["tag", "v1.2.3"]);
+    refused(&mut release("third"), "the tag v1.2.3 exists already");
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
