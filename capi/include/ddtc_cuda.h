@@ -8,7 +8,9 @@
  * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped
  *          ranges) or pinned host memory. A null pointer, pageable memory, managed memory, and
  *          memory of another device or context are DDTC_ERR_BUFFER, before anything is submitted.
- *          Only the first byte of each buffer is asked about.
+ *          Only the first byte of each buffer is asked about. If all instances are one run of
+ *          bytes, the driver copies them. It makes the caller of a copy between two host buffers
+ *          wait, so pinned host memory on both sides is DDTC_ERR_BUFFER for such a layout.
  * Stream   A CUstream or cudaStream_t: a default stream (0, CU_STREAM_LEGACY,
  *          CU_STREAM_PER_THREAD, which mean what the driver API means), or a stream of the
  *          primary context of the layout's device, which is the context of the CUDA runtime. A

@@ -272,6 +272,40 @@ fn pools_and_pinned_memory_are_served() {
     turn.end();
 }
 
+/// A contiguous layout is copied by the driver, which makes the caller of a copy between two host
+/// buffers wait. So pinned memory is served on one side only, while a kernel serves it on both.
+#[test]
+fn pinned_memory_on_both_sides_needs_a_kernel() {
+    let turn = turn();
+    let (mut user, mut packed) = (0, 0);
+    assert_eq!(cuMemHostAlloc(&raw mut user, 64, 0), 0);
+    assert_eq!(cuMemHostAlloc(&raw mut packed, 32, 0), 0);
+    let device = memory(&sample(64));
+    let host = |address: u64, n: usize| {
+        let host = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
+        // SAFETY: the stand-in has allocated at least `n` bytes there for good, and nothing of it
+        // is borrowed otherwise while the slice is used.
+        unsafe { std::slice::from_raw_parts_mut(host, n) }
+    };
+    let layout = open("contiguous(8, byte)").unwrap();
+    for direction in Direction::BOTH {
+        let error = submit(&layout, direction, user, 4, packed, NONE).unwrap_err();
+        assert_eq!((error.class(), error.argument()), (ErrorClass::Buffer, "packed"), "{error}");
+        assert!(error.to_string().contains("must be device memory if `user` is pinned"), "{error}");
+    }
+    submit(&layout, Direction::Pack, device, 4, packed, NONE).unwrap();
+    submit(&layout, Direction::Unpack, user, 4, device + 32, NONE).unwrap();
+    close(layout);
+    assert_eq!((&*host(packed, 32), &*host(user, 32)), (&sample(64)[..32], &sample(64)[32..]));
+    host(user, 64).copy_from_slice(&sample(64));
+    let layout = open("resized(0, 16, double)").unwrap();
+    submit(&layout, Direction::Pack, user, 4, packed, NONE).unwrap();
+    close(layout);
+    let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
+    assert_eq!(host(packed, 32), expected);
+    turn.end();
+}
+
 /// Every wrong argument is refused before a launch, by a message that names it.
 #[test]
 fn wrong_arguments_are_named() {

@@ -231,6 +231,12 @@ impl State {
         })
     }
 
+    /// Returns whether an address for the device lies in pinned memory.
+    pub(super) fn is_pinned(&self, address: u64) -> bool {
+        let before = self.allocations.range(..=address).next_back();
+        before.is_some_and(|(at, a)| a.kind == Kind::Pinned && address - at < a.bytes)
+    }
+
     /// Does the pending work of a context.
     pub(super) fn work(&mut self, context: u64) -> Outcome {
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
