@@ -453,15 +453,55 @@ fn a_destroyed_context_is_an_error() {
     drop(turn);
 }
 
-/// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
-#[test]
-fn the_judge_runs() {
+/// Runs the judge on the stand-in, with variables in its environment, and returns its exit status
+/// and what it printed.
+fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let folder = library();
     let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();
     let mut judge = Command::new(env!("CARGO_BIN_EXE_ddtc-gpu-judge"));
-    let output = judge.arg("--quick").env("LD_LIBRARY_PATH", folder).output().unwrap();
-    let (said, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{error}");
+    judge.arg("--quick").env("LD_LIBRARY_PATH", folder).envs(variables.iter().copied());
+    let output = judge.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// The judge names every layout with a wrong byte, measures nothing after that, and ends with the
+/// status that its documentation names. The stand-in changes the first byte that the judge's first
+/// kernel packs and the first byte that its fourth kernel unpacks.
+#[test]
+fn the_judge_finds_wrong_bytes() {
+    let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);
+    assert_eq!(status, Some(1), "{said}{error}");
+    let wrong: Vec<_> = said.lines().filter_map(|l| l.strip_prefix("WRONG: ")).collect();
+    let [first, second] = wrong[..] else { panic!("{said}{error}") };
+    for (line, name, what) in
+        [(first, "8 B, stride 16:", " packed: "), (second, "8 B, stride 64:", " unpacked: ")]
+    {
+        assert!(line.starts_with(name) && line.contains(what), "{line}");
+        assert!(line.contains("byte 0 is 0x80 and must be 0x00, 0 more bytes are wrong"), "{line}");
+    }
+    assert!(said.ends_with("2 layouts are WRONG, so that nothing is measured\n"), "{said}");
+}
+
+/// The judge ends with status 1 where no driver works, and with status 3 if a later call fails.
+#[test]
+fn the_judge_reports_failed_calls() {
+    for (call, expected, text) in [
+        ("cuInit", 1, "the driver says"),
+        ("cuModuleLoadData", 3, "CUDA error 1"),
+        ("cuLaunchKernel", 3, "CUDA error 1"),
+    ] {
+        let (status, said, error) = judge(&[("STANDIN_REFUSES", call)]);
+        assert_eq!(status, Some(expected), "{call}: {said}{error}");
+        assert!(error.starts_with("ddtc-gpu-judge: ") && error.contains(text), "{call}: {error}");
+    }
+}
+
+/// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
+#[test]
+fn the_judge_runs() {
+    let (status, said, error) = judge(&[]);
+    assert_eq!(status, Some(0), "{said}{error}");
     let right = said
         .lines()
         .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
