@@ -106,12 +106,13 @@ pub struct Transfer {
 
 impl Layout {
     /// Opens a layout on the device of this number: chooses its kernels and loads them into the
-    /// device's primary context.
+    /// device's primary context. A capture of a stream of this context that is in progress may be
+    /// lost.
     ///
     /// # Errors
-    /// Class `Unsupported` if no kernel serves the layout, if there is no driver or no device, or
-    /// if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem` if the
-    /// device is full. Nothing stays loaded.
+    /// Class `Unsupported` if no kernel serves the layout, if there is no driver that works or no
+    /// device, or if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem`
+    /// if the device is full. Nothing stays loaded.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -175,8 +176,9 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes that makes transfers as fast as the layout allows. It applies
-    /// to both addresses and to both ends of the range. A larger alignment makes no difference.
+    /// Returns the alignment in bytes from which on transfers move the widest words that the layout
+    /// allows. It applies to the address of the first byte of data, to that of the packed bytes,
+    /// and to both ends of the range. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -336,7 +338,8 @@ impl Layout {
     ///
     /// # Errors
     /// Class `Other` while a stream of the context is captured: the layout stays open and is
-    /// returned. Faults of the work are not reported here, but at the caller's own synchronization.
+    /// returned, and the capture may be lost. Faults of the work are not reported here, but at the
+    /// caller's own synchronization.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
             // The modules and the context belong to the parent process, so they are not freed here.
