@@ -536,6 +536,15 @@ fn the_judge_reports_failed_calls() {
     }
 }
 
+/// If the driver refuses a 2-D copy, the judge says so and goes on.
+#[test]
+fn the_judge_goes_on_after_a_refused_copy() {
+    let (status, said, error) = judge(&[("STANDIN_REFUSES", "cuMemcpy2DAsync_v2")]);
+    assert_eq!(status, Some(0), "{said}{error}");
+    assert!(said.matches("2-D copy refused (CUDA error 1)\n").count() > 5, "{said}");
+    assert!(said.contains("1001 B, stride 1003"), "{said}");
+}
+
 /// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
 #[test]
 fn the_judge_runs() {

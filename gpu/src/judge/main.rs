@@ -24,7 +24,7 @@ use ddtc::internal::methods::*;
 use ddtc_gpu::device::{Layout, Transfer};
 use ddtc_gpu::driver::{Driver, Opaque};
 
-use cuda::{CopyKernel, Cuda, Memory};
+use cuda::{CopyKernel, Cuda, Memory, Rows};
 use rows::{Aim, ROWS, Row, Touched};
 
 /// Bytes after each buffer that must stay as they are.
@@ -44,6 +44,10 @@ const MAX_SPAN: i64 = 8 << 20;
 
 /// Exit status if a call of the driver or the judge itself failed.
 const BROKEN: i32 = 3;
+
+/// Maximum number of bytes of a user's buffer that is measured, since the judge also allocates it
+/// on the host. The x face at 64 MiB has 16 GiB and is left out, all other rows have at most 1 GiB.
+const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
@@ -142,12 +146,17 @@ impl Rig<'_> {
     }
 }
 
-/// Prints the figures of a row at one size.
+/// Prints the figures of a row at one size, unless its buffer is longer than [`MAX_MEASURED`].
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let t: Datatype = row.datatype.parse().expect("a datatype");
     let count = (payload / t.size() as u64).max(1);
     let payload = count * t.size() as u64;
-    let span = (t.extent() as u64 * count) as usize;
+    let span = t.extent() as u64 * count;
+    if span > MAX_MEASURED {
+        println!("{:20} {payload:9} B left out: its buffer would have {span} bytes", row.name);
+        return;
+    }
+    let span = span as usize;
     let layout = open(&t).expect("a row is served");
     let (user, packed) = (rig.cuda.memory(&vec![1; span]), rig.cuda.memory(&vec![2; payload as usize + 16]));
     let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
@@ -179,8 +188,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Prints the time of packing by one copy per block, and of packing by one 2-D copy. Prints nothing
-/// if an instance is not a single block.
+/// Prints the time of packing by one copy per block, and of packing by one 2-D copy, or that the
+/// driver refuses the latter. Prints nothing if an instance is not a single block.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -194,8 +203,14 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
         }
     });
     let all = each / copies as f64 * count as f64;
-    let rows = rig.time(&|| rig.cuda.copy_2d(packed, user, (size, extent, count), rig.stream));
-    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows:.2} us", "");
+    let rows = Rows::new(packed, user, (size, extent, count));
+    // Whether the driver takes the copy is asked before it is timed, since a call that is refused
+    // during a capture ends the capture.
+    let rows = match rig.cuda.try_copy_2d(&rows, rig.stream) {
+        Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
+        Err(code) => format!("refused (CUDA error {code})"),
+    };
+    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
 /// Compares the copy kernel with the driver's copy; returns whether it is fast enough.

@@ -531,7 +531,7 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
-    free_call(|state| {
+    call("cuMemcpy2DAsync_v2", |state| {
         let (Some((from, from_pitch)), Some((to, to_pitch))) = (place(from), place(to)) else {
             return Err(state.fault("a 2-D copy of host memory", INVALID_VALUE));
         };
