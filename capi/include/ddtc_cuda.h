@@ -22,8 +22,8 @@
  *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, or
  *          DDTC_ERR_NO_MEM if the device is full, and ddtc_error_string has the driver's text.
  *          Nothing is written by a call that returns an error, with one exception: a transfer of
- *          more than 2^30 words, or of offsets beyond 4 GiB, may be split into several launches. If the
- *          driver refuses a later one of them, those before it write their bytes.
+ *          more than 2^30 words, or of offsets beyond 4 GiB, may be split into several launches. If
+ *          the driver refuses a later one of them, those before it write their bytes.
  *          The current context of the calling thread is the same before and after every call.
  * fork     A child process must not use a layout of its parent (DDTC_ERR_OTHER), since the driver
  *          does not work there. It may close it, which frees memory of the child only.
