@@ -1,4 +1,4 @@
-/* ddtc_cuda.h - packing in the memory of NVIDIA GPUs, by one kernel per call.
+/* ddtc_cuda.h - packing in the memory of NVIDIA GPUs, by kernels instead of one copy per block.
  *
  * The conventions of ddtc.h hold here too. The functions are exported by every build of the
  * library. The library does not link to CUDA: it loads NVIDIA's driver, libcuda.so.1, when
@@ -8,7 +8,9 @@
  * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped
  *          ranges) or pinned host memory. A null pointer, pageable memory, managed memory, and
  *          memory of another device or context are DDTC_ERR_BUFFER, before anything is submitted.
- *          Only the first byte of each buffer is asked about.
+ *          Only the first byte of each buffer is asked about. If all instances are one run of
+ *          bytes, the driver copies them. It makes the caller of a copy between two host buffers
+ *          wait, so pinned host memory on both sides is DDTC_ERR_BUFFER for such a layout.
  * Stream   A CUstream or cudaStream_t: a default stream (0, CU_STREAM_LEGACY,
  *          CU_STREAM_PER_THREAD, which mean what the driver API means), or a stream of the
  *          primary context of the layout's device, which is the context of the CUDA runtime. A
@@ -19,6 +21,9 @@
  * Errors   of the work itself, such as a buffer that is too short, appear at the caller's own
  *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, or
  *          DDTC_ERR_NO_MEM if the device is full, and ddtc_error_string has the driver's text.
+ *          Nothing is written by a call that returns an error, with one exception: a transfer of
+ *          more than 2^30 words, or of offsets beyond 4 GiB, may be split into several launches. If
+ *          the driver refuses a later one of them, those before it write their bytes.
  *          The current context of the calling thread is the same before and after every call.
  * fork     A child process must not use a layout of its parent (DDTC_ERR_OTHER), since the driver
  *          does not work there. It may close it, which frees memory of the child only.
@@ -40,18 +45,21 @@ typedef struct CUstream_st *ddtc_cuda_stream;
 
 /* Opens a committed type on the device with this number: chooses the kernels, and loads them into
  * the device's primary context, which the layout retains until it is closed. The driver compiles
- * up to ten short kernels, unless they are in its cache. DDTC_ERR_UNSUPPORTED_OPERATION if there
- * is no driver or no device, if the driver refuses a kernel, or if the layout is not served.
+ * up to ten short kernels, unless they are in its cache. Open layouts while no stream of the
+ * context is captured: a capture in progress may be lost. DDTC_ERR_UNSUPPORTED_OPERATION if there
+ * is no driver that works or no device, if the driver refuses a kernel, or if the layout is not
+ * served.
  * Served are layouts of one run of bytes in at most five loops, the instances included; lists of
  * blocks and structures of several runs are not. DDTC_ERR_ARG for a device that does not exist.
  * DDTC_ERR_NO_MEM if the device is full. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
 /* Waits for all work of the device's primary context, and frees the layout. Faults of that work
- * are not reported here. DDTC_ERR_OTHER while a stream of the context is captured: the layout
- * stays open. A graph that was captured with the layout must not be launched later. A program that
- * resets the device (cudaDeviceReset) must close its layouts before. No other thread may use the
- * layout at that time. */
+ * are not reported here. Close layouts while no stream of the context is captured: otherwise the
+ * call is DDTC_ERR_OTHER, the layout stays open, and the capture may be lost. A graph that was
+ * captured with the layout must not be launched later. A program that resets the device
+ * (cudaDeviceReset) must close its layouts before. No other thread may use the layout at that
+ * time. */
 int ddtc_cuda_close(ddtc_cuda_layout *layout);
 
 /* Sets `bytes` to the alignment of both buffers and of both ends of a range from which on the

@@ -106,12 +106,13 @@ pub struct Transfer {
 
 impl Layout {
     /// Opens a layout on the device of this number: chooses its kernels and loads them into the
-    /// device's primary context.
+    /// device's primary context. A capture of a stream of this context that is in progress may be
+    /// lost.
     ///
     /// # Errors
-    /// Class `Unsupported` if no kernel serves the layout, if there is no driver or no device, or
-    /// if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem` if the
-    /// device is full. Nothing stays loaded.
+    /// Class `Unsupported` if no kernel serves the layout, if there is no driver that works or no
+    /// device, or if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem`
+    /// if the device is full. Nothing stays loaded.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -175,8 +176,9 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes that makes transfers as fast as the layout allows. It applies
-    /// to both addresses and to both ends of the range. A larger alignment makes no difference.
+    /// Returns the alignment in bytes from which on transfers move the widest words that the layout
+    /// allows. It applies to the address of the first byte of data, to that of the packed bytes,
+    /// and to both ends of the range. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -198,10 +200,11 @@ impl Layout {
     /// until the stream has done the work. The two sides must not overlap.
     ///
     /// # Errors
-    /// Class `Buffer` for an address that is null or no device memory or pinned memory; `Arg` for a
-    /// stream of another context; `Unsupported` for unpacking instances that overlap; `Other` in
-    /// the child of a fork, and for errors of the driver. Nothing is written, unless the driver
-    /// refuses the second or a later launch of a transfer that needs several.
+    /// Class `Buffer` for an address that is null or no device memory or pinned memory, and for
+    /// pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
+    /// another context; `Unsupported` for unpacking instances that overlap; `Other` in the child of
+    /// a fork, and for errors of the driver. Nothing is written, unless the driver refuses the
+    /// second or a later launch of a transfer that needs several.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -224,7 +227,12 @@ impl Layout {
         match &self.selection {
             Selection::Nothing => Ok(()),
             Selection::Run { start } => {
-                let (user, packed) = self.places(operation, t, *start)?;
+                let (user, packed, kinds) = self.places(operation, t, *start)?;
+                if kinds == [MemoryKind::Host; 2] {
+                    let rule = "must be device memory if `user` is pinned host memory and all instances are one run of bytes: the driver's copy would make the caller wait";
+                    let packed = format!("{:#x}", t.packed);
+                    return Err(Error::new(ErrorClass::Buffer, operation, "packed", packed, rule));
+                }
                 let user = user.wrapping_add(*start as u64).wrapping_add(t.range.start);
                 let (to, from) = match t.direction {
                     Direction::Pack => (packed, user),
@@ -241,7 +249,7 @@ impl Layout {
                     let rule = "must be so few that no byte is unpacked twice: threads have no order";
                     return Err(Error::new(ErrorClass::Unsupported, operation, "count", t.count, rule));
                 }
-                let (user, packed) = self.places(operation, t, strided.start())?;
+                let (user, packed, _) = self.places(operation, t, strided.start())?;
                 // SAFETY: as this function's caller promises.
                 unsafe { self.launch(strided, t, (user, packed), stream).map_err(said("launch")) }
             }
@@ -275,16 +283,28 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the addresses by which the device reaches the buffer and the packed bytes.
-    fn places(&self, operation: &'static str, t: &Transfer, start: i64) -> Result<(u64, u64)> {
+    /// Returns the addresses by which the device reaches the buffer and the packed bytes, and the
+    /// kinds of their memory in the same order.
+    fn places(
+        &self,
+        operation: &'static str,
+        t: &Transfer,
+        start: i64,
+    ) -> Result<(u64, u64, [MemoryKind; 2])> {
         let first = t.user.wrapping_add(start as u64);
-        let user = self.place(operation, "user", first)?.wrapping_sub(start as u64);
-        Ok((user, self.place(operation, "packed", t.packed)?))
+        let (user, user_kind) = self.place(operation, "user", first)?;
+        let (packed, packed_kind) = self.place(operation, "packed", t.packed)?;
+        Ok((user.wrapping_sub(start as u64), packed, [user_kind, packed_kind]))
     }
 
-    /// Returns the address by which the device reaches `address`, which must lie in memory of the
-    /// device or in pinned host memory.
-    fn place(&self, operation: &'static str, argument: &'static str, address: u64) -> Result<u64> {
+    /// Returns the address by which the device reaches `address`, and the kind of memory there,
+    /// which must be memory of the device or pinned host memory.
+    fn place(
+        &self,
+        operation: &'static str,
+        argument: &'static str,
+        address: u64,
+    ) -> Result<(u64, MemoryKind)> {
         let refused = |rule: &'static str| {
             Err(Error::new(ErrorClass::Buffer, operation, argument, format!("{address:#x}"), rule))
         };
@@ -301,7 +321,7 @@ impl Layout {
             MemoryKind::Host if known.device_address == 0 => {
                 refused("must be pinned host memory that is mapped for the device")
             }
-            MemoryKind::Host => Ok(known.device_address),
+            MemoryKind::Host => Ok((known.device_address, known.kind)),
             MemoryKind::Device if known.device != self.device => {
                 refused("must be memory of the layout's device")
             }
@@ -309,7 +329,7 @@ impl Layout {
             MemoryKind::Device if known.context != 0 && known.context != self.context.addr() as u64 => {
                 refused("must be memory of the primary context of the layout's device")
             }
-            MemoryKind::Device => Ok(address),
+            MemoryKind::Device => Ok((address, known.kind)),
         }
     }
 
@@ -318,7 +338,8 @@ impl Layout {
     ///
     /// # Errors
     /// Class `Other` while a stream of the context is captured: the layout stays open and is
-    /// returned. Faults of the work are not reported here, but at the caller's own synchronization.
+    /// returned, and the capture may be lost. Faults of the work are not reported here, but at the
+    /// caller's own synchronization.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
             // The modules and the context belong to the parent process, so they are not freed here.

@@ -26,10 +26,11 @@ pub mod code {
     pub const NO_DEVICE: c_int = 100;
     /// `CUDA_ERROR_INVALID_DEVICE`.
     pub const INVALID_DEVICE: c_int = 101;
-    /// Codes by which a driver refuses the text of a kernel: `CUDA_ERROR_NO_BINARY_FOR_GPU`,
-    /// `CUDA_ERROR_INVALID_PTX`, `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`,
-    /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`, `CUDA_ERROR_JIT_COMPILATION_DISABLED`.
-    pub const REFUSED: [c_int; 5] = [209, 218, 221, 222, 223];
+    /// Codes by which a driver refuses the text of a kernel: `CUDA_ERROR_INVALID_IMAGE`,
+    /// `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_INVALID_PTX`,
+    /// `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`,
+    /// `CUDA_ERROR_JIT_COMPILATION_DISABLED`.
+    pub const REFUSED: [c_int; 6] = [200, 209, 218, 221, 222, 223];
     /// Codes that concern the capture of streams, from `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to
     /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`.
     pub const CAPTURE: std::ops::RangeInclusive<c_int> = 900..=908;
@@ -139,8 +140,9 @@ impl Driver {
     /// Loads and initializes the driver library of the system.
     ///
     /// # Errors
-    /// Class `Unsupported` if there is no such library, if it lacks a function, or if it finds no
-    /// device; `operation` is the call that is named.
+    /// Class `Unsupported` if there is no such library, if it lacks a function, or if it cannot be
+    /// initialized, as where it finds no device; `NoMem` if there is no memory for that.
+    /// `operation` is the call that is named.
     pub fn load(operation: &'static str) -> Result<Driver> {
         // SAFETY: libcuda.so.1 is the name of NVIDIA's driver library, and of nothing else.
         unsafe { Driver::load_from(operation, c"libcuda.so.1") }
@@ -173,6 +175,11 @@ impl Driver {
         // SAFETY: the flags must be 0.
         match outcome(unsafe { (driver.0.init)(0) }) {
             Ok(()) => Ok(driver),
+            // Whatever the reason, such as a library that does not fit the kernel module of the
+            // system: no layout can be opened in this process, and the caller has to do without.
+            Err(code) if code != code::OUT_OF_MEMORY => {
+                Err(driver.error_of_class(ErrorClass::Unsupported, operation, "device", code))
+            }
             Err(code) => Err(driver.error(operation, "device", code)),
         }
     }
@@ -180,6 +187,24 @@ impl Driver {
     /// Returns the error for a code of the driver; `what` is the argument, or the part of the call,
     /// that the driver refused.
     pub fn error(&self, operation: &'static str, what: &'static str, code: c_int) -> Error {
+        let class = match code {
+            code::OUT_OF_MEMORY => ErrorClass::NoMem,
+            code::INVALID_DEVICE => ErrorClass::Arg,
+            _ if code == code::NO_DEVICE || code::REFUSED.contains(&code) => ErrorClass::Unsupported,
+            _ => ErrorClass::Other,
+        };
+        self.error_of_class(class, operation, what, code)
+    }
+
+    /// Returns the error of this class for a code of the driver, with the text that the driver has
+    /// for the code.
+    fn error_of_class(
+        &self,
+        class: ErrorClass,
+        operation: &'static str,
+        what: &'static str,
+        code: c_int,
+    ) -> Error {
         let mut text = std::ptr::null();
         // SAFETY: the place is valid. The driver sets it to a string that is never freed, or to
         // null.
@@ -188,12 +213,6 @@ impl Driver {
             // SAFETY: not null, so a C string of the driver, which lives as long as the library.
             true => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
             false => "an error without a text".to_owned(),
-        };
-        let class = match code {
-            code::OUT_OF_MEMORY => ErrorClass::NoMem,
-            code::INVALID_DEVICE => ErrorClass::Arg,
-            _ if code == code::NO_DEVICE || code::REFUSED.contains(&code) => ErrorClass::Unsupported,
-            _ => ErrorClass::Other,
         };
         Error::new(class, operation, what, format!("CUDA error {code}"), format!("the driver says: {text}"))
     }

@@ -1,4 +1,5 @@
-//! Packs and unpacks MPI derived datatypes in the memory of NVIDIA GPUs, by one kernel per call.
+//! Packs and unpacks MPI derived datatypes in the memory of NVIDIA GPUs, by kernels instead of one
+//! copy per block.
 //!
 //! A kernel belongs to a shape, not to a layout: the strides and trip counts of a layout are the
 //! parameters of a kernel. [`selection`] chooses a shape for a committed layout, [`strided`] has

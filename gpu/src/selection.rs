@@ -52,6 +52,12 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
         match node {
             Node::Loop { trip, step, body: inner, .. } => {
                 if !trip.is(1) {
+                    // `Strided` takes the number of instances for that of the outermost loop.
+                    debug_assert_eq!(
+                        trip.per_count,
+                        loops.is_empty(),
+                        "the outermost loop is that per count"
+                    );
                     loops.push(Loop { trip: trip.k, stride: step.user });
                 }
                 body = *inner;

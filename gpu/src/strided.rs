@@ -20,8 +20,7 @@ const MAX_WORDS: u64 = MAX_WORD / 2;
 /// Upper limit (exclusive) of offsets in sums of 32 bits.
 const NARROW: u64 = 1 << 32;
 
-/// Returns how many words of `width` bytes a thread moves. Narrow words need more of them in flight
-/// to use the memory's bandwidth. The numbers are those of a prototype on an H100.
+/// Returns how many words of `width` bytes a thread moves: 8 to 16 bytes in all.
 pub const fn words_per_thread(width: u32) -> u32 {
     match width {
         16 | 8 => 1,

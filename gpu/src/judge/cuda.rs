@@ -33,6 +33,35 @@ struct Copy2d {
 /// `CU_MEMORYTYPE_DEVICE`.
 const DEVICE: c_uint = 2;
 
+/// A 2-D copy on the device.
+pub(crate) struct Rows(Copy2d);
+
+impl Rows {
+    /// Returns the copy of `rows` rows of `width` bytes that are `pitch` bytes apart, to memory
+    /// without gaps.
+    pub(crate) fn new(to: u64, from: u64, (width, pitch, rows): (u64, u64, u64)) -> Rows {
+        let none = std::ptr::null_mut::<c_void>();
+        Rows(Copy2d {
+            from_x: 0,
+            from_y: 0,
+            from_kind: DEVICE,
+            from_host: none,
+            from_device: from,
+            from_array: none,
+            from_pitch: pitch as usize,
+            to_x: 0,
+            to_y: 0,
+            to_kind: DEVICE,
+            to_host: none,
+            to_device: to,
+            to_array: none,
+            to_pitch: width as usize,
+            width: width as usize,
+            height: rows as usize,
+        })
+    }
+}
+
 /// Declares the functions and a method for each, which panics with the driver's code.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($argument:ident: $type:ty),*);)*) => {
@@ -249,31 +278,19 @@ impl Cuda {
         unsafe { self.cu_copy(to, from, bytes as usize, stream) };
     }
 
-    /// Submits a 2-D copy on the device, of `rows` rows of `width` bytes that are `pitch` bytes
-    /// apart, to memory without gaps.
-    pub(crate) fn copy_2d(&self, to: u64, from: u64, (width, pitch, rows): (u64, u64, u64), stream: Opaque) {
-        let none = std::ptr::null_mut::<c_void>();
-        let copy = Copy2d {
-            from_x: 0,
-            from_y: 0,
-            from_kind: DEVICE,
-            from_host: none,
-            from_device: from,
-            from_array: none,
-            from_pitch: pitch as usize,
-            to_x: 0,
-            to_y: 0,
-            to_kind: DEVICE,
-            to_host: none,
-            to_device: to,
-            to_array: none,
-            to_pitch: width as usize,
-            width: width as usize,
-            height: rows as usize,
-        };
+    /// Makes a 2-D copy and waits for it. Returns the driver's code if it refuses the copy.
+    pub(crate) fn try_copy_2d(&self, rows: &Rows, stream: Opaque) -> Result<(), c_int> {
+        // SAFETY: as in `copy_2d`.
+        let code = unsafe { (self.cu_copy_2d)(&raw const rows.0, stream) };
+        self.wait(stream);
+        if code == 0 { Ok(()) } else { Err(code) }
+    }
+
+    /// Submits a 2-D copy.
+    pub(crate) fn copy_2d(&self, rows: &Rows, stream: Opaque) {
         // SAFETY: the driver reads the structure before it returns; callers pass memory of all
         // rows.
-        unsafe { self.cu_copy_2d(&raw const copy, stream) };
+        unsafe { self.cu_copy_2d(&raw const rows.0, stream) };
     }
 
     /// Returns the median time in microseconds of one of `chain` calls of `submit`, which are

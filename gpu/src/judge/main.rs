@@ -2,9 +2,11 @@
 //!
 //! Every row is packed and unpacked at three sizes, in turn with a copy kernel of the same payload
 //! and with what MPI libraries do today, a copy for every block and a 2-D copy. Each figure is the
-//! median of some replays of a captured chain of calls. The exit status is 1 if a byte is wrong, 2
-//! if the copy kernel is too slow for the run to say anything, and 0 else, whether or not aims are
-//! reached.
+//! median of some replays of a captured chain of calls.
+//!
+//! The exit status is 1 if a byte is wrong or there is no GPU; then nothing is measured. It is 2 if
+//! the copy kernel is too slow for the run to say anything, 3 if a call of the driver or the judge
+//! itself failed, and 0 otherwise, whether or not aims are reached.
 //!
 //! `--quick` takes the smallest size and short chains, which shows whether the program itself
 //! works.
@@ -22,7 +24,7 @@ use ddtc::internal::methods::*;
 use ddtc_gpu::device::{Layout, Transfer};
 use ddtc_gpu::driver::{Driver, Opaque};
 
-use cuda::{CopyKernel, Cuda, Memory};
+use cuda::{CopyKernel, Cuda, Memory, Rows};
 use rows::{Aim, ROWS, Row, Touched};
 
 /// Bytes after each buffer that must stay as they are.
@@ -39,6 +41,13 @@ const MAX_COPIES: u64 = 500;
 
 /// Layouts whose instances span more bytes than this are not compared byte by byte.
 const MAX_SPAN: i64 = 8 << 20;
+
+/// Exit status if a call of the driver or the judge itself failed.
+const BROKEN: i32 = 3;
+
+/// Maximum number of bytes of a user's buffer that is measured, since the judge also allocates it
+/// on the host. The x face at 64 MiB has 16 GiB and is left out, all other rows have at most 1 GiB.
+const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
@@ -76,36 +85,47 @@ fn close(layout: Box<Layout>) {
     layout.close("judge").map_err(|(_, e)| e).expect("a layout is closed");
 }
 
+/// Describes how bytes differ from what they must be. Returns nothing if they do not.
+fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
+    let mut wrong = (0..expected.len()).filter(|&i| found[i] != expected[i]);
+    let first = wrong.next()?;
+    let (is, must, more) = (found[first], expected[first], wrong.count());
+    Some(format!("{what}: byte {first} is {is:#04x} and must be {must:#04x}, {more} more bytes are wrong"))
+}
+
 /// Packs and unpacks `count` instances, and compares every byte, gaps and margins included. Returns
-/// false for a layout that is not served, lies before its buffer or spans more than [`MAX_SPAN`].
-fn is_right(cuda: &Cuda, stream: Opaque, name: &str, t: &Datatype, count: u64) -> bool {
+/// a text for each direction in which a byte is wrong. Returns `None` for a layout that is not
+/// served, lies before its buffer or spans more than [`MAX_SPAN`].
+fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<Vec<String>> {
     let span = t.true_ub() + t.extent() * (count as i64 - 1);
     if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
-        return false;
+        return None;
     }
-    let Some(layout) = open(t) else { return false };
+    let layout = open(t)?;
     let user: Vec<u8> = (0..span as usize + MARGIN).map(pattern).collect();
     let places: Vec<usize> = TypeMap::instances(t, count)
         .flat_map(|(named, at)| (0..named.size()).map(move |byte| (at + byte) as usize))
         .collect();
-    let poison = vec![POISON; user.len().max(places.len() + MARGIN)];
-    let (from, packed) = (cuda.memory(&user), cuda.memory(&poison[..places.len() + MARGIN]));
-    let back = cuda.memory(&poison[..user.len()]);
     let (mut streamed, mut unpacked) = (vec![POISON; places.len() + MARGIN], vec![POISON; user.len()]);
+    let (from, packed) = (cuda.memory(&user), cuda.memory(&streamed));
+    let back = cuda.memory(&unpacked);
     for (i, &at) in places.iter().enumerate() {
         streamed[i] = user[at];
         unpacked[at] = user[at];
     }
     submit(&layout, Direction::Pack, (from.address, count), packed.address, stream);
     cuda.wait(stream);
-    assert!(cuda.bytes(&packed, streamed.len()) == streamed, "{name}: {t} is packed wrong");
+    let mut wrong = Vec::new();
+    wrong.extend(difference("packed", &cuda.bytes(&packed, streamed.len()), &streamed));
     if layout.committed().nest().disjoint().holds(count) {
-        submit(&layout, Direction::Unpack, (back.address, count), packed.address, stream);
+        // Unpacks the right bytes, even if packing has produced others.
+        let right = cuda.memory(&streamed);
+        submit(&layout, Direction::Unpack, (back.address, count), right.address, stream);
         cuda.wait(stream);
-        assert!(cuda.bytes(&back, unpacked.len()) == unpacked, "{name}: {t} is unpacked wrong");
+        wrong.extend(difference("unpacked", &cuda.bytes(&back, unpacked.len()), &unpacked));
     }
     close(layout);
-    true
+    Some(wrong)
 }
 
 /// How a run measures.
@@ -126,12 +146,17 @@ impl Rig<'_> {
     }
 }
 
-/// Prints the figures of a row at one size.
+/// Prints the figures of a row at one size, unless its buffer is longer than [`MAX_MEASURED`].
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let t: Datatype = row.datatype.parse().expect("a datatype");
     let count = (payload / t.size() as u64).max(1);
     let payload = count * t.size() as u64;
-    let span = (t.extent() as u64 * count) as usize;
+    let span = t.extent() as u64 * count;
+    if span > MAX_MEASURED {
+        println!("{:20} {payload:9} B left out: its buffer would have {span} bytes", row.name);
+        return;
+    }
+    let span = span as usize;
     let layout = open(&t).expect("a row is served");
     let (user, packed) = (rig.cuda.memory(&vec![1; span]), rig.cuda.memory(&vec![2; payload as usize + 16]));
     let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
@@ -163,8 +188,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Prints the time of packing by one copy per block, and of packing by one 2-D copy. Prints nothing
-/// if an instance is not a single block.
+/// Prints the time of packing by one copy per block, and of packing by one 2-D copy, or that the
+/// driver refuses the latter. Prints nothing if an instance is not a single block.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -178,8 +203,14 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
         }
     });
     let all = each / copies as f64 * count as f64;
-    let rows = rig.time(&|| rig.cuda.copy_2d(packed, user, (size, extent, count), rig.stream));
-    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows:.2} us", "");
+    let rows = Rows::new(packed, user, (size, extent, count));
+    // Whether the driver takes the copy is asked before it is timed, since a call that is refused
+    // during a capture ends the capture.
+    let rows = match rig.cuda.try_copy_2d(&rows, rig.stream) {
+        Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
+        Err(code) => format!("refused (CUDA error {code})"),
+    };
+    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
 /// Compares the copy kernel with the driver's copy; returns whether it is fast enough.
@@ -232,22 +263,35 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     close(layout);
 }
 
-/// Checks layouts byte by byte, and returns how many of them were checked and are right.
-fn judge_bytes(cuda: &Cuda, stream: Opaque) -> u32 {
-    let mut right = 0;
+/// Checks layouts byte by byte, and prints what is wrong. Returns how many layouts are right, and
+/// how many are wrong.
+fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
+    let (mut right, mut wrong) = (0, 0);
+    let mut judge = |name: &str, t: &Datatype, count| {
+        let Some(differences) = differences(cuda, stream, t, count) else { return };
+        for difference in &differences {
+            println!("WRONG: {name}: {t}, {count} instances, {difference}");
+        }
+        *if differences.is_empty() { &mut right } else { &mut wrong } += 1;
+    };
     for row in &ROWS {
-        let t = row.datatype.parse().expect("a datatype");
-        right += u32::from(is_right(cuda, stream, row.name, &t, 5));
+        judge(row.name, &row.datatype.parse().expect("a datatype"), 5);
     }
     for entry in corpus::application().into_iter().chain(corpus::corner()) {
         if entry.datatype.size() < 64 << 10 {
-            right += u32::from(is_right(cuda, stream, &entry.name, &entry.datatype, 3));
+            judge(&entry.name, &entry.datatype, 3);
         }
     }
-    right
+    (right, wrong)
 }
 
 fn main() -> ExitCode {
+    // The hook ends the program at once: after a failed call of the driver, freeing memory while a
+    // panic unwinds would fail too, and abort the program.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("ddtc-gpu-judge: {panic}");
+        std::process::exit(BROKEN);
+    }));
     let quick = std::env::args().any(|a| a == "--quick");
     let cuda = match Cuda::load() {
         Ok(cuda) => cuda,
@@ -264,8 +308,12 @@ fn main() -> ExitCode {
     cuda.enter();
     println!("{}", cuda.describe());
     let stream = cuda.stream();
-    let right = judge_bytes(&cuda, stream);
+    let (right, wrong) = judge_bytes(&cuda, stream);
     println!("{right} layouts are right, every byte, gaps and margins included");
+    if wrong > 0 {
+        println!("{wrong} layouts are WRONG, so that nothing is measured");
+        return ExitCode::FAILURE;
+    }
     measure_all(
         &Rig { cuda: &cuda, stream, chain: if quick { 2 } else { 20 }, repeats: if quick { 1 } else { 9 } },
         quick,

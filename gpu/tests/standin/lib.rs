@@ -4,7 +4,8 @@
 //! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
 //! addresses that the process cannot access. A fault is a call that a real driver need not survive:
 //! a module that is unloaded with work pending, a function of an unloaded module, a stream of
-//! another context, a kernel that the interpreter refuses. `standin_faults` counts and prints them.
+//! another context, a kernel that the interpreter refuses. A copy between two host buffers is a
+//! fault too, since a real driver makes the caller wait. `standin_faults` counts and prints them.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
 
 #[path = "../interpreter/mod.rs"]
@@ -255,7 +256,12 @@ unsafe extern "C" fn cuLaunchKernel(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: Opaque) -> c_int {
-    call("cuMemcpyAsync", |state| submit(state, stream, Work::Copy { to, from, bytes: bytes as u64 }))
+    call("cuMemcpyAsync", |state| {
+        if state.is_pinned(to) && state.is_pinned(from) {
+            return Err(state.fault("a copy between two host buffers", INVALID_VALUE));
+        }
+        submit(state, stream, Work::Copy { to, from, bytes: bytes as u64 })
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -525,7 +531,7 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
-    free_call(|state| {
+    call("cuMemcpy2DAsync_v2", |state| {
         let (Some((from, from_pitch)), Some((to, to_pitch))) = (place(from), place(to)) else {
             return Err(state.fault("a 2-D copy of host memory", INVALID_VALUE));
         };

@@ -9,6 +9,7 @@ use super::interpreter::{Memory, Module};
 
 pub(super) type Outcome = Result<(), c_int>;
 
+const INVALID_VALUE: c_int = 1;
 const NOT_INITIALIZED: c_int = 3;
 const ILLEGAL_ADDRESS: c_int = 700;
 
@@ -77,6 +78,14 @@ pub(super) struct State {
     /// The call that failed on purpose.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
+    /// Name of the function of which every call fails. Tests that start a program set it by the
+    /// environment variable `STANDIN_REFUSES`.
+    refuses: Option<String>,
+    /// Kernels after whose run the first byte that they wrote is changed, counted from 0. Tests
+    /// that start a program set them by the environment variable `STANDIN_SPOILS`, as in `0,3`.
+    spoils: Vec<u64>,
+    /// Number of kernels that ran.
+    runs: u64,
     next: u64,
     next_address: u64,
 }
@@ -119,6 +128,9 @@ pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_in
         state.failed = CString::new(name).ok();
         return code;
     }
+    if state.refuses.as_deref() == Some(name) {
+        return INVALID_VALUE;
+    }
     if !state.initialized && name != "cuInit" {
         return state.fault(&format!("{name} before cuInit"), NOT_INITIALIZED);
     }
@@ -146,6 +158,11 @@ impl State {
             fail: None,
             failed: None,
             faults: Vec::new(),
+            refuses: std::env::var("STANDIN_REFUSES").ok(),
+            spoils: std::env::var("STANDIN_SPOILS").map_or(Vec::new(), |numbers| {
+                numbers.split(',').map(|n| n.parse().expect("a number")).collect()
+            }),
+            runs: 0,
             next: 0x100,
             next_address: 0,
         };
@@ -231,6 +248,12 @@ impl State {
         })
     }
 
+    /// Returns whether an address for the device lies in pinned memory.
+    pub(super) fn is_pinned(&self, address: u64) -> bool {
+        let before = self.allocations.range(..=address).next_back();
+        before.is_some_and(|(at, a)| a.kind == Kind::Pinned && address - at < a.bytes)
+    }
+
     /// Does the pending work of a context.
     pub(super) fn work(&mut self, context: u64) -> Outcome {
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
@@ -238,10 +261,9 @@ impl State {
         for (_, work) in now {
             self.pinned(|memory, host| memory.copy_from_slice(host));
             let done = match work {
-                Work::Launch { module, blocks, threads, parameters } => match self.modules.get(&module) {
-                    Some((_, module)) => module.run(&mut self.memory, blocks, threads, &parameters),
-                    None => Err("a kernel of an unloaded module runs".to_owned()),
-                },
+                Work::Launch { module, blocks, threads, parameters } => {
+                    self.run(module, blocks, threads, &parameters)
+                }
                 Work::Copy { to, from, bytes } => {
                     let from = self.memory.bytes(from, bytes).map(<[u8]>::to_vec);
                     from.and_then(|from| {
@@ -255,6 +277,21 @@ impl State {
                 return Err(self.fault(&why, ILLEGAL_ADDRESS));
             }
         }
+        Ok(())
+    }
+
+    /// Runs a kernel, and changes a byte that it wrote if a test has asked for that.
+    fn run(&mut self, module: u64, blocks: u32, threads: u32, parameters: &[Vec<u8>]) -> Result<(), String> {
+        let (_, module) = self.modules.get(&module).ok_or("a kernel of an unloaded module runs")?;
+        module.run(&mut self.memory, blocks, threads, parameters)?;
+        if self.spoils.contains(&self.runs) {
+            // The first parameter is the address in user memory, the second that of the packed
+            // bytes.
+            let written = &parameters[usize::from(!module.name().ends_with("_unpack"))];
+            let written = u64::from_le_bytes(written[..].try_into().expect("an address"));
+            self.memory.bytes_mut(written, 1)?[0] ^= 0x80;
+        }
+        self.runs += 1;
         Ok(())
     }
 
