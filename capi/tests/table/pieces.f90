@@ -210,7 +210,7 @@ end module mpi
     code = ddtc_mpi_set(DDTC_MPI_STATE, 2)
     if (code == 0) code = ddtc_t_report()
 !: MPI_Abort
-    if (present(ierror)) ierror = comm
+    call finish(known(comm, 'MPI_Abort'), 'MPI_Abort', ierror, comm)
     stop errorcode
 !: MPI_Comm_rank
     rank = 0

@@ -83,7 +83,8 @@ static inline int ddtc_mpi_fail(int code, const char *call, const char *argument
         if ((pointer) == NULL) \
             return ddtc_mpi_fail(MPI_ERR_ARG, call, #pointer, "NULL", "must not be a null pointer"); \
     } while (0)
-/* Checks that an argument is one of the objects that exist. */
+/* Returns an error from the function unless `exists` is true, which says that the handle `object`
+ * refers to an object. */
 #define DDTC_MPI_OBJECT(object, exists, code, call, argument, rule) \
     do { \
         (void)(object); \

@@ -328,18 +328,15 @@ fn what_would_not_run_is_not_installed() {
     one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
     one_line(&mut beside(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"), "no glibc (musl?)");
     one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
-<<<<<<< HEAD
-    // Try the built library with one changed byte of its ELF header: the machine, and the width of
-    // addresses.
-=======
-    // Relative relocations need glibc 2.36: a library whose only version name is the one for them.
+    // Try a library whose only version name is the one of relative relocations, which need glibc
+    // 2.36.
     let relr = "#!/bin/sh\n/usr/bin/readelf \"$@\" | sed 's/Name: GLIBC_2[0-9.]*/Name: GLIBC_ABI_DT_RELR/'\n";
     let mut old = beside(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
     fs::write(folder.join("programs/readelf"), relr).unwrap();
     fs::set_permissions(folder.join("programs/readelf"), fs::Permissions::from_mode(0o755)).unwrap();
     one_line(&mut old, "needs glibc 2.36, and this system has 2.35");
-    // The built library, with one byte of its header another one: its machine, and how wide its addresses are.
->>>>>>> mk
+    // Try the built library with one changed byte of its ELF header: the machine, and the width of
+    // addresses.
     let name = "libddtc_preload.so";
     let library = fs::read(built().join(name)).unwrap();
     let other = folder.join("built");
@@ -373,11 +370,7 @@ fn what_would_not_run_is_not_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-<<<<<<< HEAD
-/// If writing fails half-way, the files that were written are removed again. Files that were there
-/// before stay.
-=======
-/// A system that does not tell its version of glibc is no system without glibc.
+/// A system that does not tell its version of glibc is not refused as one without glibc.
 #[test]
 fn an_unknown_glibc_is_no_musl() {
     let folder = scratch("unknown");
@@ -399,7 +392,7 @@ fn an_unknown_glibc_is_no_musl() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Below a --destdir are files for another system, all for one machine.
+/// With `--destdir`, files may be for another system, but all of them must be for one machine.
 #[test]
 fn packagers_may_have_another_system() {
     let folder = scratch("other-system");
@@ -442,7 +435,6 @@ fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// An installation that fails or is interrupted while it writes changes nothing. One that fails
 /// while it moves files into place leaves a manifest of everything that may be there.
->>>>>>> mk
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");
@@ -512,14 +504,6 @@ fn nothing_is_half_installed() {
     fails("mv", mv, "install once more");
     done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
     assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
-<<<<<<< HEAD
-    // A failure during a second installation removes nothing of the first one.
-    done(install().arg("--prefix").arg(&prefix));
-    let before = files(&prefix);
-    refused(beside(&folder, "cp", cp).arg("--prefix").arg(&prefix), "install once more");
-    assert_eq!(files(&prefix), before);
-=======
->>>>>>> mk
     fs::remove_dir_all(folder).unwrap();
 }
 
