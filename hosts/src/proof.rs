@@ -2,13 +2,13 @@
 //!
 //! `ddtc tune` exchanges messages under the library, with and without conversion, and writes down
 //! what was right. A proof is a permission with limits. It holds for the library, the transport and
-//! the version of ddtc in its key, and for jobs on as many nodes as it ran on. It permits messages,
-//! and collective calls if at least [`ENOUGH_RANKS`] ranks took part.
+//! the version of ddtc in its key, and for jobs on one node. It permits messages, and collective
+//! calls if at least [`ENOUGH_RANKS`] ranks took part.
 //!
 //! A file has the proofs of several libraries. The preload library reads two files: one next to
 //! the MPI library and one in the user's configuration folder. A refusal in either file outweighs
-//! a permission in the other. A kind of calls that was begun and neither proven nor refused has
-//! ended the run that tried it, by a hang or a crash, and counts as refused.
+//! a permission in the other. A kind of calls that was begun and has no other outcome has ended the
+//! run that tried it, by a hang or a crash, and counts as refused.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -147,6 +147,8 @@ pub enum Outcome {
     Proven,
     /// Something was wrong, or the step has not ended: the reason.
     Refused(String),
+    /// Nothing was wrong, but too little was converted to permit anything: the reason.
+    Unproven(String),
 }
 
 /// Result of a run of `ddtc tune` with one library.
@@ -208,10 +210,10 @@ impl Proof {
     }
 
     /// Returns true if the proof holds for jobs on so many nodes; `None`: the number is not known.
-    /// Ranks of one node use another transport than those of several, so neither stands for the
-    /// other.
+    /// Only a run on one node proves something, and only for jobs on one node: between nodes, the
+    /// transport depends on the nodes, the network and the order of ranks, which the key has not.
     pub fn holds_on(&self, nodes: Option<u32>) -> bool {
-        nodes.is_some_and(|nodes| nodes <= self.nodes && (nodes == 1) == (self.nodes == 1))
+        self.nodes == 1 && nodes == Some(1)
     }
 }
 
@@ -224,9 +226,11 @@ impl fmt::Display for Proof {
                 None => {}
                 Some(Outcome::Begun) => writeln!(f, "begun {}", step.name())?,
                 Some(Outcome::Proven) => writeln!(f, "proven {}", step.name())?,
-                Some(Outcome::Refused(why)) => {
+                Some(outcome @ (Outcome::Refused(why) | Outcome::Unproven(why))) => {
+                    let is_refused = matches!(outcome, Outcome::Refused(_));
+                    let head = if is_refused { "refused" } else { "unproven" };
                     let why = why.replace(|c: char| c.is_control(), "?");
-                    writeln!(f, "refused {} {why}", step.name())?;
+                    writeln!(f, "{head} {} {why}", step.name())?;
                 }
             }
         }
@@ -256,15 +260,17 @@ pub fn written(proofs: &[Proof]) -> String {
 /// # Errors
 /// The file is of a newer version, or damaged.
 pub fn parse(text: &str) -> Result<Vec<Proof>, String> {
-    let damaged = || "must be as `ddtc tune` has written it; run it again".to_owned();
-    match text.lines().next() {
-        Some(HEAD) => {}
-        Some(head) if head.starts_with(ANY_HEAD) => {
-            return Err("must not be of a newer version of ddtc".to_owned());
-        }
-        _ => return Err(damaged()),
+    let damaged =
+        || "must be as `ddtc tune` has written it; remove it, then run `ddtc tune` again".to_owned();
+    let (head, mut rest) = text.split_once('\n').ok_or_else(damaged)?;
+    if head != HEAD {
+        return Err(if head.starts_with(ANY_HEAD) {
+            "must not be of a newer version of ddtc; remove it, then run `ddtc tune` again".to_owned()
+        } else {
+            damaged()
+        });
     }
-    let (mut proofs, mut rest) = (Vec::new(), &text[HEAD.len() + 1..]);
+    let mut proofs = Vec::new();
     while !rest.is_empty() {
         let (lines, after) = rest.split_once("\nend ").ok_or_else(damaged)?;
         let (sum, after) = after.split_once('\n').ok_or_else(damaged)?;
@@ -298,6 +304,7 @@ fn section(text: &str) -> Option<Proof> {
             "begun" => Outcome::Begun,
             "proven" => Outcome::Proven,
             "refused" => Outcome::Refused(why.to_owned()),
+            "unproven" => Outcome::Unproven(why.to_owned()),
             _ => return None,
         };
         proof.outcomes[Step::find(name)? as usize] = Some(outcome);
@@ -327,7 +334,7 @@ impl Grant {
             Step::ALL.into_iter().find_map(|step| match proof.outcome(step)? {
                 Outcome::Refused(why) => Some(format!("{}: {why}", step.name())),
                 Outcome::Begun => Some(format!("{}: the run that tried them has not ended", step.name())),
-                Outcome::Proven => None,
+                Outcome::Proven | Outcome::Unproven(_) => None,
             })
         });
         let best = here().find(|proof| !proof.permitted().without(refused).is_empty());
@@ -335,16 +342,20 @@ impl Grant {
             (Some(proof), why) => {
                 let also = why.map_or(String::new(), |why| format!("; refused {why}"));
                 format!(
-                    "{permitted}: proven here by `ddtc tune` on {}, with {} ranks on {} node{}{also}",
-                    proof.date,
-                    proof.ranks,
-                    proof.nodes,
-                    if proof.nodes == 1 { "" } else { "s" }
+                    "{permitted}: proven here by `ddtc tune` on {}, with {} ranks on 1 node{also}",
+                    proof.date, proof.ranks
                 )
             }
             (None, Some(why)) => format!("only MPI_Pack and MPI_Unpack: `ddtc tune` has refused {why}"),
             (None, None) if here().next().is_some() => {
-                "only MPI_Pack and MPI_Unpack: the run of `ddtc tune` has not ended".to_owned()
+                let unproven = here().find_map(|proof| {
+                    Step::ALL.into_iter().find_map(|step| match proof.outcome(step)? {
+                        Outcome::Unproven(why) => Some(format!("has not proven {}: {why}", step.name())),
+                        _ => None,
+                    })
+                });
+                let why = unproven.unwrap_or_else(|| "has not ended".to_owned());
+                format!("only MPI_Pack and MPI_Unpack: the run of `ddtc tune` {why}")
             }
             (None, None) if ours().next().is_some() => {
                 let here = nodes.map_or("a number of nodes that is not known".to_owned(), |n| {
@@ -384,6 +395,7 @@ mod tests {
     fn what_is_written_is_read() {
         let mut other = with(Step::Collectives, Some(Outcome::Refused("wrong\nbytes".to_owned())));
         other.key.objects.clear();
+        other.outcomes[2] = Some(Outcome::Unproven("4 MiB is not converted".to_owned()));
         let text = written(&[proven(2), other.clone()]);
         other.outcomes[3] = Some(Outcome::Refused("wrong?bytes".to_owned()));
         assert_eq!(parse(&text).unwrap(), [proven(2), other]);
@@ -400,11 +412,18 @@ mod tests {
             bytes[at] = byte;
             assert!(parse(&String::from_utf8(bytes).unwrap()).unwrap_err().contains("as `ddtc tune`"));
         }
-        for end in [1, 5, text.len() - 1, text.len() - 30] {
-            assert!(parse(&text[..end]).is_err(), "{end}");
+        // A cut between two proofs leaves a file with the first ones.
+        let whole = [0, 1, 2].map(|n| written(&[proven(2), proven(8)][..n]).len());
+        for end in 0..=text.len() {
+            let read = parse(&text[..end]);
+            match whole.iter().position(|&length| length == end) {
+                Some(n) => assert_eq!(read, Ok([proven(2), proven(8)][..n].to_vec())),
+                None => assert!(read.unwrap_err().contains("remove it, then run `ddtc tune` again"), "{end}"),
+            }
         }
-        assert!(parse("").is_err());
-        assert!(parse("ddtc proofs 2\nwhatever\n").unwrap_err().contains("newer"));
+        for newer in ["ddtc proofs 2\nwhatever\n", "ddtc proofs 2\n"] {
+            assert!(parse(newer).unwrap_err().contains("newer"));
+        }
     }
 
     fn grant(proofs: &[Proof], nodes: Option<u32>) -> String {
@@ -420,14 +439,19 @@ mod tests {
         assert!(grant(&[proven(8)], Some(1)).starts_with("messages, collectives | "));
         assert!(grant(&[proven(8)], None).ends_with("which runs on a number of nodes that is not known"));
         assert!(grant(&[proven(8)], Some(2)).starts_with("nothing | "));
-        let three = Proof { nodes: 3, ..proven(8) };
-        let granted =
-            [1, 2, 3, 4].map(|n| grant(std::slice::from_ref(&three), Some(n)).starts_with("messages"));
-        assert_eq!(granted, [false, true, true, false]);
+        // A file may claim several nodes, but no job of several nodes is granted anything.
+        for (proven_on, nodes) in [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1), (2, 2), (3, 2), (u32::MAX, 3)] {
+            let claimed = Proof { nodes: proven_on, ..proven(8) };
+            assert!(grant(&[claimed], Some(nodes)).starts_with("nothing | "), "{proven_on} {nodes}");
+        }
         let unfinished = Proof { is_finished: false, ..proven(8) };
         assert!(grant(&[unfinished], Some(1)).ends_with("the run of `ddtc tune` has not ended"));
         let missing = with(Step::Persistent, None);
         assert!(grant(&[missing], Some(1)).starts_with("nothing"));
+        let unproven = with(Step::Persistent, Some(Outcome::Unproven("nothing converts".to_owned())));
+        let words = grant(std::slice::from_ref(&unproven), Some(1));
+        assert!(words.ends_with("has not proven persistent: nothing converts"), "{words}");
+        assert!(grant(&[unproven, proven(2)], Some(1)).starts_with("messages | "), "it refuses nothing");
         let mut newer = proven(8);
         newer.key.ddtc = "99.0.0".to_owned();
         assert!(grant(&[newer], Some(1)).contains("no proof is of this library"));

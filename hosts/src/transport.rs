@@ -175,34 +175,49 @@ fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
     }
 }
 
-/// Names and beginnings of names of variables that choose a transport, beside MPICH's control
-/// variables ([`CONTROLS`]). A beginning ends with `*`.
-const CHOOSING: [&str; 11] = [
-    "FI_*",
-    "UCX_*",
-    "MPICH_OFI_*",
-    "I_MPI_FABRICS",
-    "I_MPI_SHM",
-    "I_MPI_OFI_PROVIDER",
-    "OMPI_MCA_pml",
-    "OMPI_MCA_btl",
-    "OMPI_MCA_mtl",
-    "PMIX_MCA_gds",
-    "PSP_SHM",
+/// Beginnings of the names of variables by which MPI libraries and network libraries choose how
+/// messages travel: MPICH and Cray MPICH, MVAPICH, ParaStation MPI, Intel MPI, Open MPI, UCX and
+/// libfabric. They are whole families, since each of their variables may choose a protocol.
+const CHOOSING: [&str; 10] =
+    ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "MV2_", "MVP_", "PSP_", "I_MPI_", "OMPI_MCA_", "UCX_", "FI_"];
+/// Beginnings of the names of those variables in [`CHOOSING`] that launchers set, and of those that
+/// only say where something is.
+const LAUNCHERS: [&str; 18] = [
+    "MV2_COMM_",
+    "MVP_COMM_",
+    "I_MPI_HYDRA",
+    "I_MPI_MPIRUN",
+    "I_MPI_INFO",
+    "I_MPI_PIN",
+    "I_MPI_PM",
+    "I_MPI_ROOT",
+    "OMPI_MCA_ess",
+    "OMPI_MCA_orte",
+    "OMPI_MCA_prte",
+    "OMPI_MCA_pmix",
+    "OMPI_MCA_plm",
+    "OMPI_MCA_ras",
+    "OMPI_MCA_rmaps",
+    "OMPI_MCA_hwloc",
+    "OMPI_MCA_initial_wdir",
+    "OMPI_MCA_num_procs",
 ];
-/// Control variables of MPICH that choose a transport, without their prefix.
-const CONTROLS: [&str; 6] =
-    ["CH4_NETMOD", "NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES", "NUM_CLIQUES"];
+/// Parts of the names of variables that differ between ranks, nodes or jobs, in capital letters.
+const PER_JOB: [&str; 8] =
+    ["RANK", "JOBID", "JOB_ID", "NODEID", "NODE_ID", "HOSTNAME", "TMPDIR", "NODES_IN_JOB"];
+
+/// Returns true if a variable of this name belongs to the key of a proof. A variable that should
+/// not belong to it costs a permission at most; one that should can cost a wrong byte. So only
+/// those are left out that differ between ranks, or between jobs that are otherwise equal.
+fn chooses(name: &str) -> bool {
+    let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    let capitals = name.to_ascii_uppercase();
+    starts(&CHOOSING) && !starts(&LAUNCHERS) && !PER_JOB.iter().any(|part| capitals.contains(part))
+}
 
 /// Returns the transport of a job in words: its name, and the variables among `variables` that
-/// choose it. Jobs with equal words use the same transport on the same number of nodes.
+/// choose how messages travel.
 pub fn in_words(transport: Option<Transport>, variables: &[(String, String)]) -> String {
-    let chooses = |name: &str| {
-        CHOOSING.iter().any(|known| match known.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => name == *known,
-        }) || PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|n| CONTROLS.contains(&n)))
-    };
     let set = variables.iter().filter(|(name, _)| chooses(name));
     let mut set: Vec<String> = set.map(|(name, value)| format!(" {name}={value}")).collect();
     set.sort();
@@ -210,8 +225,9 @@ pub fn in_words(transport: Option<Transport>, variables: &[(String, String)]) ->
 }
 
 /// Returns the number of nodes on which the `ranks` ranks of the world run, as far as the launcher
-/// tells them; `None` if it does not. Variables that say another number of ranks are those of
-/// another job, which has started this one.
+/// tells them; `None` if it does not, or if what one launcher tells contradicts what another one
+/// tells. Variables that say another number of ranks are those of another job, which has started
+/// this one.
 pub fn nodes(ranks: u32, variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
     if ranks == 1 {
         return Some(1);
@@ -223,14 +239,16 @@ pub fn nodes(ranks: u32, variable: impl Fn(&str) -> Option<String>) -> Option<u3
         ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
         ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"),
     ];
-    let mut here = told.iter().filter(|(all, _)| number(all) == Some(ranks)).filter_map(|(_, n)| number(n));
-    let here = here.next();
-    if here == Some(ranks) {
-        return Some(1);
-    }
+    let here = told.iter().filter(|(all, _)| number(all) == Some(ranks)).filter_map(|(_, n)| number(n));
     let is_step = number("SLURM_STEP_NUM_TASKS") == Some(ranks) && variable("SLURM_HET_SIZE").is_none();
     let nodes = number("SLURM_STEP_NUM_NODES").filter(|&nodes| is_step && nodes > 0);
-    nodes.filter(|&nodes| here.is_none() || nodes > 1)
+    // Each launcher says whether it is one node.
+    let one: Vec<bool> = here.map(|n| n == ranks).chain(nodes.map(|n| n == 1)).collect();
+    match (one.contains(&true), one.contains(&false)) {
+        (true, false) => Some(1),
+        (false, true) => nodes,
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -326,11 +344,19 @@ mod tests {
         assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_HET_SIZE=2"), None);
         let told = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
         assert_eq!(of(4, told), None, "the two disagree");
+        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
+        assert_eq!(of(4, told), None, "the two disagree the other way round");
+        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
+        assert_eq!(of(4, told), Some(1));
+        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
+        assert_eq!(of(4, told), Some(2));
+        let told = "PMI_SIZE=2 MPI_LOCALNRANKS=2 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1";
+        assert_eq!(of(2, told), None, "Hydra and Open MPI disagree");
     }
 
     #[test]
     fn a_transport_in_words_has_the_variables_that_choose_it() {
-        let set = ["UCX_TLS=tcp", "HOME=/", "MPICH_NOLOCAL=1", "MPIR_CVAR_DEBUG=1", "FI_PROVIDER=tcp"];
+        let set = ["UCX_TLS=tcp", "HOME=/", "MPICH_NOLOCAL=1", "XMPICH_NOLOCAL=1", "FI_PROVIDER=tcp"];
         let set: Vec<_> = set
             .iter()
             .map(|v| v.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap())
@@ -338,5 +364,30 @@ mod tests {
         let words = "libfabric FI_PROVIDER=tcp MPICH_NOLOCAL=1 UCX_TLS=tcp";
         assert_eq!(in_words(Some(Transport::Libfabric), &set), words);
         assert_eq!(in_words(None, &[]), "not known");
+        for name in [
+            "MPIR_CVAR_CH4_SHM_POSIX_EAGER",
+            "MPIR_PARAM_EAGER",
+            "MPICH_SMP_SINGLE_COPY_MODE",
+            "MV2_SMP_USE_CMA",
+            "MVP_IBA_EAGER_THRESHOLD",
+            "PSP_ONDEMAND",
+            "I_MPI_SHM_CELL_FWD_SIZE",
+            "OMPI_MCA_btl_vader_single_copy_mechanism",
+        ] {
+            assert!(chooses(name), "{name}");
+        }
+        for name in [
+            "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
+            "MV2_COMM_WORLD_LOCAL_RANK",
+            "MV2_NUM_NODES_IN_JOB",
+            "PSP_SMP_NODE_ID",
+            "I_MPI_HYDRA_UUID",
+            "I_MPI_MPIRUN",
+            "OMPI_MCA_ess_base_vpid",
+            "OMPI_MCA_orte_hnp_uri",
+            "PMI_RANK",
+        ] {
+            assert!(!chooses(name), "{name}");
+        }
     }
 }

@@ -24,7 +24,8 @@ const ON: u8 = 1;
 /// Value of [`STATE`]: all messages are bypassed.
 const OFF: u8 = 2;
 
-/// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`].
+/// Decision whether messages are converted: [`UNKNOWN`], [`ON`] or [`OFF`]. The kinds of calls are
+/// restricted before it is written, so a thread that reads the decision reads these kinds too.
 static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// Restricts conversions to the kinds of calls that were right with the transport to other jobs
@@ -32,21 +33,21 @@ static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
 pub(crate) fn connects(host: &Host) {
     host.kinds.restrict(host.kinds_beyond);
     if host.kinds_beyond.is_empty() {
-        STATE.store(OFF, Ordering::Relaxed);
+        STATE.store(OFF, Ordering::Release);
     }
 }
 
 /// Forgets the decision whether messages are converted, because it was made with a communicator of
 /// the world. Called when the world is finalized, and at the end of the epoch.
 pub(crate) fn end_epoch() {
-    STATE.store(UNKNOWN, Ordering::Relaxed);
+    STATE.store(UNKNOWN, Ordering::Release);
 }
 
 /// Returns true if messages of this process may be converted. Makes the decision if it was not made
 /// yet.
 #[inline]
 pub(crate) fn messages(host: &'static Host) -> bool {
-    match STATE.load(Ordering::Relaxed) {
+    match STATE.load(Ordering::Acquire) {
         UNKNOWN => decide(host),
         state => state == ON,
     }
@@ -64,7 +65,7 @@ pub(crate) fn kinds(host: &'static Host) -> Kinds {
 /// messages may be converted, or if they may not be converted but compiled code may pack them
 /// inside the MPI library by the convertor hook.
 pub(crate) fn timing(host: &'static Host) -> bool {
-    messages(host) || STATE.load(Ordering::Relaxed) == OFF && allowed_hook(host).is_some()
+    messages(host) || STATE.load(Ordering::Acquire) == OFF && allowed_hook(host).is_some()
 }
 
 /// Decides whether messages may be converted. The decision depends only on this process and is not
@@ -87,7 +88,7 @@ fn decide(host: &'static Host) -> bool {
         // Another thread may have connected the process to another job meanwhile, and so ended
         // conversions.
         let decided = if on { ON } else { OFF };
-        let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::Relaxed, Ordering::Relaxed);
+        let before = STATE.compare_exchange(UNKNOWN, decided, Ordering::AcqRel, Ordering::Acquire);
         Some(on && before.unwrap_or_else(|state| state) != OFF)
     });
     decided.flatten().unwrap_or(false)

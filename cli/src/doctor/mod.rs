@@ -30,7 +30,7 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::proof;
 use ddtc_hosts::transport::{Transport, Transports};
-use ddtc_hosts::tried::Standing;
+use ddtc_hosts::tried::{Kinds, Standing};
 
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
@@ -503,28 +503,40 @@ impl Conversions {
     }
 }
 
-/// Returns a line for each proof by `ddtc tune` of the library with this version text, and for each
-/// file of proofs that cannot be used.
+/// Returns a line for each proof by `ddtc tune` of this version of the library with this version
+/// text, and for each file of proofs that cannot be used. A refusal in one file counts for all.
 fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
-    let mut lines = Vec::new();
+    let (mut lines, mut found) = (Vec::new(), Vec::new());
     for file in proof::files(&mpi.to_string_lossy(), config.as_deref(), home.as_deref()) {
-        let shown = file.display();
-        match ddtc::internal::files::read_own(&file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => lines.push(format!("{shown}: {error}; the library counts as unknown")),
-            Ok(text) => match proof::parse(&text) {
-                Err(error) => lines.push(format!("{shown}: {error}; the library counts as unknown")),
-                Ok(proofs) => lines.extend(proofs.iter().filter(|p| p.key.library == version).map(|p| {
-                    format!(
-                        "{}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {} node(s), transport {} ({shown}); the ranks find out whether this holds for them",
-                        p.permitted().without(p.refused()), p.key.ddtc, p.date, p.ranks, p.nodes, p.key.transport
-                    )
-                })),
-            },
+        let read = match ddtc::internal::files::read_own(&file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            read => read.map_err(|error| error.to_string()).and_then(|text| proof::parse(&text)),
+        };
+        match read {
+            Err(error) => {
+                lines.push(format!("{}: {error}; the library counts as unknown", file.display()));
+            }
+            Ok(proofs) => found.extend(proofs.into_iter().map(|proof| (file.clone(), proof))),
         }
     }
+    found.retain(|(_, p)| p.key.library == version && p.key.ddtc == env!("CARGO_PKG_VERSION"));
+    let of = |(file, p): &(PathBuf, proof::Proof)| {
+        let same = found.iter().filter(|(_, other)| other.key == p.key);
+        let refused = same.map(|(_, other)| other.refused()).fold(Kinds::NONE, Kinds::or);
+        let here = if p.holds_on(Some(1)) { p.permitted().without(refused) } else { Kinds::NONE };
+        format!(
+            "{here}: proven by `ddtc tune` of ddtc {} on {}, with {} ranks on {} node(s), transport {} ({}); the ranks find out whether this holds for them",
+            p.key.ddtc,
+            p.date,
+            p.ranks,
+            p.nodes,
+            p.key.transport,
+            file.display()
+        )
+    };
+    lines.extend(found.iter().map(of));
     lines
 }
 

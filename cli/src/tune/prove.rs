@@ -20,7 +20,7 @@ use ddtc_bench::machine;
 use ddtc_hosts::policy::Library;
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
-use ddtc_hosts::tried::Standing;
+use ddtc_hosts::tried::{Kind, Standing};
 
 use super::{Args, compile};
 
@@ -57,6 +57,7 @@ impl Line {
             "begun" => Line::Outcome(Step::find(step)?, Outcome::Begun),
             "proven" => Line::Outcome(Step::find(step)?, Outcome::Proven),
             "refused" => Line::Outcome(Step::find(step)?, Outcome::Refused(why.to_owned())),
+            "unproven" => Line::Outcome(Step::find(step)?, Outcome::Unproven(why.to_owned())),
             "done" => Line::Done,
             _ => return None,
         })
@@ -132,15 +133,18 @@ fn read(file: &Path) -> Result<Vec<Proof>, Box<dyn Error>> {
     match files::read_own(file) {
         Ok(text) => Ok(proof::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(format!("{}: {error}", file.display()).into()),
+        Err(error) => {
+            Err(format!("{}: {error}; remove it, then run `ddtc tune` again", file.display()).into())
+        }
     }
 }
 
 fn is_same(one: &Proof, other: &Proof) -> bool {
-    one.key == other.key && one.nodes == other.nodes
+    one.key == other.key && one.nodes == other.nodes && one.ranks == other.ranks
 }
 
-/// Writes a proof into the file. It replaces an old proof with the same key and number of nodes.
+/// Writes a proof into the file. It replaces an old proof with the same key and the same numbers of
+/// nodes and ranks.
 fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     let mut proofs = read(file)?;
     proofs.retain(|old| !is_same(old, new));
@@ -155,7 +159,7 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
 /// ranks was interrupted, its outcomes are kept, and the step in which it was interrupted counts as
 /// refused.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
-    let left = old.iter().find(|old| is_same(old, &new) && !old.is_finished && old.ranks == new.ranks);
+    let left = old.iter().find(|old| is_same(old, &new) && !old.is_finished);
     let outcomes =
         left.map(|old| old.outcomes.clone()).unwrap_or([const { None }; Step::ALL.len()]).map(|outcome| {
             match outcome {
@@ -202,6 +206,14 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     if matches!(Standing::of(&tested, None), Standing::Tried { .. }) || !Profile::of(&tested).stages {
         return Ok(());
     }
+    if new.nodes != 1 {
+        let why = "a proof needs all ranks on one node; over several nodes nothing is proven yet";
+        if args.only_prove {
+            return Err(why.into());
+        }
+        println!("{} was not tried: {why}", new.key.library);
+        return Ok(());
+    }
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
     let file: PathBuf = match &args.proofs {
@@ -210,13 +222,13 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --proofs")?,
     };
     println!("{} was not tried: its calls are proven first", new.key.library);
+    // What the file has stays there until the program has begun with a step.
     let mut proof = begun(new, &read(&file)?);
-    save(&file, &proof)?;
     loop {
         // All other calls consist of messages. So once messages are refused, nothing else is tried.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
         let open: Vec<Step> = Step::ALL.into_iter().filter(is_open).collect();
-        if open.is_empty() || proof.refused().has(ddtc_hosts::tried::Kind::Messages) {
+        if open.is_empty() || proof.refused().has(Kind::Messages) {
             break;
         }
         let (is_done, how) = launch(args, library, folder, &open, |line| {
@@ -228,6 +240,7 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
                     Outcome::Begun => {}
                     Outcome::Proven => println!("{}: right", step.name()),
                     Outcome::Refused(why) => println!("{}: refused: {why}", step.name()),
+                    Outcome::Unproven(why) => println!("{}: not proven: {why}", step.name()),
                 }
                 proof.outcomes[step as usize] = Some(outcome);
                 save(&file, &proof)?;
@@ -251,10 +264,15 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     }
     proof.is_finished = true;
     save(&file, &proof)?;
-    let (permitted, nodes) = (proof.permitted(), proof.nodes);
-    println!("{}: proof of {}, on {nodes} node(s): {permitted}", file.display(), proof.key.library);
-    if permitted.is_empty() {
+    let permitted = proof.permitted();
+    println!("{}: proof of {}, on one node: {permitted}", file.display(), proof.key.library);
+    if proof.refused().has(Kind::Messages) {
         return Err("messages are not right if they are converted: they are left to this MPI library".into());
+    }
+    if permitted.is_empty() {
+        return Err(
+            "too few messages were converted to prove something: they are left to this MPI library".into()
+        );
     }
     Ok(())
 }
@@ -270,6 +288,8 @@ mod tests {
         assert_eq!(parsed("ddtc-prove begun blocking").as_deref(), Some("Outcome(Blocking, Begun)"));
         let refused = parsed("ddtc-prove refused persistent wrong bytes: x");
         assert_eq!(refused.as_deref(), Some("Outcome(Persistent, Refused(\"wrong bytes: x\"))"));
+        let unproven = parsed("ddtc-prove unproven blocking too few");
+        assert_eq!(unproven.as_deref(), Some("Outcome(Blocking, Unproven(\"too few\"))"));
         assert_eq!(parsed("ddtc-prove key library MPICH 1").as_deref(), Some("Key(\"library MPICH 1\")"));
         for other in ["", "begun blocking", "ddtc-prove begun", "ddtc-prove begun all", "ddtc-prove nodes x"]
         {
@@ -296,5 +316,7 @@ mod tests {
             Proof { key: Key::new("MVAPICH Version: 4.0", "", "UCX"), ..old },
         ];
         assert_eq!(begun(new(), &others), new());
+        let [finished, other_ranks, ..] = others;
+        assert!(is_same(&finished, &new()) && !is_same(&other_ranks, &new()));
     }
 }

@@ -181,6 +181,8 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen("nodes 1", "nodes 7", 1)).unwrap();
     hidden.is_left(&[], &[], "must be as `ddtc tune` has written it", 2);
+    let (well, said) = hidden.prove(2, "");
+    assert!(!well && said.contains("remove it, then run `ddtc tune` again"), "{said}");
     fs::write(&file, text.replacen("proofs 1", "proofs 2", 1)).unwrap();
     hidden.is_left(&[], &[], "must not be of a newer version", 2);
     fs::write(&file, &text).unwrap();
