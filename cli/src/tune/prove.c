@@ -549,7 +549,7 @@ static int nodes(void) {
 }
 
 int main(int argc, char **argv) {
-  static char key[8192];
+  static char key[65536];
   seconds = argc > 1 ? (unsigned)atoi(argv[1]) : 20;
   signal(SIGALRM, too_late);
   alarm(60 + seconds);
