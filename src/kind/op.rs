@@ -18,6 +18,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
+#[allow(clippy::enum_variant_names)] // `NoOp` is MPI's name.
 pub enum Op {
     /// Sum; integers wrap around.
     Sum,
