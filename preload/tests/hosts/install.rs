@@ -20,7 +20,10 @@ fn script() -> PathBuf {
 /// Returns a command for the script, with the folder of the programs and libraries that cargo has
 /// built for these tests.
 fn install() -> Command {
-    let mut command = Command::new("sh");
+    // A program that runs in the background may ignore SIGINT, and a shell cannot trap a signal that
+    // was ignored when the shell started.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", "sh"]);
     command.arg(script()).arg("--built").arg(built()).env_remove("DESTDIR");
     command
 }
