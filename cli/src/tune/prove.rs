@@ -4,8 +4,9 @@
 //! ([`ddtc_hosts::proof`]).
 //!
 //! The proof's file is rewritten after each step that the program begins or ends. So a step that
-//! ends the job, or this process, counts as refused in the next run. If a step is refused, the
-//! program ends, and it is launched again for the remaining steps.
+//! ends the job, or this process, counts as refused in the next run. Once a step of messages is
+//! refused, nothing else is tried. If the program ends for another reason, it is launched again for
+//! the remaining steps.
 
 use std::error::Error;
 use std::ffi::OsString;

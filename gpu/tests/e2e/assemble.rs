@@ -1,4 +1,4 @@
-//! `ptxas`, NVIDIA's assembler, takes every kernel for every GPU from sm_70 to sm_120, without
+//! `ptxas`, NVIDIA's assembler, takes every kernel for nine GPUs between sm_70 and sm_120, without
 //! local memory and with few registers. A part of e2e: the assembler is a wheel, which pip fetches.
 
 use std::path::{Path, PathBuf};
