@@ -231,9 +231,13 @@ impl<'a> Visit<'a> {
     fn next_child(&mut self, skip: &mut u64) -> Option<(&'a Datatype, i64)> {
         let combiner = self.datatype.combiner();
         // Returns how many whole copies of `bytes` bytes `skip` covers, at most `available`, and
-        // subtracts their bytes from `skip`.
-        let mut skip_copies = |bytes: i64, available: i64| {
-            let passed = (*skip / bytes as u64).min(available.max(0) as u64);
+        // subtracts their bytes from `skip`. Mostly there is nothing to skip, and `available` is
+        // then not computed.
+        let mut skip_copies = |bytes: i64, available: &dyn Fn() -> i64| {
+            if *skip < bytes as u64 {
+                return 0;
+            }
+            let passed = (*skip / bytes as u64).min(available().max(0) as u64);
             *skip -= passed * bytes as u64;
             passed as i64
         };
@@ -241,7 +245,7 @@ impl<'a> Visit<'a> {
             Cursor::Parts(_) => None,
             Cursor::Array(local) => {
                 let oldtype = combiner.children().next()?;
-                let passed = skip_copies(oldtype.size(), local.remaining());
+                let passed = skip_copies(oldtype.size(), &|| local.remaining());
                 if passed > 0 {
                     local.advance(passed);
                 }
@@ -255,7 +259,7 @@ impl<'a> Visit<'a> {
             Cursor::Blocks { block: i, copy } => loop {
                 let (child, copies, displacement) = block(combiner, *i)?;
                 if child.size() > 0 {
-                    *copy += skip_copies(child.size(), copies - *copy);
+                    *copy += skip_copies(child.size(), &|| copies - *copy);
                     if *copy < copies {
                         let step = copy.wrapping_mul(child.extent());
                         *copy += 1;
@@ -266,7 +270,7 @@ impl<'a> Visit<'a> {
                 // The blocks of a vector are equal, so any number of them is passed over in one
                 // step.
                 if let Combiner::Vector { count, .. } | Combiner::Hvector { count, .. } = combiner {
-                    *i += skip_copies(copies * child.size(), *count - *i);
+                    *i += skip_copies(copies * child.size(), &|| *count - *i);
                 }
             },
         }
