@@ -13,6 +13,8 @@
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::policy;
 use crate::tried::{Kind, Kinds};
 
@@ -238,19 +240,12 @@ impl fmt::Display for Proof {
     }
 }
 
-/// Returns a hash of bytes (FNV-1a, 64 bits). Equal bytes have equal hashes on every machine.
-pub fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// Returns the text of a file with these proofs.
 pub fn written(proofs: &[Proof]) -> String {
     let mut text = format!("{HEAD}\n");
     for proof in proofs {
         let lines = proof.to_string();
-        let _ = writeln!(text, "{lines}end {:016x}", hash(lines.as_bytes()));
+        let _ = writeln!(text, "{lines}end {:016x}", xxh3_64(lines.as_bytes()));
     }
     text
 }
@@ -275,7 +270,7 @@ pub fn parse(text: &str) -> Result<Vec<Proof>, String> {
         let (lines, after) = rest.split_once("\nend ").ok_or_else(damaged)?;
         let (sum, after) = after.split_once('\n').ok_or_else(damaged)?;
         let lines = &rest[..=lines.len()];
-        if sum != format!("{:016x}", hash(lines.as_bytes())) {
+        if sum != format!("{:016x}", xxh3_64(lines.as_bytes())) {
             return Err(damaged());
         }
         proofs.push(section(lines).ok_or_else(damaged)?);

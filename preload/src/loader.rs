@@ -4,6 +4,8 @@
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ops::{ControlFlow, Range};
 
+use xxhash_rust::xxh3::Xxh3;
+
 /// Returns the address of a symbol. Searches only the objects after this library in the loader's
 /// search order, and takes the first of them that has the symbol. Returns null if none has the
 /// symbol.
@@ -202,17 +204,15 @@ fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
         return id;
     }
     let is_code = |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0;
-    let mut hash = 0u64;
+    let mut hash = Xxh3::new();
     if let Some(code) = headers.iter().filter(is_code).find(|h| is_loaded(h)) {
         let pages = code.p_filesz as usize / PAGE;
         let taken = pages.min(PAGES);
         for i in 0..taken {
-            for word in bytes(code, i * pages / taken * PAGE, PAGE).as_chunks().0 {
-                hash = (hash.rotate_left(5) ^ u64::from_ne_bytes(*word)).wrapping_mul(0x517c_c1b7_2722_0a95);
-            }
+            hash.update(bytes(code, i * pages / taken * PAGE, PAGE));
         }
     }
-    format!("{}-{hash:016x}", std::fs::metadata(file).map_or(0, |found| found.len()))
+    format!("{}-{:016x}", std::fs::metadata(file).map_or(0, |found| found.len()), hash.digest())
 }
 
 /// Returns the names, without folders, and the identities of the loaded objects whose files are

@@ -20,10 +20,27 @@ use crate::host::{self, Host};
 use crate::loader::identities;
 use crate::warn::warn;
 
-/// Beginnings of the names of libraries that decide how messages travel, and of Open MPI's plugins
-/// that do.
-const NETWORKS: [&str; 9] =
-    ["libfabric", "libucp", "libuct", "libucs", "libpsm", "libcxi", "mca_pml_", "mca_btl_", "mca_mtl_"];
+/// Beginnings of the names of libraries that decide how messages travel: of networks, of
+/// ParaStation (pscom), of Open MPI's datatypes (open-pal), and of Open MPI's plugins.
+const NETWORKS: [&str; 15] = [
+    "libfabric",
+    "libucp",
+    "libuct",
+    "libucs",
+    "libpsm",
+    "libcxi",
+    "libefa",
+    "libibverbs",
+    "libpami",
+    "libpscom",
+    "libopen-pal",
+    "mca_pml_",
+    "mca_btl_",
+    "mca_mtl_",
+    "mca_smsc_",
+];
+/// Part of the names of libfabric's providers that are libraries of their own.
+const PROVIDER: &str = "-fi.so";
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -33,7 +50,7 @@ fn variable(name: &str) -> Option<String> {
 fn key(host: &Host) -> Key {
     let is_network = |object: &str| {
         let name = object.rsplit('/').next().unwrap_or(object);
-        NETWORKS.iter().any(|start| name.starts_with(start))
+        NETWORKS.iter().any(|start| name.starts_with(start)) || name.contains(PROVIDER)
     };
     let objects = identities(|object| object == host.object() || is_network(object));
     let transport = Transports::of(&host.version, variable).inside;
