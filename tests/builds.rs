@@ -132,8 +132,8 @@ fn what_is_installed_is_lean() {
     }
 }
 
-/// Each set of features brings only the packages that it needs. The command of a checkout contains
-/// Cranelift; on x86-64, the command that is shipped does not.
+/// Each set of features brings only the packages that it needs. The command that is built
+/// in a checkout contains Cranelift; on x86-64, the command that is shipped does not.
 #[test]
 fn features_bring_their_packages() {
     let has = |arguments: &[&str], package: &str| {

@@ -57,9 +57,9 @@ int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout
 /* Waits for all work of the device's primary context, and frees the layout. Faults of that work
  * are not reported here. Close layouts while no stream of the context is captured: otherwise the
  * call is DDTC_ERR_OTHER, the layout stays open, and the capture may be lost. A graph that was
- * captured with the layout must not be launched later. A program that resets the device
- * (cudaDeviceReset) must close its layouts before. No other thread may use the layout at that
- * time. */
+ * captured with the layout must not be launched later. A program must close its layouts
+ * before it resets the device (cudaDeviceReset). No other thread may use the layout during the
+ * call. */
 int ddtc_cuda_close(ddtc_cuda_layout *layout);
 
 /* Sets `bytes` to the alignment of both buffers and of both ends of a range from which on the
@@ -75,8 +75,8 @@ int ddtc_cuda_unpack(const ddtc_cuda_layout *layout, const void *packed, void *u
                      ddtc_cuda_stream stream);
 
 /* Moves a range of the packed stream of `count` instances, as ddtc_committed_range does: the bytes
- * from `offset` on, to or from `packed`, as many as `max_bytes` and are left. Sets `bytes` to
- * their number. */
+ * from `offset` on, to or from `packed`. At most `max_bytes` bytes are moved, and no more than are
+ * left. Sets `bytes` to the number of bytes that are moved. */
 int ddtc_cuda_range(const ddtc_cuda_layout *layout, int direction, void *user, ddtc_count count, ddtc_count offset,
                     void *packed, ddtc_count max_bytes, ddtc_count *bytes, ddtc_cuda_stream stream);
 

@@ -48,7 +48,7 @@ pub struct Address {
     pub context: u64,
     /// Where the memory is.
     pub kind: MemoryKind,
-    /// The address by which a kernel reaches it.
+    /// The address by which a kernel reaches the memory.
     pub device_address: u64,
     /// Whether the driver moves the memory between host and device.
     pub is_managed: bool,
@@ -125,7 +125,7 @@ functions! {
 #[derive(Clone, Copy)]
 pub struct Driver(Functions);
 
-/// A failure of the driver: the code that it returned.
+/// Result of a call of the driver. An error is the code that the driver returned.
 pub type Outcome<T = ()> = std::result::Result<T, c_int>;
 
 fn outcome(code: c_int) -> Outcome {

@@ -33,10 +33,11 @@ fn refuse(operation: &'static str, t: &Committed, rule: &'static str) -> Error {
     Error::new(ErrorClass::Unsupported, operation, "committed", t.datatype(), rule)
 }
 
-/// Selects what moves the bytes of `committed`.
+/// Selects the kernel or the copy that moves the bytes of `committed`.
 ///
 /// # Errors
-/// Class `Unsupported` for a layout that no kernel serves; `operation` is the call that is named.
+/// Class `Unsupported` if no kernel can move the layout. The error names `operation` as the call
+/// that failed.
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest: &LoopNest<Normal> = committed.nest();
     let mut start = committed.origin() as i64;

@@ -12,9 +12,9 @@ pub const THREADS: u32 = 256;
 /// Widths of words in bytes.
 pub const WIDTHS: [u32; 5] = [16, 8, 4, 2, 1];
 
-/// Maximum number of words that a launch moves. The first word of a launch lies in its first
-/// outermost iteration, which has no more than this many words, so that every word is less than
-/// [`MAX_WORD`].
+/// Maximum number of words that a launch moves. The first word of a launch lies in the first
+/// iteration of the outermost loop, and one iteration has at most this many words. So the index of
+/// every word is less than [`MAX_WORD`].
 const MAX_WORDS: u64 = MAX_WORD / 2;
 
 /// Upper limit (exclusive) of offsets in sums of 32 bits.
@@ -73,7 +73,8 @@ pub struct Launch {
     pub user: u64,
     /// Address of the first packed byte of the launch.
     pub packed: u64,
-    /// Number of the first word, counted from the outermost iteration at `user`.
+    /// Index of the first word. Word 0 is the first word of the outermost iteration that begins at
+    /// `user`.
     pub first: u32,
     /// Number of words.
     pub words: u32,

@@ -273,7 +273,8 @@ fn pools_and_pinned_memory_are_served() {
 }
 
 /// A contiguous layout is copied by the driver, which makes the caller of a copy between two host
-/// buffers wait. So pinned memory is served on one side only, while a kernel serves it on both.
+/// buffers wait. So only one of the two buffers of such a layout may be pinned host memory. If a
+/// kernel moves the bytes, both may be.
 #[test]
 fn pinned_memory_on_both_sides_needs_a_kernel() {
     let turn = turn();
@@ -363,10 +364,10 @@ const FREE: [&str; 6] = [
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// A thread without a context opens, uses and closes a layout, and each call of the driver fails in
-/// turn. Before the layout is closed, an error is returned each time, unless the failed call was to
-/// make the caller's context current again. Without an error, all bytes are right. Nothing stays
-/// allocated, unless the failed call was to free it.
+/// A thread without a context opens, uses and closes a layout, once for each call of the driver,
+/// and that call fails. If the failed call opened or used the layout, an error is returned, except
+/// for a call that makes the caller's context current again. If no error is returned, all bytes are
+/// right. Nothing stays allocated, except what the failed call should have freed.
 #[test]
 fn every_call_fails_in_turn() {
     let turn = turn();

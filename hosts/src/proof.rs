@@ -1,4 +1,5 @@
-//! Proofs: results of `ddtc tune` with an MPI library that the matrix ([`crate::tried`]) does not know.
+//! Proofs: results of `ddtc tune` with an MPI library that the matrix ([`crate::tried`]) does not
+//! know.
 //!
 //! `ddtc tune` exchanges messages under the library, with and without conversion, and writes down
 //! what was right. A proof is a permission with limits. It holds for the library, the transport and
@@ -147,9 +148,9 @@ pub enum Outcome {
     Begun,
     /// Everything was right.
     Proven,
-    /// Something was wrong, or the step has not ended: the reason.
+    /// Something was wrong, or the step has not ended. Holds the reason.
     Refused(String),
-    /// Nothing was wrong, but too little was converted to permit anything: the reason.
+    /// Nothing was wrong, but too little was converted to permit anything. Holds the reason.
     Unproven(String),
 }
 
@@ -200,7 +201,8 @@ impl Proof {
         if collectives { kinds.with(Kind::Collectives) } else { kinds }
     }
 
-    /// Returns the kinds of calls that are refused. All calls consist of messages.
+    /// Returns the kinds of calls that are refused. If messages are refused, all kinds are, because
+    /// all calls consist of messages.
     pub fn refused(&self) -> Kinds {
         if Proof::MESSAGES.into_iter().any(|step| self.refuses(step)) {
             Kinds::ALL
@@ -211,9 +213,10 @@ impl Proof {
         }
     }
 
-    /// Returns true if the proof holds for jobs on so many nodes; `None`: the number is not known.
-    /// Only a run on one node proves something, and only for jobs on one node: between nodes, the
-    /// transport depends on the nodes, the network and the order of ranks, which the key has not.
+    /// Returns true if the proof holds for jobs on `nodes` nodes, where `None` is a number that is
+    /// not known. Only a run on one node proves something, and only for jobs on one node: between
+    /// nodes, the transport depends on the nodes, the network and the order of ranks, which are not
+    /// in the key.
     pub fn holds_on(&self, nodes: Option<u32>) -> bool {
         self.nodes == 1 && nodes == Some(1)
     }
@@ -319,7 +322,8 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Returns what the proofs of all files say about a job with this key on so many nodes.
+    /// Returns what the proofs of all files say about a job with this key on `nodes` nodes, or on a
+    /// number of nodes that is not known.
     pub fn of(proofs: &[Proof], key: &Key, nodes: Option<u32>) -> Grant {
         let ours = || proofs.iter().filter(|proof| proof.key == *key);
         let refused = ours().map(Proof::refused).fold(Kinds::NONE, Kinds::or);

@@ -70,7 +70,8 @@ pub(crate) fn read(host: &Host) {
 }
 
 /// Returns what the proofs in the files permit to this job. If a file cannot be used, writes one
-/// line to standard error, and nothing is permitted: the file might refuse what the other permits.
+/// line to standard error and permits nothing, because that file might refuse what another file
+/// permits.
 ///
 /// The world must be initialized and not finalized.
 fn find(host: &Host) -> Grant {

@@ -464,7 +464,8 @@ static void flight(int round) {
         int n = s->count;
         MPI_Datatype t = s->type;
         if (receives) {
-          /* MPI_Startall has no order, so any tag could be of another message. */
+          /* MPI_Startall starts requests in no order, so a receive of any tag could match another
+           * message. */
           int from = any[i] == 0 ? MPI_ANY_SOURCE : peer, tag = any[i] == 1 && step == NONBLOCKING ? MPI_ANY_TAG : i;
           code = step == PERSISTENT ? CALL(ours, Recv_init, b, n, t, from, tag, WORLD, all + i)
                                     : CALL(ours, Irecv, b, n, t, from, tag, WORLD, all + i);

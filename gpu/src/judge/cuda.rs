@@ -293,8 +293,8 @@ impl Cuda {
         unsafe { self.cu_copy_2d(&raw const rows.0, stream) };
     }
 
-    /// Returns the median time in microseconds of one of `chain` calls of `submit`, which are
-    /// captured as one graph and replayed `repeats` times. The first replay does not count.
+    /// Captures `chain` calls of `submit` as one graph, replays the graph `repeats` times, and
+    /// returns the median time per call in microseconds. The first replay does not count.
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());

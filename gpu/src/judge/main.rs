@@ -1,12 +1,13 @@
 //! Judges the kernels on a GPU: first whether they are right, then how fast they are.
 //!
-//! Every row is packed and unpacked at three sizes, in turn with a copy kernel of the same payload
-//! and with what MPI libraries do today, a copy for every block and a 2-D copy. Each figure is the
-//! median of some replays of a captured chain of calls.
+//! Each row, a layout of the table, is packed and unpacked at three sizes, in turn with a copy
+//! kernel that moves the same number of bytes. Where an instance is one block, the two methods of
+//! today's MPI libraries are timed too: one copy for each block, and one 2-D copy. Each figure is
+//! the median of some replays of a captured chain of calls.
 //!
 //! The exit status is 1 if a byte is wrong or there is no GPU; then nothing is measured. It is 2 if
-//! the copy kernel is too slow for the run to say anything, 3 if a call of the driver or the judge
-//! itself failed, and 0 otherwise, whether or not aims are reached.
+//! the copy kernel is so slow that the figures mean nothing, 3 if a call of the driver or the judge
+//! itself failed, and 0 otherwise, even if aims are missed.
 //!
 //! `--quick` takes the smallest size and short chains, which shows whether the program itself
 //! works.

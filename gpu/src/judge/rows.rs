@@ -68,11 +68,11 @@ pub(crate) const ROWS: [Row; 12] = [
 
 /// Blocks of memory that a transfer touches, and how.
 pub(crate) struct Touched {
-    /// Number of granules of 64 bytes with a byte of the layout.
+    /// Number of granules of 64 bytes that contain at least one byte of the layout.
     pub(crate) granules: u64,
-    /// Number of sectors of 32 bytes with a byte of the layout.
+    /// Number of sectors of 32 bytes that contain at least one byte of the layout.
     pub(crate) sectors: u64,
-    /// Number of sectors of which the layout has some bytes, but not all 32.
+    /// Number of sectors that contain some bytes of the layout, but not 32 of them.
     pub(crate) partial: u64,
 }
 

@@ -1,5 +1,6 @@
-//! `ptxas`, NVIDIA's assembler, takes every kernel for nine GPUs between sm_70 and sm_120, without
-//! local memory and with few registers. A part of e2e: the assembler is a wheel, which pip fetches.
+//! Checks that `ptxas`, NVIDIA's assembler, accepts every kernel for nine kinds of GPUs between
+//! sm_70 and sm_120, and that the kernels use no local memory and few registers. The test is a part
+//! of e2e, because pip has to fetch the assembler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,7 +76,7 @@ fn every_kernel_is_assembled() {
     let (text, number) = all();
     let source = folder.join("kernels.ptx");
     std::fs::write(&source, text).unwrap();
-    // Side by side: an assembler uses one core.
+    // Run the assemblers in parallel, because each uses only one core.
     let started = TARGETS.map(|target| {
         let mut command = Command::new(&assembler);
         command.args(["--verbose", "--gpu-name", target, "--output-file"]);

@@ -1,4 +1,4 @@
-//! Builds the stand-in for the driver, which has no dependencies, by the compiler alone.
+//! Builds the stand-in for the driver with rustc, without cargo, since it has no dependencies.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -20,8 +20,8 @@ fn script() -> PathBuf {
 /// Returns a command for the script, with the folder of the programs and libraries that cargo has
 /// built for these tests.
 fn install() -> Command {
-    // A program that runs in the background may ignore SIGINT, and a shell cannot trap a signal that
-    // was ignored when the shell started.
+    // A program that runs in the background may ignore SIGINT, and a shell cannot trap a signal
+    // that was ignored when the shell started.
     let mut command = Command::new("env");
     command.args(["--default-signal", "sh"]);
     command.arg(script()).arg("--built").arg(built()).env_remove("DESTDIR");
@@ -436,8 +436,9 @@ fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files(root).into_iter().map(|file| (file.clone(), fs::read(root.join(file)).unwrap())).collect()
 }
 
-/// An installation that fails or is interrupted while it writes changes nothing. One that fails
-/// while it moves files into place leaves a manifest of everything that may be there.
+/// If an installation fails or is interrupted while it still writes its files, nothing is changed.
+/// If it fails while it moves them into place, it leaves a manifest of everything that may be
+/// there.
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");

@@ -50,8 +50,8 @@ impl Hidden {
         Hidden { root, folder, paths, before: None }
     }
 
-    /// Puts a small library before MPICH 4.2.3, which answers queries of the version and plants
-    /// faults.
+    /// Loads a small library in front of MPICH 4.2.3. The small library answers queries of the
+    /// version and plants faults.
     fn behind(name: &str, version: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         let version = format!("-DVERSION=\"{version}\"");

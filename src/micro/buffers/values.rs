@@ -25,7 +25,7 @@ pub struct Combined {
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next on both sides.
+    /// Distance from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
@@ -44,7 +44,7 @@ pub struct Handed {
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next on both sides.
+    /// Distance from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
