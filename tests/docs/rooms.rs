@@ -81,7 +81,7 @@ fn rows(document: &str) -> Vec<Row> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()
     };
-    let table = document.lines().skip_while(|l| !l.starts_with("| Room |")).skip(2);
+    let table = document.lines().skip_while(|l| !l.starts_with("| Module |")).skip(2);
     table
         .take_while(|l| l.starts_with('|'))
         .map(|line| match &cells(line)[..] {
