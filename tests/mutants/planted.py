@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""Whether the fast tier notices forty planted faults (planted.txt), each alone in a copy of the sources: those of the preload library by the smoke
-of hosts, those of the C library by its programs.
+"""Tells whether the fast tier notices the 44 faults of planted.txt.
 
-    tests/mutants/planted.py DIR [--only WORDS]     # one compile of the library and a few seconds of tests a fault; may be ended and begun again
-    tests/mutants/planted.py --check                # only whether each still stands where planted.txt says
-    tests/mutants/planted.py DIR --part NAME        # what has survived, by a part of e2e (tests/parts.txt)
+Each fault is planted alone into a copy of the sources. The tests that must notice it are the smoke
+tests under MPI libraries for a fault of the preload library, and the programs of the C library for
+a fault of the C library.
 
-DIR/results.jsonl gets a line for each. Exit status: 0 where the fast tier catches at least thirty."""
+    tests/mutants/planted.py DIR [--only WORDS]     # one build of the library and a few seconds of
+                                                    # tests a fault; continues an interrupted run
+    tests/mutants/planted.py --check                # only whether each fault still fits its file
+    tests/mutants/planted.py DIR --part NAME        # faults that survived or were not tried yet, by
+                                                    # a part of e2e (tests/parts.txt)
+
+DIR/results.jsonl gets a line for each fault. Exit status: 0 if the fast tier catches at least 30
+faults, counting earlier runs in DIR, 1 if it catches fewer or something failed."""
 
 import argparse
 import json
