@@ -112,7 +112,8 @@ impl Layout {
     /// # Errors
     /// Class `Unsupported` if no kernel serves the layout, if there is no driver that works or no
     /// device, or if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem`
-    /// if the device is full. Nothing stays loaded.
+    /// if memory is short; `Other` for other errors of the driver. Nothing stays loaded, unless the
+    /// driver also fails to unload it.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -200,11 +201,12 @@ impl Layout {
     /// until the stream has done the work. The two sides must not overlap.
     ///
     /// # Errors
-    /// Class `Buffer` for an address that is null or no device memory or pinned memory, and for
-    /// pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
+    /// Class `Buffer` for an address that is null, for one that is neither memory of the layout's
+    /// device (of its primary context or of none) nor pinned host memory, for managed memory, and
+    /// for pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
     /// another context; `Unsupported` for unpacking instances that overlap; `Other` in the child of
-    /// a fork, and for errors of the driver. Nothing is written, unless the driver refuses the
-    /// second or a later launch of a transfer that needs several.
+    /// a fork; and the class of [`Driver::error`] if the driver fails. Nothing is written, unless
+    /// the driver refuses the second or a later launch of a transfer that needs several.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -377,7 +379,7 @@ impl Layout {
         }
     }
 
-    /// Gives the context back. It fails only if the context is gone.
+    /// Gives the context back. If the driver fails, nothing can be done about it.
     fn release(&self) {
         let _ = self.driver.release_primary(self.device);
     }

@@ -1,8 +1,10 @@
 //! NVIDIA's driver library, `libcuda.so.1`, as far as packing needs it.
 //!
-//! The library is loaded when a layout is opened, and never before. Each function is looked up by
-//! the name that its version has in the library (`cuda.h` maps the plain names to these), so that
-//! any driver of the last ten years serves. The library is never unloaded.
+//! The library is loaded when a layout is opened, and never before. It is never unloaded.
+//!
+//! Some functions exist in several versions. Each function is looked up by the name that one
+//! version has in the library, such as `cuCtxPushCurrent_v2`, to which `cuda.h` maps the plain
+//! name. So a newer driver, which may have more versions, serves as well.
 #![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

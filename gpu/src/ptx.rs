@@ -1,7 +1,7 @@
 //! The printer of kernels as PTX text, the assembly language that NVIDIA's driver compiles.
 //!
-//! `.version 7.0` and `.target sm_70` are the oldest that the kernels need, and every later driver
-//! and every later GPU accepts them. A module has one kernel.
+//! The text is for PTX 7.0 and GPUs from `sm_70` on. PTX is forward compatible: later drivers and
+//! GPUs accept it too. A module has one kernel.
 
 use std::fmt::Write;
 

@@ -12,9 +12,9 @@ pub const THREADS: u32 = 256;
 /// Widths of words in bytes.
 pub const WIDTHS: [u32; 5] = [16, 8, 4, 2, 1];
 
-/// Maximum number of words that a launch moves. The first word of a launch lies in the first
-/// iteration of the outermost loop, and one iteration has at most this many words. So the index of
-/// every word is less than [`MAX_WORD`].
+/// Maximum number of words that a launch moves. The words of a launch are counted from the
+/// beginning of the outermost iteration that contains its first word, and one iteration has at most
+/// this many words. So the index of every word is less than [`MAX_WORD`].
 const MAX_WORDS: u64 = MAX_WORD / 2;
 
 /// Upper limit (exclusive) of offsets in sums of 32 bits.
@@ -39,7 +39,7 @@ pub struct Loop {
     pub stride: i64,
 }
 
-/// Which kernel is meant: everything that its text depends on but the direction.
+/// Identifies a kernel: everything that its text depends on, except for the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Width of a word in bytes.
@@ -138,8 +138,8 @@ impl Strided {
         Shape { width, divisions: self.word_loops(width).len() - 1, wide: self.wide }
     }
 
-    /// Returns the strides for words of `width` bytes. With sums of 32 bits, their lower halves are
-    /// used.
+    /// Returns the strides for words of `width` bytes. A kernel with sums of 32 bits uses only the
+    /// lower half of each.
     pub fn chain(&self, width: u32) -> Chain<u32, u64> {
         let loops = self.word_loops(width);
         let divisions = loops.windows(2).map(|pair| {

@@ -1,7 +1,7 @@
 //! Layouts on a stand-in for the driver (`tests/standin`), which checks every call and runs the
 //! kernels by the interpreter.
 //!
-//! The stand-in is one for the process, so that one test runs at a time.
+//! All tests of this process share one stand-in, so they take turns.
 
 #[path = "standin/build.rs"]
 mod build;
@@ -476,7 +476,8 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// A context that was reset takes the kernels along: a call is an error, and closing works.
+/// If the primary context is reset, its kernels are lost. A call of the layout then returns an
+/// error, and the layout can still be closed.
 #[test]
 fn a_destroyed_context_is_an_error() {
     let turn = turn();

@@ -1,4 +1,5 @@
-//! Functions of NVIDIA's driver that only the judge needs: memory, events, and graphs of launches.
+//! Functions of NVIDIA's driver that the judge calls itself: memory, copies, streams, events, and
+//! graphs of launches.
 #![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};

@@ -1,11 +1,12 @@
-//! A stand-in for NVIDIA's driver library, for tests: it checks every call, its arguments and their
-//! order, and runs kernels by the interpreter of PTX.
+//! A stand-in for NVIDIA's driver library, for tests: it checks the calls of ddtc, their arguments
+//! and their order, and runs kernels by the interpreter of PTX.
 //!
 //! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
-//! addresses that the process cannot access. A fault is a call that a real driver need not survive:
-//! a module that is unloaded with work pending, a function of an unloaded module, a stream of
-//! another context, a kernel that the interpreter refuses. A copy between two host buffers is a
-//! fault too, since a real driver makes the caller wait. `standin_faults` counts and prints them.
+//! addresses that the process cannot access. A fault is a call that a real driver need not survive,
+//! such as unloading a module with work pending, launching a function of an unloaded module, work
+//! on a stream of another context, or a kernel that the interpreter refuses. A copy between two
+//! host buffers is a fault too, since a real driver makes the caller wait. `standin_faults` counts
+//! and prints the faults.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
 
 #[path = "../interpreter/mod.rs"]
@@ -28,7 +29,8 @@ const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
 
-/// Bytes of a device.
+/// Maximum number of bytes of one allocation of device memory. A larger one is refused for lack of
+/// memory.
 const DEVICE_MEMORY: usize = 1 << 24;
 
 fn opaque(number: u64) -> Opaque {
@@ -309,7 +311,8 @@ unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> 
     0
 }
 
-// What follows is called by tests only, and never fails on purpose.
+// The functions from here on are called only by tests and by the judge. `cuMemcpy2DAsync_v2` is the
+// only one of them that a test can make fail.
 
 fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     free_call(|state| {
@@ -527,7 +530,8 @@ struct Copy2d {
 unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
     // SAFETY: as of cuda.h.
     let Copy2d { from, to, width, height } = unsafe { copy.read() };
-    // Offsets, kind of memory, addresses on host and device, array, pitch.
+    // The fields of each side are two offsets, the kind of memory, the addresses on the host and on
+    // the device, an array, and the pitch.
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
@@ -596,7 +600,8 @@ unsafe extern "C" fn standin_held() -> u64 {
     held
 }
 
-/// Returns the name of the last call that failed because of [`standin_fail`]; null if none did.
+/// Returns the name of the last function whose call failed because of [`standin_fail`]. Returns
+/// null if none failed since this was last asked.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_failed_call() -> *const c_char {
     let mut name = std::ptr::null();
@@ -607,8 +612,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all modules and references. A call that failed because of [`standin_fail`] may have left
-/// them behind.
+/// Forgets all modules and all references to primary contexts. They may be left over if a call that
+/// should have freed them failed because of [`standin_fail`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {
