@@ -203,7 +203,7 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
 }
 
 /// Layouts whose values are converted in the same way share one kernel: those of `int` and `float`,
-/// but not those of `int` and `long`.
+/// but not those of `int` and `short`. Those of `long` have no kernel.
 #[test]
 fn classes_share_layouts() {
     let engine = Engine::new(Config::default());

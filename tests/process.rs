@@ -231,9 +231,10 @@ fn one_commit_takes_bounded_memory() {
     for (name, t) in types {
         let engine = Engine::new(Config { both_directions: true, ..Config::default() });
         let (committed, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
-        // While it works, a commit needs tables of nodes. Afterwards 24 bytes per argument remain,
-        // that is 48 per block with its length and its displacement. Cranelift needs half a
-        // megabyte whatever it compiles.
+        // While it works, a commit needs tables of nodes: at most 192 bytes per argument. At most
+        // 24 bytes per argument remain, that is 48 per block with its length and its displacement.
+        // The megabyte on top is for what does not grow with the datatype, such as the memory that
+        // the code generator needs whatever it compiles.
         let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
         println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
         assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());

@@ -139,8 +139,8 @@ fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    // By case, in the order of the first record: payload, time relative to the unmodified library,
-    // and time relative to the better alternative.
+    // For each MPI library, the lines of its record: the case, then the payload, the time relative
+    // to the unmodified library, and the time relative to the better alternative.
     let rows: Vec<Vec<(String, [f64; 3])>> = hosts
         .iter()
         .map(|host| {

@@ -193,7 +193,8 @@ fn schedule_and_legalize() {
     assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
 }
 
-/// Runs `f` in a child process. Returns true if `f` returned true, panicked or crashed.
+/// Runs `f` in a child process. Returns true if `f` returned true, panicked, crashed, or did not
+/// end within 20 seconds.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs only `f` and `_exit`. `f` takes no lock that another thread may hold,
     // except those of the allocator, which glibc makes usable after a fork. Unless it panics, it
