@@ -77,8 +77,8 @@ fn every_named_type_by_hand() {
     }
 }
 
-/// Checks sizes of MPI 5.0, table 14.2, that differ from those of this machine, and the sizes of
-/// pairs, which have no padding.
+/// Checks sizes of MPI 5.0, table 14.2, among them those that differ from the sizes on this
+/// machine, and the sizes of pairs, which have no padding.
 #[test]
 fn sizes_are_those_of_the_table() {
     let size =

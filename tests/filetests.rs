@@ -440,7 +440,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
 }
 
-/// Returns the names in a folder in sorted order, or none if the folder cannot be read.
+/// Returns the names in a folder in sorted order, or an empty set if the folder cannot be read.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()

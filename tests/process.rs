@@ -105,8 +105,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns layouts that differ by their number. One third have code of their own; in each of the
-/// other two thirds, layouts of one plan shape share code.
+/// Returns layout number `i`. One third of these layouts have code of their own. In each of the
+/// other two thirds, layouts with plans of one shape share code.
 fn numbered(i: i64) -> Datatype {
     match i % 3 {
         0 => parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 20_000 + i, 100 + i % 7000)),

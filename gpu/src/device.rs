@@ -261,7 +261,7 @@ impl Layout {
     /// Launches the kernels of a transfer.
     ///
     /// # Safety
-    /// As of [`Layout::submit`], for a stream of the current context.
+    /// As for [`Layout::submit`]. `stream` must be a stream of the current context.
     unsafe fn launch(
         &self,
         strided: &Strided,

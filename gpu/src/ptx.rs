@@ -78,9 +78,9 @@ pub fn module(shape: Shape, direction: Direction) -> String {
     printer.finish(&name(shape, direction))
 }
 
-/// Where a thread moves one word.
+/// The two addresses of a word that a thread moves.
 struct Place {
-    /// Predicate: whether there is such a word.
+    /// Predicate that is true if the launch has this word. The last threads have fewer words.
     inside: Register,
     user: Register,
     packed: Register,

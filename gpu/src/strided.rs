@@ -1,4 +1,5 @@
 //! The kernel `strided` seen from the host: which words a launch moves, and with which parameters.
+//! A word is what a thread moves by one load and one store: 16, 8, 4, 2 or 1 bytes.
 
 use std::ops::Range;
 
@@ -44,9 +45,9 @@ pub struct Loop {
 pub struct Shape {
     /// Width of a word in bytes.
     pub width: u32,
-    /// Number of divisions.
+    /// Number of divisions in the index arithmetic of a word.
     pub divisions: usize,
-    /// Whether sums have 64 bits.
+    /// Whether the sums of the index arithmetic have 64 bits instead of 32.
     pub wide: bool,
 }
 

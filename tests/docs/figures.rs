@@ -306,7 +306,8 @@ fn runtime(file: &str) -> String {
     out
 }
 
-/// Returns the table of ratios of all lines of such a record, grouped by what they call.
+/// Returns the table of ratios of all lines of a record of `tests/runtime.sh --bench`, grouped by
+/// what they call.
 fn runtime_ratios(file: &str) -> String {
     let groups = [
         ("pack ", "`MPI_Pack`"),

@@ -381,8 +381,8 @@ fn long_types_are_refused_in_external32_only() {
     assert!(refused.to_string().contains("the size in external32 must fit in 64 bits"), "{refused}");
 }
 
-/// Neighbouring values are merged like bytes: those of classes that are treated alike become one
-/// run, and many runs become columns.
+/// Neighbouring values are merged like bytes: values whose classes are converted in the same way
+/// become one run, and a long list of runs becomes one node with columns.
 #[test]
 fn values_merge_and_are_columns() {
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 3).collect();

@@ -234,8 +234,8 @@ fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeM
 /// Returns true if running `subject` is caught.
 fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
     in_child(|| {
-        // The child returns false if nothing is caught, so the caller must check that a sound
-        // subject is not caught.
+        // A child that ends early for any other reason counts as caught, too. So the caller must
+        // check that a sound subject is not caught.
         Edge::BOTH
             .into_iter()
             .any(|edge| case.guarded("faulty", subject, rig, direction, edge, None).is_err())

@@ -98,7 +98,7 @@ macro_rules! functions {
                 /// Calls the function, and panics with its code if it fails.
                 ///
                 /// # Safety
-                /// As of cuda.h.
+                /// The caller must do what cuda.h requires of a caller of the function.
                 unsafe fn $name(&self, $($argument: $type),*) {
                     // SAFETY: as the caller promises.
                     let code = unsafe { (self.$name)($($argument),*) };

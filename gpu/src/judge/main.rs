@@ -130,7 +130,7 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     Some(wrong)
 }
 
-/// How a run measures.
+/// The settings of all measurements of a run.
 struct Rig<'c> {
     cuda: &'c Cuda,
     stream: Opaque,
@@ -215,7 +215,8 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
-/// Compares the copy kernel with the driver's copy; returns whether it is fast enough.
+/// Compares the copy kernel with the driver's copy. Returns true if the kernel takes at most
+/// `1 + tolerance` times as long.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
     let memory = vec![0u8; bytes as usize];
     let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
