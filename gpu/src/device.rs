@@ -177,7 +177,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes from which on transfers move the widest words that the layout
+    /// Returns the alignment in bytes with which transfers move the widest words that the layout
     /// allows. It applies to the address of the first byte of data, to that of the packed bytes,
     /// and to both ends of the range. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {

@@ -63,7 +63,7 @@ pub fn module(shape: Shape, direction: Direction) -> String {
             Place { inside, user, packed }
         })
         .collect();
-    // All loads come before the first store, so that they are under way together.
+    // All loads come before the first store, so that their latencies overlap.
     let loaded: Vec<Vec<Register>> = places
         .iter()
         .map(|place| {
@@ -80,7 +80,7 @@ pub fn module(shape: Shape, direction: Direction) -> String {
 
 /// The two addresses of a word that a thread moves.
 struct Place {
-    /// Predicate that is true if the launch has this word. The last threads have fewer words.
+    /// Predicate that is true if the launch has this word, and false after its last word.
     inside: Register,
     user: Register,
     packed: Register,

@@ -303,7 +303,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Loading the driver as the library does initializes it.
+    // This call initializes the driver, which `Cuda::load` does not.
     if let Err(error) = Driver::load("judge") {
         eprintln!("ddtc-gpu-judge: {error}");
         return ExitCode::FAILURE;

@@ -1,4 +1,4 @@
-//! The layouts that are measured, and what bounds them.
+//! The layouts that are measured, their aims, and the upper bound of their speed.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 
