@@ -152,7 +152,8 @@ impl Strided {
     }
 
     /// Returns the width of the words that move the packed bytes `range`, for a buffer at `user`
-    /// and for packed bytes from `packed` on: the largest one that everything is aligned to.
+    /// and for packed bytes from `packed` on: the largest width to which both sides, the layout and
+    /// the ends of the range are aligned.
     pub fn width(&self, user: u64, packed: u64, range: &Range<u64>) -> u32 {
         let places = user.wrapping_add(self.start as u64) | packed | range.start | range.end;
         power(places).min(self.unit)

@@ -1,5 +1,5 @@
-//! Layouts on a stand-in for the driver (`tests/standin`), which checks every call and runs the
-//! kernels by the interpreter.
+//! Layouts on a stand-in for the driver (`tests/standin`), which checks the calls of ddtc and runs
+//! the kernels by the interpreter.
 //!
 //! All tests of this process share one stand-in, so they take turns.
 

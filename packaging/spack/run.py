@@ -3,8 +3,8 @@
     python3 packaging/spack/run.py PREFIX [+VARIANT ..]
 
 The classes of this file stand in for those of Spack. The directives of the recipe are printed, and
-its `install` is called. What Spack would check beyond this (concretization, names of other packages)
-stays unchecked.
+its `install` is called. What Spack would check beyond this (concretization, names of other
+packages) stays unchecked.
 """
 
 import os
