@@ -348,7 +348,7 @@ pub(crate) struct Host {
     /// What the project's test runs, the matrix of MPI libraries, have shown about this release
     /// with the transport of this job.
     pub(crate) standing: Standing,
-    /// Files that may have proofs of the MPI library. None if the release was tried.
+    /// Files that may have proofs of the MPI library. Empty if the release was tried.
     pub(crate) proofs: Vec<PathBuf>,
     /// What these files permit, from the moment when the first message would be converted.
     pub(crate) grant: Awaited<Grant>,
