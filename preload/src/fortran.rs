@@ -297,7 +297,7 @@ macro_rules! abort {
     ($p:literal concat!($($part:literal),*)) => {
         const _: () = {
             /// # Safety
-            /// As `MPI_ABORT` (MPI 5.0, 9.5).
+            /// As `MPI_ABORT` (MPI 5.0, 11.4.2).
             #[unsafe(export_name = concat!($($part),*))]
             pub unsafe extern "C-unwind" fn exported(comm: Ref, code: Ref, ierror: Ref) {
                 let Some(host) = host() else { return };
