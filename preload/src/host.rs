@@ -377,8 +377,9 @@ const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 /// Returns the kinds of calls that may be converted under an MPI library: those that were right
 /// when the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of
-/// the nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds, if
-/// there is a profile of the library's family or ABI.
+/// the nearest older one, or of the oldest. No kind is permitted if the profile of the MPI library
+/// does not stage ([`Profile::stages`]). `DDTC_UNPROVEN` permits all kinds in any case, if there is
+/// a profile of the library's family or ABI.
 fn kinds(profile: &Profile, standing: Standing) -> Kinds {
     let settings = settings();
     if settings.unproven && profile.policy != OTHER.policy {
