@@ -135,7 +135,7 @@ fn said(machines: &Machines) -> Policy {
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
         let clear = |p: &&Point| match call {
             // Moves inside the MPI library need no memory for staging, so it suffices if they lose
-            // nothing beyond the noise.
+            // nothing beyond twice the noise.
             Call::Inside => p.gain + 2.0 * p.noise >= 1.0,
             _ => p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most,
         };
