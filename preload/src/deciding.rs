@@ -252,8 +252,7 @@ pub(crate) struct Approved {
 /// bypassed, or if compiled code moves its bytes inside the MPI library. `peer`: the rank at the
 /// other end; `None` if the call does not name a single rank. `max_bytes`: the maximum number of
 /// bytes that the call of the MPI library can carry. `direction`: the direction for which compiled
-/// code must be ready. For the send buffers of collective calls and for writes to files it is
-/// `Unpack` too, because [`crate::messages::stage`] gives `Pack` only for sends.
+/// code must be ready.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,

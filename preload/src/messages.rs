@@ -449,7 +449,8 @@ impl Staging {
 
 /// Makes a staging buffer for a buffer of a call, if the buffer is to be converted. Packs nothing
 /// yet. `peer`: the rank that the call names; `None` if it does not name a single rank.
-/// `max_bytes`: maximum number of bytes that the call of the MPI library can carry.
+/// `max_bytes`: maximum number of bytes that the call of the MPI library can carry. `direction`: the
+/// direction in which the call moves the bytes of the buffer.
 ///
 /// # Safety
 /// As for `MPI_Recv`.
@@ -461,8 +462,8 @@ pub(crate) unsafe fn stage(
     max_bytes: i64,
     origin: Origin,
     purpose: Purpose,
+    direction: Direction,
 ) -> Option<Box<Staging>> {
-    let direction = if matches!(purpose, Purpose::Send(_)) { Direction::Pack } else { Direction::Unpack };
     let Approved { entry, bytes, plan } = decided(host, given, peer, max_bytes, purpose, direction)?;
     guard(|| {
         // SAFETY: the entry is that of a type that is an argument of this call. So the entry is

@@ -143,7 +143,7 @@ pub(crate) enum Own {
 }
 
 /// Makes one staging buffer for all parts of a collective call's buffer, if the buffer is to be
-/// converted. `beside` and `completed_by`: as in [`Purpose::Elements`].
+/// converted. `beside` and `completed_by`: as in [`Purpose::Elements`]. `direction`: as in [`stage`].
 ///
 /// # Safety
 /// As for the collective call.
@@ -154,12 +154,13 @@ pub(crate) unsafe fn stage_parts(
     parts: &Parts,
     beside: u64,
     completed_by: CompletedBy,
+    direction: Direction,
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
     let purpose = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
     // SAFETY: as the caller promises. The `Origin` has an effect only on messages and files, so any
     // value does for a collective call.
-    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose) }
+    unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose, direction) }
 }
 
 impl Staging {

@@ -206,8 +206,17 @@ impl Staged {
     pub(crate) unsafe fn fetch(&mut self, given: UserBuffer, target: c_int, win: HandleWord) -> UserBuffer {
         // SAFETY: as the caller promises. An `Origin` is looked at only for messages and files, so
         // any value does for a get.
-        let staging =
-            unsafe { stage(self.host, given, Some(target), self.max_bytes, Origin::Matched, Purpose::Get) };
+        let staging = unsafe {
+            stage(
+                self.host,
+                given,
+                Some(target),
+                self.max_bytes,
+                Origin::Matched,
+                Purpose::Get,
+                Direction::Unpack,
+            )
+        };
         let Some(staging) = staging else { return given };
         let replacement = staging.replacement();
         self.receives.push(Incoming::Fetched(Arc::new(Fetched::new(win, target, staging))));
@@ -241,9 +250,9 @@ impl Staged {
         let purpose = Purpose::Send(self.completed_by);
         // SAFETY: as the caller promises. An `Origin` is looked at only for what is received, so
         // any value does for a send.
-        let Some(staging) =
-            (unsafe { stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, purpose) })
-        else {
+        let Some(staging) = (unsafe {
+            stage(self.host, given, Some(peer), self.max_bytes, Origin::Matched, purpose, Direction::Pack)
+        }) else {
             return given;
         };
         let replacement = staging.replacement();
@@ -290,7 +299,8 @@ impl Staged {
         purpose: Purpose,
     ) -> UserBuffer {
         // SAFETY: as the caller promises.
-        let Some(staging) = (unsafe { stage(self.host, given, peer, self.max_bytes, origin, purpose) })
+        let Some(staging) =
+            (unsafe { stage(self.host, given, peer, self.max_bytes, origin, purpose, Direction::Unpack) })
         else {
             return given;
         };
@@ -337,7 +347,9 @@ impl Staged {
         beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
+        let staging = unsafe {
+            stage_parts(self.host, call, given, &parts, beside, self.completed_by, Direction::Pack)?
+        };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as the caller promises. `stage_parts` has made the staging buffer with room
@@ -365,7 +377,9 @@ impl Staged {
         beside: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
-        let staging = unsafe { stage_parts(self.host, call, given, &parts, beside, self.completed_by)? };
+        let staging = unsafe {
+            stage_parts(self.host, call, given, &parts, beside, self.completed_by, Direction::Unpack)?
+        };
         let replacement = staging.replacement();
         if moment == Moment::Call {
             // SAFETY: as the caller promises. The MPI library has not been given the staging buffer
@@ -383,8 +397,9 @@ impl Staged {
     /// As for [`stage`].
     unsafe fn of_file(&self, given: UserBuffer, call: Call) -> Option<Box<Staging>> {
         let purpose = Purpose::File { call, uncached: self.host.profile.uncached };
+        let direction = if call == Call::FileWrite { Direction::Pack } else { Direction::Unpack };
         // SAFETY: as the caller promises.
-        unsafe { stage(self.host, given, None, self.max_bytes, Origin::File, purpose) }
+        unsafe { stage(self.host, given, None, self.max_bytes, Origin::File, purpose, direction) }
     }
 
     /// Packs the buffer of a write to a file if it is to be converted. Returns the arguments for

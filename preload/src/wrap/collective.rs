@@ -258,9 +258,11 @@ impl Collective {
             match self.when {
                 When::Blocking => self.staged.collective(call),
                 When::Once(request) | When::Persistent(request) => {
-                    if request.is_null() || !covered(self.host) {
+                    if request.is_null() || (self.group.is_none() && !covered(self.host)) {
                         // The call is bypassed, so nothing but arrays is staged. ddtc may not see
-                        // the completion of the operation, so the arrays are never freed.
+                        // the completion of the operation, so the arrays are never freed. If there
+                        // is a group, buffers may be staged, and `new` has found that ddtc will see
+                        // their completion.
                         self.staged.forget_arrays();
                     }
                     let make =

@@ -44,7 +44,7 @@ fn types_of_absolute_addresses_are_served() {
 }
 
 /// Checks objects that a program allocates anew, so that each set of objects has a type of its own.
-/// Types are compiled at their first use here (`DDTC_LAZY_THRESHOLD` is 0).
+/// The messages of one set are shorter together than the threshold from which on a type is compiled.
 #[test]
 fn objects_that_are_allocated_anew_share_what_they_moved() {
     for host in HOSTS {
@@ -53,7 +53,8 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
         assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
         let folder = scratch(&format!("fresh-{host:?}"));
         let run = host.ranks(2, &program).arg("fresh").arg("40").preload().env("DDTC_POLICY", "all");
-        let run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
+        let mut run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
+        run.command.env_remove("DDTC_LAZY_THRESHOLD");
         same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
         for said in reports(&folder, 2) {
             // Each of the 40 sets has 20 messages of 2.4 KiB in either direction.
