@@ -32,7 +32,7 @@ if [ "${1-}" != --self-check ]; then
     read -r version commit date <<RELEASE
 $release
 RELEASE
-    # The tag is the commit's name for people: where there is one it must be the same.
+    # If the release has a tag in this clone, the tag must name the commit in packaging/released.
     tagged=$(git rev-parse --verify --quiet "v$version^{commit}" || true)
     [ -z "$tagged" ] || [ "$tagged" = "$commit" ] || fail "tag v$version is $tagged, packaging/released says $commit: which one was released?"
     if [ $# -gt 0 ]; then

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes a Debian package of what install.sh installs. So both have the same list of files, and
-# only dpkg-deb and binutils are needed. (cargo-deb would need a second list of files, and takes
-# minutes to compile.)
+# Makes a Debian package of what install.sh installs, so that both have the same list of files.
+# Apart from what install.sh needs, only dpkg, binutils and gzip are needed. (cargo-deb would need a
+# second list of files, and takes minutes to compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #

@@ -1,6 +1,6 @@
 //! Tests of what cargo compiles, read from its unit graphs. `cargo test` and the builds that tests
-//! start must together compile each crate once, except the two libraries `ddtc` and `ddtc-hosts`,
-//! which are compiled twice.
+//! start must together compile each crate once, except the libraries `ddtc`, `ddtc-gpu` and
+//! `ddtc-hosts`, which are compiled twice.
 
 #[path = "../preload/tests/hosts/build.rs"]
 mod build;

@@ -61,6 +61,7 @@ const ROWS: &[Row] = &[
     ("indexed([],[],int)", 0, 0, 0, 0, 0),
     ("hindexed_block(0,[8,9],int)", 0, 0, 0, 0, 0),
     ("struct([],[],[])", 0, 0, 0, 0, 0),
+    // A member of which there are no copies brings neither data nor markers.
     ("struct([0,1],[-100,4],[resized(0,1000,int),int])", 4, 4, 4, 4, 4),
     // The alignment of a member without elements does not count.
     ("struct([0,1],[0,0],[double,int])", 4, 0, 4, 0, 4),
@@ -74,8 +75,8 @@ const ROWS: &[Row] = &[
     ("subarray([4,8],[1,3],[2,1],C,double)", 24, 0, 256, 136, 24),
     ("subarray([4,8],[1,3],[2,1],Fortran,double)", 24, 0, 256, 48, 72),
     ("subarray([4],[2],[1],C,resized(-4,12,int))", 8, 0, 48, 12, 16),
-    // `darray`: 6 columns are distributed cyclic(2) over 2 processes, and 4 rows in blocks of 2.
-    // Process 1 has coordinates (0, 1).
+    // `darray`: the first dimension, of 6, is distributed cyclic(2) over 2 processes, and the
+    // second, of 4, in blocks of 2. Process 1 has coordinates (0, 1).
     ("darray(4,1,[6,4],[cyclic,block],[2,default],[2,2],Fortran,double)", 64, 0, 192, 96, 96),
     // The type of a process that owns no element still has the extent of the array.
     ("darray(3,2,[2],[block],[default],[3],C,int)", 0, 0, 8, 0, 0),

@@ -166,7 +166,8 @@ fn darray_by_brute_force() {
                             checked += 1;
                         }
                     }
-                    // Over both orders, each element belongs to exactly one process.
+                    // In each of the two orders, each element belongs to exactly one process. An
+                    // element has two entries in the type map.
                     if valid(k0, d0, 0) && valid(k1, d1, 1) {
                         assert_eq!(seen as i64, 4 * gsizes[0] * gsizes[1]);
                     }

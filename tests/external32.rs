@@ -77,8 +77,8 @@ fn every_named_type_by_hand() {
     }
 }
 
-/// Checks sizes of MPI 5.0, table 14.2, that differ from those of this machine, and the sizes of
-/// pairs, which have no padding.
+/// Checks sizes of MPI 5.0, table 14.2, among them those that differ from the sizes on this
+/// machine, and the sizes of pairs, which have no padding.
 #[test]
 fn sizes_are_those_of_the_table() {
     let size =
@@ -203,7 +203,7 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
 }
 
 /// Layouts whose values are converted in the same way share one kernel: those of `int` and `float`,
-/// but not those of `int` and `long`.
+/// but not those of `int` and `short`. Those of `long` have no kernel.
 #[test]
 fn classes_share_layouts() {
     let engine = Engine::new(Config::default());

@@ -79,8 +79,9 @@ fn number<T: std::str::FromStr>(word: &str, line: &str) -> T {
 }
 
 impl Settings {
-    /// Applies a directive. Other lines count as comments, if they have more than two words and the
-    /// words after the first are not all numbers; otherwise the result is an error.
+    /// Applies a directive. Another line counts as a comment if it is empty, or if it has more than
+    /// two words and the words after the first are not all numbers. Otherwise the result is an
+    /// error, because the line may be a misspelled directive.
     fn directive(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.trim_start_matches(';').split_whitespace().collect();
         match words[..] {
@@ -439,7 +440,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
 }
 
-/// Returns the names in a folder in sorted order, or none if the folder cannot be read.
+/// Returns the names in a folder in sorted order, or an empty set if the folder cannot be read.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()

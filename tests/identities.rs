@@ -15,6 +15,7 @@ fn normal(t: &Datatype) -> Normalized {
 /// Checks that all members of `family` have one type map, one normal form at one origin, and one
 /// layout.
 fn one(engine: &Engine, family: &[Datatype]) {
+    assert!(family.len() > 1, "test fault: nothing is compared with {family:?}");
     let first = &family[0];
     let want = normal(first);
     let committed = engine.commit(first).unwrap();
@@ -203,16 +204,11 @@ fn structs_of_parts() {
     one(
         &engine,
         &[
-            parse("struct([1,1,1],[0,4,8],[int,float,double])"),
+            parse("struct([1,1,1],[0,4,8],[int,int,double])"),
             parse("struct([2,1],[0,8],[int,double])"),
             parse("struct([1,1,0,1],[0,4,99,8],[int,int,char,double])"),
         ]
-        .map(|t| Datatype::resized(0, 16, &t).unwrap())
-        .into_iter()
-        .filter(|t| t.type_map().count() == 3)
-        .map(|t| Datatype::resized(0, 16, &t).unwrap())
-        .take(1)
-        .collect::<Vec<_>>(),
+        .map(|t| Datatype::resized(0, 16, &t).unwrap()),
     );
     // A layout describes bytes, not basic types. So these two types share one layout, although
     // their signatures differ.

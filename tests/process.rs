@@ -105,8 +105,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns layouts that differ by their number. One third have code of their own; in each of the
-/// other two thirds, layouts of one plan shape share code.
+/// Returns layout number `i`. One third of these layouts have code of their own. In each of the
+/// other two thirds, layouts with plans of one shape share code.
 fn numbered(i: i64) -> Datatype {
     match i % 3 {
         0 => parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 20_000 + i, 100 + i % 7000)),
@@ -231,9 +231,10 @@ fn one_commit_takes_bounded_memory() {
     for (name, t) in types {
         let engine = Engine::new(Config { both_directions: true, ..Config::default() });
         let (committed, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
-        // While it works, a commit needs tables of nodes. Afterwards 24 bytes per argument remain,
-        // that is 48 per block with its length and its displacement. Cranelift needs half a
-        // megabyte whatever it compiles.
+        // While it works, a commit needs tables of nodes: at most 192 bytes per argument. At most
+        // 24 bytes per argument remain, that is 48 per block with its length and its displacement.
+        // The megabyte on top is for what does not grow with the datatype, such as the memory that
+        // the code generator needs whatever it compiles.
         let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
         println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
         assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());

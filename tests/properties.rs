@@ -28,8 +28,8 @@ fn random_datatypes() {
     assert_eq!(summary.cases, cases);
 }
 
-/// Datatypes for each way in which a range can pass through a node. Each comes with the number of
-/// instances that makes a stream of about 100 bytes.
+/// Datatypes for each way in which a range can pass through a node. Each comes with a number of
+/// instances, which together have 72 to 200 packed bytes.
 const NODES: [(&str, u64); 11] = [
     // Loops of copies, of one instance and of several, with copies down to one byte.
     ("hvector(7, 13, 17, byte)", 1),

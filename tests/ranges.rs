@@ -23,7 +23,7 @@ const TYPES: [(&str, u64, u64); 7] = [
         1,
         8,
     ),
-    // Rows of blocks: the parts are the pieces of their plan.
+    // A list of blocks, whose rows the plan cuts into equal pieces. The parts move whole pieces.
     ("@wide(1, 200)", 1, 6),
     // Rows of a table over a structure.
     (

@@ -318,9 +318,9 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
         got.copy_from_slice(before);
         let engine = Engine::new(Config { level, ..Config::default() });
         let applied = engine.commit(t).unwrap().for_operation(Operation::Reduce(op)).unwrap();
-        // SAFETY: the caller passes `span` bytes in `from` and in `before`, of which `got` is a
-        // copy. They contain all bytes of two instances. `from` and `got` are separate, and nothing
-        // else accesses them during the call.
+        // SAFETY: the caller passes `from` and `before` with all bytes of two instances, and `got`
+        // is as long as `before`. `from` and `got` are separate, and nothing else accesses them
+        // during the call.
         unsafe { applied.combine_raw(from.as_ptr(), 2, got.as_mut_ptr()) }.unwrap();
         let wrong = (0..got.len()).find(|&i| got[i] != want[i] && !loose[i]);
         assert_eq!(wrong, None, "{op} of {t} at {level}");

@@ -112,7 +112,8 @@ impl Layout {
     /// # Errors
     /// Class `Unsupported` if no kernel serves the layout, if there is no driver that works or no
     /// device, or if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem`
-    /// if the device is full. Nothing stays loaded.
+    /// if memory is short; `Other` for other errors of the driver. Nothing stays loaded, unless the
+    /// driver also fails to unload it.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -176,7 +177,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes from which on transfers move the widest words that the layout
+    /// Returns the alignment in bytes with which transfers move the widest words that the layout
     /// allows. It applies to the address of the first byte of data, to that of the packed bytes,
     /// and to both ends of the range. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {
@@ -200,11 +201,12 @@ impl Layout {
     /// until the stream has done the work. The two sides must not overlap.
     ///
     /// # Errors
-    /// Class `Buffer` for an address that is null or no device memory or pinned memory, and for
-    /// pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
+    /// Class `Buffer` for an address that is null, for one that is neither memory of the layout's
+    /// device (of its primary context or of none) nor pinned host memory, for managed memory, and
+    /// for pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
     /// another context; `Unsupported` for unpacking instances that overlap; `Other` in the child of
-    /// a fork, and for errors of the driver. Nothing is written, unless the driver refuses the
-    /// second or a later launch of a transfer that needs several.
+    /// a fork; and the class of [`Driver::error`] if the driver fails. Nothing is written, unless
+    /// the driver refuses the second or a later launch of a transfer that needs several.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -259,7 +261,7 @@ impl Layout {
     /// Launches the kernels of a transfer.
     ///
     /// # Safety
-    /// As of [`Layout::submit`], for a stream of the current context.
+    /// As for [`Layout::submit`]. `stream` must be a stream of the current context.
     unsafe fn launch(
         &self,
         strided: &Strided,
@@ -377,7 +379,7 @@ impl Layout {
         }
     }
 
-    /// Gives the context back. It fails only if the context is gone.
+    /// Gives the context back. If the driver fails, nothing can be done about it.
     fn release(&self) {
         let _ = self.driver.release_primary(self.device);
     }

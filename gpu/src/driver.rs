@@ -1,8 +1,10 @@
 //! NVIDIA's driver library, `libcuda.so.1`, as far as packing needs it.
 //!
-//! The library is loaded when a layout is opened, and never before. Each function is looked up by
-//! the name that its version has in the library (`cuda.h` maps the plain names to these), so that
-//! any driver of the last ten years serves. The library is never unloaded.
+//! The library is loaded when a layout is opened, and never before. It is never unloaded.
+//!
+//! Some functions exist in several versions. Each function is looked up by the name that one
+//! version has in the library, such as `cuCtxPushCurrent_v2`, to which `cuda.h` maps the plain
+//! name. So a newer driver, which may have more versions, serves as well.
 #![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -67,7 +69,7 @@ pub enum MemoryKind {
     Unknown,
 }
 
-/// Declares the table of functions, and finds them.
+/// Declares the structure of function pointers, and the function that fills it.
 macro_rules! functions {
     ($($(#[$attribute:meta])* $field:ident = $name:literal: fn($($argument:ty),*);)*) => {
         /// The functions of the driver.
@@ -206,8 +208,8 @@ impl Driver {
         code: c_int,
     ) -> Error {
         let mut text = std::ptr::null();
-        // SAFETY: the place is valid. The driver sets it to a string that is never freed, or to
-        // null.
+        // SAFETY: the result pointer is valid. The driver writes null to it, or the address of a
+        // string that is never freed.
         let known = unsafe { (self.0.error_text)(code, &raw mut text) } == SUCCESS && !text.is_null();
         let text = match known {
             // SAFETY: not null, so a C string of the driver, which lives as long as the library.
@@ -220,7 +222,7 @@ impl Driver {
     /// Returns the device with this number.
     pub fn device(&self, number: c_int) -> Outcome<c_int> {
         let mut device = 0;
-        // SAFETY: the place is valid.
+        // SAFETY: the result pointer is valid.
         outcome(unsafe { (self.0.device_get)(&raw mut device, number) })?;
         Ok(device)
     }
@@ -228,7 +230,7 @@ impl Driver {
     /// Returns the primary context of a device, and retains it.
     pub fn retain_primary(&self, device: c_int) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid; any number may be passed as a device.
+        // SAFETY: the result pointer is valid; any number may be passed as a device.
         outcome(unsafe { (self.0.primary_retain)(&raw mut context, device) })?;
         Ok(context)
     }
@@ -243,7 +245,7 @@ impl Driver {
     /// Returns the current context of this thread; null if it has none.
     pub fn current(&self) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the result pointer is valid.
         outcome(unsafe { (self.0.context_current)(&raw mut context) })?;
         Ok(context)
     }
@@ -260,7 +262,7 @@ impl Driver {
     /// Makes the context current again that was current before the last [`Driver::push`].
     pub fn pop(&self) -> Outcome {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid.
+        // SAFETY: the result pointer is valid.
         outcome(unsafe { (self.0.context_pop)(&raw mut context) })
     }
 
@@ -273,7 +275,7 @@ impl Driver {
     /// Compiles and loads the text of a module into the current context.
     pub fn load_module(&self, text: &CStr) -> Outcome<Opaque> {
         let mut module = std::ptr::null_mut();
-        // SAFETY: the place is valid, and the image is text that ends with NUL.
+        // SAFETY: the result pointer is valid, and the image is text that ends with NUL.
         outcome(unsafe { (self.0.module_load)(&raw mut module, text.as_ptr().cast()) })?;
         Ok(module)
     }
@@ -284,8 +286,8 @@ impl Driver {
     /// `module` must be loaded.
     pub unsafe fn kernel(&self, module: Opaque, name: &CStr) -> Outcome<Opaque> {
         let mut function = std::ptr::null_mut();
-        // SAFETY: the place is valid and the name a C string; the module is loaded, as the caller
-        // promises.
+        // SAFETY: the result pointer is valid and the name a C string; the module is loaded, as the
+        // caller promises.
         outcome(unsafe { (self.0.module_function)(&raw mut function, module, name.as_ptr()) })?;
         Ok(function)
     }
@@ -336,7 +338,7 @@ impl Driver {
     /// `stream` must be a stream that was not destroyed.
     pub unsafe fn stream_context(&self, stream: Opaque) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid, and so is the stream, as the caller promises.
+        // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
         outcome(unsafe { (self.0.stream_context)(stream, &raw mut context) })?;
         Ok(context)
     }

@@ -106,7 +106,7 @@ pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     sum
 }
 
-/// Computes with values.
+/// Does the operations on numbers, on the host.
 pub struct Values;
 
 impl Arithmetic for Values {

@@ -1,7 +1,7 @@
 //! The printer of kernels as PTX text, the assembly language that NVIDIA's driver compiles.
 //!
-//! `.version 7.0` and `.target sm_70` are the oldest that the kernels need, and every later driver
-//! and every later GPU accepts them. A module has one kernel.
+//! The text is for PTX 7.0 and GPUs from `sm_70` on. PTX is forward compatible: later drivers and
+//! GPUs accept it too. A module has one kernel.
 
 use std::fmt::Write;
 
@@ -63,7 +63,7 @@ pub fn module(shape: Shape, direction: Direction) -> String {
             Place { inside, user, packed }
         })
         .collect();
-    // All loads come before the first store, so that they are under way together.
+    // All loads come before the first store, so that their latencies overlap.
     let loaded: Vec<Vec<Register>> = places
         .iter()
         .map(|place| {
@@ -78,9 +78,9 @@ pub fn module(shape: Shape, direction: Direction) -> String {
     printer.finish(&name(shape, direction))
 }
 
-/// Where a thread moves one word.
+/// The two addresses of a word that a thread moves.
 struct Place {
-    /// Predicate: whether there is such a word.
+    /// Predicate that is true if the launch has this word, and false after its last word.
     inside: Register,
     user: Register,
     packed: Register,

@@ -7,11 +7,12 @@ use ddtc::internal::nest::{LoopNest, Node, Normal};
 
 use crate::strided::{Loop, Strided};
 
-/// Maximum number of divisions of a kernel: an instance count and four loops over one run.
+/// Maximum number of divisions of a kernel. The loop over the instances needs none. The at most
+/// four loops inside of it need one each, and so does a run of several words.
 pub const MAX_DIVISIONS: usize = 5;
 
-/// Maximum number of packed bytes of one iteration of the outermost loop. So one iteration has less
-/// than half of the words that a kernel can divide, whatever their width.
+/// Maximum number of packed bytes of one iteration of the outermost loop. So one iteration has at
+/// most half as many words as [`MAX_WORD`](crate::index::MAX_WORD), whatever their width.
 pub const MAX_ITERATION: u64 = 1 << 30;
 
 /// What moves the bytes of a layout.
@@ -19,7 +20,7 @@ pub const MAX_ITERATION: u64 = 1 << 30;
 pub enum Selection {
     /// Nothing: no instance has a byte.
     Nothing,
-    /// A copy of the driver. All instances are one run, which begins `start` bytes after the
+    /// A copy by the driver. All instances are one run, which begins `start` bytes after the
     /// address of the buffer.
     Run {
         /// Offset of the first byte.
@@ -53,7 +54,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
         match node {
             Node::Loop { trip, step, body: inner, .. } => {
                 if !trip.is(1) {
-                    // `Strided` takes the number of instances for that of the outermost loop.
+                    // `Strided` ignores the trip count of the outermost loop. So this loop, and no
+                    // other, must be the one over the instances.
                     debug_assert_eq!(
                         trip.per_count,
                         loops.is_empty(),

@@ -1,4 +1,5 @@
 //! The kernel `strided` seen from the host: which words a launch moves, and with which parameters.
+//! A word is what a thread moves by one load and one store: 16, 8, 4, 2 or 1 bytes.
 
 use std::ops::Range;
 
@@ -12,9 +13,9 @@ pub const THREADS: u32 = 256;
 /// Widths of words in bytes.
 pub const WIDTHS: [u32; 5] = [16, 8, 4, 2, 1];
 
-/// Maximum number of words that a launch moves. The first word of a launch lies in the first
-/// iteration of the outermost loop, and one iteration has at most this many words. So the index of
-/// every word is less than [`MAX_WORD`].
+/// Maximum number of words that a launch moves. The words of a launch are counted from the
+/// beginning of the outermost iteration that contains its first word, and one iteration has at most
+/// this many words. So the index of every word is less than [`MAX_WORD`].
 const MAX_WORDS: u64 = MAX_WORD / 2;
 
 /// Upper limit (exclusive) of offsets in sums of 32 bits.
@@ -39,14 +40,14 @@ pub struct Loop {
     pub stride: i64,
 }
 
-/// Which kernel is meant: everything that its text depends on but the direction.
+/// Identifies a kernel: everything that its text depends on, except for the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Width of a word in bytes.
     pub width: u32,
-    /// Number of divisions.
+    /// Number of divisions in the index arithmetic of a word.
     pub divisions: usize,
-    /// Whether sums have 64 bits.
+    /// Whether the sums of the index arithmetic have 64 bits instead of 32.
     pub wide: bool,
 }
 
@@ -138,8 +139,8 @@ impl Strided {
         Shape { width, divisions: self.word_loops(width).len() - 1, wide: self.wide }
     }
 
-    /// Returns the strides for words of `width` bytes. With sums of 32 bits, their lower halves are
-    /// used.
+    /// Returns the strides for words of `width` bytes. A kernel with sums of 32 bits uses only the
+    /// lower half of each.
     pub fn chain(&self, width: u32) -> Chain<u32, u64> {
         let loops = self.word_loops(width);
         let divisions = loops.windows(2).map(|pair| {
@@ -151,7 +152,8 @@ impl Strided {
     }
 
     /// Returns the width of the words that move the packed bytes `range`, for a buffer at `user`
-    /// and for packed bytes from `packed` on: the largest one that everything is aligned to.
+    /// and for packed bytes from `packed` on: the largest width to which both sides, the layout and
+    /// the ends of the range are aligned.
     pub fn width(&self, user: u64, packed: u64, range: &Range<u64>) -> u32 {
         let places = user.wrapping_add(self.start as u64) | packed | range.start | range.end;
         power(places).min(self.unit)

@@ -1,7 +1,7 @@
-//! Layouts on a stand-in for the driver (`tests/standin`), which checks every call and runs the
-//! kernels by the interpreter.
+//! Layouts on a stand-in for the driver (`tests/standin`), which checks the calls of ddtc and runs
+//! the kernels by the interpreter.
 //!
-//! The stand-in is one for the process, so that one test runs at a time.
+//! All tests of this process share one stand-in, so they take turns.
 
 #[path = "standin/build.rs"]
 mod build;
@@ -186,7 +186,7 @@ fn kernels_and_copies_move_bytes() {
     turn.end();
 }
 
-/// A range begins anywhere, and its first byte lies at the address that is passed.
+/// A range may begin at any packed byte. This byte lies at the address that is passed.
 #[test]
 fn ranges_begin_anywhere() {
     let turn = turn();
@@ -364,10 +364,11 @@ const FREE: [&str; 6] = [
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// A thread without a context opens, uses and closes a layout, once for each call of the driver,
-/// and that call fails. If the failed call opened or used the layout, an error is returned, except
-/// for a call that makes the caller's context current again. If no error is returned, all bytes are
-/// right. Nothing stays allocated, except what the failed call should have freed.
+/// A thread without a context opens, uses and closes a layout, as often as this takes calls of the
+/// driver. Each time another call fails. If that call opened or used the layout, an error is
+/// returned, except for a call that makes the caller's context current again. If no error is
+/// returned, all bytes are right. Nothing stays allocated, except what the failed call should have
+/// freed.
 #[test]
 fn every_call_fails_in_turn() {
     let turn = turn();
@@ -476,7 +477,8 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// A context that was reset takes the kernels along: a call is an error, and closing works.
+/// If the primary context is reset, its kernels are lost. A call of the layout then returns an
+/// error, and the layout can still be closed.
 #[test]
 fn a_destroyed_context_is_an_error() {
     let turn = turn();

@@ -1,8 +1,9 @@
 //! The printed kernels, run by an interpreter of PTX on sparse memory and compared with the type
 //! map.
 //!
-//! User memory has the mapped bytes of a case and nothing else, so that a kernel that touches a
-//! gap, or a byte before or after the range that is packed, is refused.
+//! User memory has the mapped bytes of a case and nothing else, and packed memory has the bytes of
+//! the range that is moved. So the interpreter refuses a kernel that touches a gap, or a packed
+//! byte before or after the range.
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 mod interpreter;
@@ -21,7 +22,7 @@ use ddtc_gpu::strided::{Launch, Shape, Strided, THREADS};
 
 use interpreter::{Memory, Module};
 
-/// Maximum number of packed bytes of a case.
+/// Maximum number of packed bytes of a case of [`check`].
 const MAX_BYTES: u64 = 8 << 10;
 
 /// What an unwritten byte holds.
@@ -156,7 +157,8 @@ impl Call<'_> {
     }
 }
 
-/// What the cases of a test covered: numbers of layouts, and the shapes of kernels.
+/// What the cases of a test covered: the number of layouts, the number of calls that unpacked, and
+/// the shapes of the kernels (width of words, divisions, whether sums have 64 bits).
 #[derive(Default)]
 struct Seen {
     layouts: u32,
@@ -216,7 +218,7 @@ fn the_corpus() {
     assert!(seen.layouts > 20 && seen.unpacked > 40, "{} layouts, {} unpacked", seen.layouts, seen.unpacked);
 }
 
-/// Random datatypes of every constructor: those that the kernel serves.
+/// Random datatypes, as far as the kernel serves them.
 #[test]
 fn random_types() {
     let mut seen = Seen::default();
@@ -233,7 +235,8 @@ fn random_types() {
     );
 }
 
-/// A chain of loops around a run, in which every loop leaves a gap, overlaps or runs backwards.
+/// Returns a chain of up to three loops around a run. Every loop leaves gaps between its
+/// iterations, and may run backwards.
 fn chain(c: &mut Choices<'_>) -> Datatype {
     let byte = Datatype::of::<u8>();
     let unit = 1 << c.below(5);
@@ -276,8 +279,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-/// Layouts that are larger than 4 GiB. Some of their strides fit into sums of 32 bits, and some do
-/// not.
+/// Layouts whose instances together span more than 4 GiB. Some of them are served with sums of 32
+/// bits, and some need sums of 64 bits.
 #[test]
 fn extents_beyond_4_gib() {
     let mut seen = Seen::default();
@@ -322,9 +325,8 @@ fn tails() {
     }
 }
 
-/// A call of more words than a launch takes, and one whose offsets leave 32 bits, has several
-/// launches. Each begins where the one before it ends, and the host's arithmetic agrees with a
-/// plain loop.
+/// A call whose offsets do not fit into 32 bits is split into several launches. Each begins where
+/// the one before it ends, and the arithmetic of the kernels agrees with plain divisions.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");

@@ -121,7 +121,7 @@ fn of_whole(t: &Datatype) -> BTreeSet<&'static str> {
 /// The way through the tree from a datatype to one byte of its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Features of the whole datatype and of the nodes on the way.
+    /// Features of the whole datatype and of the nodes between its root and the byte.
     pub(crate) features: BTreeSet<&'static str>,
     /// Position of the byte within its element, and the size of the element in bytes.
     pub(crate) lane: i64,

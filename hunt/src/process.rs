@@ -15,8 +15,8 @@ use crate::protocol::{At, Place, Reply, Request};
 /// Time after which a worker counts as hanging. Time in which the worker waited for a processor is
 /// not counted. A case takes microseconds.
 const HANGS: Duration = Duration::from_secs(10);
-/// The same limit for starting a worker, which takes longer, especially if many workers start at
-/// once.
+/// Time after which a worker that has not started counts as hanging. It is longer than that of a
+/// case, since many workers may start at once.
 const STARTS: Duration = Duration::from_secs(60);
 
 /// Returns how long the first thread of a process was ready to run but waited for a processor.

@@ -1,8 +1,10 @@
-"""Runs the recipe without Spack: what a recipe says by directives is printed, and its `install` is called, with what this file has in the place of Spack.
+"""Runs the recipe package.py without Spack, which is a package neither of PyPI nor of Debian.
 
     python3 packaging/spack/run.py PREFIX [+VARIANT ..]
 
-Spack is neither a package of PyPI nor of Debian. What it would check beyond this (concretization, names of other packages) stays unchecked.
+The classes of this file stand in for those of Spack. The directives of the recipe are printed, and
+its `install` is called. What Spack would check beyond this (concretization, names of other
+packages) stays unchecked.
 """
 
 import os

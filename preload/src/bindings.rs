@@ -32,8 +32,9 @@ use crate::slow_path::{BINDING, BYPASS, reasons};
 use crate::staged::Staged;
 use crate::status::Status;
 
-/// Functions that start, complete, query or free the requests of nonblocking and persistent
-/// messages that ddtc converts.
+/// Functions for which [`may_be_covered`] tests whether the program's calls reach ddtc. They start,
+/// complete, query or free the requests of nonblocking and persistent messages. Not every such
+/// function is listed (`MPI_Issend` is not).
 const CALLS: [&CStr; 17] = [
     c"MPI_Isend",
     c"MPI_Irecv",

@@ -45,7 +45,8 @@ pub(crate) trait Kept: Send + Sized + 'static {
 }
 
 /// Place for the memory that one call owns while the call is in the MPI library. A record is never
-/// freed. After the call has ended, a later call uses the record again.
+/// freed. After the call has ended, a later call may use the record again, unless the record is in
+/// no list ([`Record::alone`]).
 pub(crate) struct Record<T> {
     /// Stack address at which the call of this record entered the MPI library.
     place: AtomicUsize,

@@ -255,8 +255,10 @@ impl Batch {
     /// The array of handles that [`Batch::find`] was given must still be there. A status in `said`
     /// must be one of the statuses of the call.
     unsafe fn end(&self, found: &Found, said: &Said) -> Completion {
-        // SAFETY: the caller promises the array of handles. `found.handle` is that of a persistent
-        // request that is not freed, since the program may not free the request during the call.
+        // SAFETY: the caller promises the array of handles. If the request is persistent, its
+        // handle in the array is null or that of a request that is not freed, since the program may
+        // not free the request during the call. For any other request the handle is only compared
+        // with the null handle.
         let ended =
             unsafe { requests::has_ended(self.host, self.now(found), found.persistent && said.asks(found)) };
         // A success with an empty status shows that the persistent receive was already inactive

@@ -1,5 +1,7 @@
 //! Counters of the conversions that were made for the program, and of the types that are bypassed.
-//! They are updated only if a report or a record is requested. The module `report` writes them out.
+//! The counters of refused staging buffers and of bypassed types are always updated. All others are
+//! updated only if a report or a record is requested, those of messages also while conversions are
+//! checked or shown to a profiler. The module `report` writes the counters out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

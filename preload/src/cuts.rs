@@ -113,8 +113,9 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], depth: usize) -> Option<(Vec<St
     while let Some(entry) = entries.get(at) {
         let (each, inner, bytes) = if entry.kind == LOOP {
             let end = at.checked_add(entry.count as usize)?;
+            let iteration = entries.get(at + 1..end)?;
             let (inner, bytes) =
-                body(entries.get(at + 1..end)?, sizes, depth + 1).filter(|_| depth < DEEPEST)?;
+                (depth < DEEPEST).then(|| body(iteration, sizes, depth + 1)).flatten()?;
             // The entry that ends the loop contains the number of packed bytes of an iteration. It
             // must be equal to the number that was computed from the iteration's elements.
             let last = entries.get(end).filter(|last| last.kind == END && last.extent as u64 == bytes)?;

@@ -251,8 +251,9 @@ pub(crate) struct Approved {
 /// Decides whether a buffer whose type was looked up is staged. Returns `None` if the buffer is
 /// bypassed, or if compiled code moves its bytes inside the MPI library. `peer`: the rank at the
 /// other end; `None` if the call does not name a single rank. `max_bytes`: the maximum number of
-/// bytes that the call of the MPI library can carry. `direction`: the direction in which compiled
-/// code moves the bytes; if it moves them in both directions, the first of the two.
+/// bytes that the call of the MPI library can carry. `direction`: the direction for which compiled
+/// code must be ready. For the send buffers of collective calls and for writes to files it is
+/// `Unpack` too, because [`crate::messages::stage`] gives `Pack` only for sends.
 #[inline]
 pub(crate) fn decided(
     host: &'static Host,

@@ -426,7 +426,7 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
 
 /// Returns the bypass reason for a number of bytes that the policy does not convert: `TooSmall` if
 /// the policy converts some larger number, `TooLarge` if it converts smaller ones only, and
-/// `Policy` if it converts none.
+/// `Policy` if it converts none or if `bytes` is 0.
 fn outside(payloads: u64, bytes: u64) -> Bypass {
     match payloads {
         0 => Bypass::Policy,

@@ -40,7 +40,7 @@ fn files() -> Guard<'static, HashMap<HandleWord, View>> {
     FILES.lock()
 }
 
-/// Place in a file at which a read or write begins.
+/// Place in a file at which a read begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
     /// Offset from the beginning of the file's view, in elementary types of the view.

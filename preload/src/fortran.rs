@@ -1,12 +1,14 @@
 //! Wrappers of Fortran functions, for Fortran bindings that do not call the C wrappers.
 //!
-//! The Fortran functions of MPICH and Intel MPI call the C functions by their `MPI_` names, so the
-//! C wrappers see these calls. The Fortran functions of Open MPI call the `PMPI_` functions
-//! directly. So ddtc exports Fortran functions, which come before those of the MPI library in the
-//! loader's search order. They are exported for `mpif.h` and `use mpi` in each spelling that
-//! compilers use, and for `use mpi_f08`. Handles are Fortran integers, arguments are passed by
-//! reference, and the last argument receives the error code. A call that is not converted is passed
-//! to the MPI library's own Fortran function under its `pmpi_` name, with its arguments unchanged.
+//! The Fortran functions of MPICH and Intel MPI for `mpif.h` and `use mpi` call the C functions by
+//! their `MPI_` names, so the C wrappers see these calls. (Their binding of `use mpi_f08` may use
+//! the `PMPI_` names; see [`crate::fortran_types`].) The Fortran functions of Open MPI call the
+//! `PMPI_` functions directly. So ddtc exports Fortran functions, which come before those of the
+//! MPI library in the loader's search order. They are exported for `mpif.h` and `use mpi` in each
+//! spelling that compilers use, and for `use mpi_f08`. Handles are Fortran integers, arguments are
+//! passed by reference, and the last argument receives the error code. A call that is not converted
+//! is passed to the MPI library's own Fortran function under its `pmpi_` name, or to the function
+//! of a PMPI layer, with its arguments unchanged ([`real`]).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -254,8 +256,8 @@ macro_rules! by_user {
                 let (own, profiling) =
                     (c_name!(concat!($($part),*)), c_name!(concat!($p, concat!($($part),*))));
                 // Open MPI's binding calls C by the `PMPI_` names, so no C wrapper sees the call.
-                // The bindings of other MPI libraries call the C wrappers. If a PMPI layer has the
-                // Fortran function, it is not known which C functions the layer calls.
+                // The bindings of other MPI libraries are taken to call the C wrappers. If a PMPI
+                // layer has the Fortran function, it is not known which C functions it calls.
                 let is_seen = !host.is_open_mpi() && host.layers_fortran(own, profiling).is_none();
                 // SAFETY: the arguments are those of the caller, who keeps the contract of the
                 // Fortran function, so `ierror` is null or points to an integer.
@@ -295,7 +297,7 @@ macro_rules! abort {
     ($p:literal concat!($($part:literal),*)) => {
         const _: () = {
             /// # Safety
-            /// As `MPI_ABORT` (MPI 5.0, 9.5).
+            /// As `MPI_ABORT` (MPI 5.0, 11.4.2).
             #[unsafe(export_name = concat!($($part),*))]
             pub unsafe extern "C-unwind" fn exported(comm: Ref, code: Ref, ierror: Ref) {
                 let Some(host) = host() else { return };

@@ -10,10 +10,11 @@
 //!
 //! A small library that completes requests may be loaded within one tick of the coarse clock. So
 //! before a call that makes a request is converted, the number of loaded objects is read even if
-//! the clock has not advanced, and the references to functions in new objects are examined.
-//! Examining the references takes a millisecond (for a program with 40 objects whose symbol tables
-//! were not read before). Calls whose messages are complete when the call returns do not need this,
-//! so the references are not examined for them.
+//! the clock has not advanced, and the references to functions in new objects are examined. The
+//! same is done before one-sided operations and calls on files. Examining the references takes a
+//! millisecond (for a program with 40 objects whose symbol tables were not read before). Calls
+//! whose messages are complete when the call returns do not need this, so the references are not
+//! examined for them.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;

@@ -306,8 +306,9 @@ unsafe fn failed(staged: Staged, is_unpacked: bool) {
 
 /// Runs a call that makes a request: a nonblocking call, which starts an operation, or an `_init`
 /// call, which makes a persistent operation. `make` makes the [`Operation`] from the staged
-/// buffers. If the operation is not complete when the call returns, it is put into the table of
-/// requests. Returns the return value of the call.
+/// buffers. If ddtc must find out whether the operation is complete right after the call
+/// ([`Operation::may_be_done_at_once`]), and it is, the received bytes are unpacked here. Otherwise
+/// the operation is put into the table of requests. Returns the return value of the call.
 ///
 /// # Safety
 /// If anything is staged, `request` must point to writable memory for a handle. `call` must call

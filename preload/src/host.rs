@@ -348,7 +348,7 @@ pub(crate) struct Host {
     /// What the project's test runs, the matrix of MPI libraries, have shown about this release
     /// with the transport of this job.
     pub(crate) standing: Standing,
-    /// Files that may have proofs of the MPI library. None if the release was tried.
+    /// Files that may have proofs of the MPI library. Empty if the release was tried.
     pub(crate) proofs: Vec<PathBuf>,
     /// What these files permit, from the moment when the first message would be converted.
     pub(crate) grant: Awaited<Grant>,
@@ -377,8 +377,9 @@ const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 
 /// Returns the kinds of calls that may be converted under an MPI library: those that were right
 /// when the release was tried. For a release that was not tried, `DDTC_POLICY=all` permits those of
-/// the nearest older one, or of the oldest. `DDTC_UNPROVEN` permits all kinds, if
-/// there is a profile of the library's family or ABI.
+/// the nearest older one, or of the oldest. No kind is permitted if the profile of the MPI library
+/// does not stage ([`Profile::stages`]). `DDTC_UNPROVEN` permits all kinds in any case, if there is
+/// a profile of the library's family or ABI.
 fn kinds(profile: &Profile, standing: Standing) -> Kinds {
     let settings = settings();
     if settings.unproven && profile.policy != OTHER.policy {

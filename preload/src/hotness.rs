@@ -11,8 +11,9 @@
 //! handle may belong to a later type than the type that was counted under it, and if two threads
 //! count at once, one count may be lost. Counts only decide when a type is decoded. A decoded type
 //! is tied to its entry, with kernels and verdicts, by an attribute of the MPI library, and not by
-//! its handle. A handle has a slot only if a commit of it was seen and no
-//! [`MPI_Type_free`](crate::wrap) after that, so the MPI library can be queried about it.
+//! its handle. A handle has a slot only if a commit of it was seen, or the MPI library was seen to
+//! accept it as committed, and no [`MPI_Type_free`](crate::wrap) was seen after that. So the MPI
+//! library can be queried about it.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -392,9 +393,10 @@ pub(crate) fn forget_all() {
     }
 }
 
-/// Returns true if a handle has a slot, because a commit of the handle was seen and the type was
-/// not freed after that. The slot stays when the type is decoded. So only the table of decoded
-/// types shows whether the type is decoded.
+/// Returns true if a handle has a slot, because a commit of the handle was seen, or the MPI library
+/// was seen to accept the handle as committed, and the type was not freed after that. The slot
+/// stays when the type is decoded. So only the table of decoded types shows whether the type is
+/// decoded.
 #[inline]
 pub(crate) fn has(handle: u64) -> bool {
     handle != 0 && find(handle).is_some()

@@ -4,9 +4,9 @@
 //! This preload library is loaded by `LD_PRELOAD`. It wraps functions of the MPI library that the
 //! process uses, whichever that is: `MPI_Type_commit`, `MPI_Type_free`, `MPI_Type_dup`, `MPI_Pack`,
 //! `MPI_Unpack`, point-to-point messages, collective calls, reads and writes of files, one-sided
-//! operations, initialization and finalization. It decodes committed types from the envelope and
-//! contents that the MPI library returns, compiles them, and packs and unpacks by the compiled
-//! code.
+//! operations, calls that complete requests, initialization, finalization and others. It decodes
+//! committed types from the envelope and contents that the MPI library returns, compiles them, and
+//! packs and unpacks by the compiled code.
 //!
 //! Invariant: a correct program never sees a wrong byte, a changed result or a new failure. A call
 //! is handed to the MPI library unchanged unless its conversion is known to be right.

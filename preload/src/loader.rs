@@ -234,7 +234,7 @@ pub(crate) fn identities(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
 
 /// An open handle of a loaded object or of the global scope, closed on drop. While the handle is
 /// open, the object stays loaded even if the program closes it. Therefore every handle is dropped
-/// soon after it was opened.
+/// soon after it was opened, unless [`Opened::keep`] keeps the object loaded on purpose.
 pub(crate) struct Opened(*mut c_void);
 
 impl Opened {

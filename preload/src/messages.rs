@@ -4,9 +4,10 @@
 //! datatype if the MPI library needs one ([`crate::substitute`]). The peer can receive either, so
 //! the peer need not convert the message, and ddtc need not be loaded there. Messages are converted
 //! only if the MPI library's own `MPI_Pack` writes raw bytes without a header, and only under MPI
-//! libraries with which conversion was tried. The conversion does not check the communicator, rank
-//! and tag: they are passed to the MPI library as they are, and the MPI library reports errors in
-//! them.
+//! libraries with which conversion was tried, for which a proof permits it ([`crate::proof`]), or
+//! for which the user asks for it (`DDTC_POLICY=all`, `DDTC_UNPROVEN`). The conversion does not
+//! check the communicator, rank and tag: they are passed to the MPI library as they are, and the
+//! MPI library reports errors in them.
 
 use std::ffi::{c_int, c_void};
 use std::time::Instant;
@@ -194,8 +195,9 @@ impl PackBuffers {
 }
 
 /// Mark at the end of a staging buffer before a receive. If the mark is still there after the
-/// receive, the message has not filled the buffer. The 16 bytes are arbitrary, so that no message
-/// ends with them by chance. A buffer of n < 16 bytes is marked with the first n of these bytes.
+/// receive, the message is taken not to have filled the buffer. The 16 bytes are arbitrary, so that
+/// a message is unlikely to end with them. A buffer of n < 16 bytes is marked with the first n of
+/// these bytes, which a message ends with more easily.
 const UNTOUCHED: u128 = 0x9d5c_2e71_a8f3_064b_c7e9_1d38_52fa_6b90;
 
 /// Staging buffer of packed bytes that replaces the program's buffer in a call of the MPI library.

@@ -280,8 +280,8 @@ impl Object<'_> {
     }
 
     /// Returns what [`Object::bytes`] returns, after one system call has read all pages of the
-    /// range into memory. Without that call each page that was not read from its file yet, which
-    /// most are, would cause a page fault of its own.
+    /// range into memory. Most of these pages were not read from the object's file before. Without
+    /// the system call, each of them would cause a page fault of its own.
     fn table(&self, at: u64, bytes: u64) -> Option<&[u8]> {
         let table = self.bytes(at, bytes)?;
         let before = at % PAGE;

@@ -148,8 +148,8 @@ impl RefusedMessage {
         RefusedMessage { comm: if forgotten { host.world } else { self.comm }, ..self }
     }
 
-    /// Raises the error in a call on the request of this message alone, and returns the error
-    /// class.
+    /// Raises the error in a blocking receive of this message, or in a call that completes or
+    /// reports on at most one request. Returns the error class.
     pub(crate) fn raise(self, host: &Host) -> c_int {
         raise(host, self.comm, self.class)
     }

@@ -74,8 +74,9 @@ impl Parts {
         }
     }
 
-    /// Returns the number of elements of the packed buffer. Returns `None` if this number does not
-    /// fit into 64 bits, or if the length of equal parts is negative.
+    /// Returns the number of elements of the packed buffer. Returns `None` if the parts are equal
+    /// and this number does not fit into 64 bits or their length is negative. If [`Parts::only`]
+    /// was given such parts, the number is negative.
     pub(crate) fn total(&self) -> Option<i64> {
         match self {
             Parts::Equal { blocks, count } => blocks.checked_mul(*count).filter(|_| *count >= 0),

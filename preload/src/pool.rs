@@ -291,8 +291,8 @@ mod tests {
         let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
         let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
         assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
-        // The buffer that was used last always waits, and waiting buffers of other sizes are freed
-        // for it. A buffer longer than the limit never waits.
+        // The buffer that was used last waits, and waiting buffers of other sizes are freed for it.
+        // A buffer longer than the limit never waits.
         drop([Buffer::get(WAITING as u64), Buffer::get(WAITING as u64 / 2)]);
         assert_eq!(IDLE.load(Ordering::Relaxed), WAITING / 2);
         drop(Buffer::get(WAITING as u64));

@@ -121,7 +121,8 @@ pub unsafe extern "C-unwind" fn ddtc_proof_key(text: *mut c_char, room: c_int) -
 }
 
 /// Returns the number of messages that compiled code has packed (`of` is 0) or unpacked (1), or of
-/// calls in which something was converted (2). Counts only if there is a report.
+/// calls in which something was converted (2); 0 for any other `of`. Calls are counted only if a
+/// report or a record is requested, messages also while they are checked or shown to a profiler.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn ddtc_conversions(of: c_int) -> u64 {
     match of {

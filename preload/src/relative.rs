@@ -12,8 +12,8 @@ use ddtc::internal::methods::*;
 /// Minimum true lower bound in bytes of a type whose displacements are taken for addresses.
 /// `MPI_BOTTOM` is the null pointer in every MPI library, so a null buffer does not show whether
 /// the displacements are addresses. MPI libraries refuse a null buffer also with derived types, if
-/// the true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0. No memory is mapped
-/// below this address.
+/// the true lower bound (MPICH, Intel MPI) or true extent (Open MPI) is 0. Linux distributions
+/// usually let programs map no memory below this address (`vm.mmap_min_addr`).
 pub(crate) const ADDRESSES: i64 = 64 << 10;
 /// Minimum true lower bound in bytes of a type that is made relative. Programs that are not
 /// position-independent begin at this address. The relative form keeps the distance between

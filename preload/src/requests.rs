@@ -38,8 +38,8 @@ pub(crate) struct Operation {
     /// True if the operation is a send and a receive under one request (`MPI_Isendrecv`). The send,
     /// the receive or both may be converted.
     exchange: bool,
-    /// True if the operation is started and not completed. Operations that are not persistent are
-    /// always active.
+    /// True if the program has started the operation, even if the start failed, and the operation
+    /// is not completed. Operations that are not persistent are always active.
     pub(crate) active: bool,
     /// True if the last start of a persistent collective operation may have failed. No status shows
     /// the failure: the status is empty after the operation has completed and also while the
@@ -457,8 +457,9 @@ pub(crate) fn free(found: Found) {
 
 /// Looks for requests that the program freed while they were active and that have completed since.
 /// Unpacks the received bytes of these requests, and frees the requests in the MPI library. Returns
-/// the number of freed requests that are still pending. The MPI library may raise the error of a
-/// freed request during this call, so the program's error handler may run.
+/// the number of freed requests that this call has found to be pending. Requests that another
+/// thread is testing meanwhile are not counted. The MPI library may raise the error of a freed
+/// request during this call, so the program's error handler may run.
 #[inline]
 pub(crate) fn drain(host: &'static Host) -> usize {
     if FREED.load(Ordering::Acquire) == 0 { 0 } else { drain_some(host) }
@@ -576,8 +577,9 @@ pub(crate) fn finish(host: &'static Host) {
     }
 }
 
-/// Gives up the freed requests that have not completed: receives are cancelled, and all requests
-/// are freed in the MPI library.
+/// Gives up the freed requests that have not completed: receives are cancelled, unless they are
+/// part of an exchange, and the requests are freed in the MPI library. Requests that another thread
+/// is testing are left as they are.
 #[cold]
 fn give_up(host: &'static Host) {
     while let Some((_, handle, serial)) = next_freed(0) {

@@ -6,13 +6,14 @@
 //! it is served from the reserve: a piece of address space that is set aside when the MPI library
 //! is found, and that takes no memory until it is used. After the first such allocation ddtc begins
 //! nothing new: it decodes, compiles and times no type, and stages nothing. So all later calls are
-//! bypassed, and work that is under way needs little memory. Parts of the reserve are never taken
-//! back.
+//! bypassed, except packs and unpacks of types that are ready already, and work that is under way
+//! needs little memory. Parts of the reserve are never taken back.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-/// Size of the reserve in bytes. Decoding and compiling a type of 10^5 blocks takes less.
+/// Size of the reserve in bytes. It is meant to suffice for the work that is under way when an
+/// allocation first fails, such as decoding and compiling one type.
 const BYTES: usize = 16 << 20;
 
 /// Returns true if an allocation of ddtc from the system has failed. Then ddtc begins nothing new.

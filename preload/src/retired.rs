@@ -9,8 +9,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Limit on the bytes of all retired buffers. While no more bytes are retired, calls without a
-/// request are converted. If more bytes are retired, these calls are bypassed, because each further
+/// Limit on the sum of the bytes of all retired buffers. Calls without a request are converted as
+/// long as the sum does not exceed the limit. After that they are bypassed, because each further
 /// error would retire more buffers.
 const MAX_BYTES: usize = 64 << 20;
 

@@ -54,8 +54,8 @@ pub(crate) const UNSEEN: u32 = 8192;
 /// `MPI_Unpack` are not converted.
 pub(crate) const LAYER: u32 = 16384;
 
-/// Set of the flags that make every pack and unpack take the long path. Each other flag concerns
-/// only some kinds of calls.
+/// Set of the flags that make every pack and unpack take the long path. [`UNSEEN`] does so too, but
+/// only until its types were made ready. All other flags concern only some kinds of other calls.
 pub(crate) const PACKING: u32 = UNPROVEN | FOREIGN | GPU | OPAQUE_GPU | COUNT | CHECK | PERF | LAYER;
 
 /// Set of the flags that are set now. [`UNPROVEN`] is set from the start.

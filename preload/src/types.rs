@@ -77,8 +77,9 @@ pub(crate) fn mode() -> Mode {
 }
 
 /// Handles a datatype that the MPI library has committed, or was seen to accept as committed. In
-/// mode `lazy` the handle is only recorded in the hotness counters, which count the uses of the
-/// datatype. In other modes the datatype is decoded and compiled now.
+/// mode `lazy`, or if a PMPI layer takes messages, the handle is only recorded in the hotness
+/// counters, which count the uses of the datatype. Otherwise [`adopt`] decodes the datatype now,
+/// and compiles it if the mode requires that. In mode `off`, `adopt` does nothing.
 pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
     let handle = datatype & host.mask;
     if [0, host.type_null].contains(&handle) {
@@ -320,7 +321,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
 
 /// Returns the compiled type of a derived datatype. If a compiled type is kept for equal envelope,
 /// contents and bounds, returns that one, otherwise a new one. Returns `None` if the datatype is
-/// bypassed.
+/// bypassed, or if its constructors have more arguments than the maximum ([`Types::exceeded`]).
 fn commit(host: &Host, types: &mut Types, datatype: HandleWord, envelope: Envelope) -> Option<Committed> {
     let committed = if Description::has_room(&envelope) {
         commit_short(host, types, datatype, envelope)

@@ -70,15 +70,17 @@ impl Fetched {
     /// done.
     ///
     /// # Safety
-    /// The get must be complete, and the program's origin buffer must still be valid.
+    /// A call that completes the get must have succeeded, and the program's origin buffer must
+    /// still be valid.
     pub(crate) unsafe fn unpack(&self, host: &'static Host) {
         if self.doubtful.load(Ordering::Acquire) {
-            // A call that should have completed this get has failed, so more bytes may arrive
+            // An earlier call that should have completed this get has failed. So it is not certain
+            // that the later call, which has succeeded, has completed it, and more bytes may arrive
             // later. The buffer is unpacked now and is kept, so that it can be unpacked again when
             // the get's request has ended.
             if let Some(staging) = &*self.staging.lock() {
-                // SAFETY: the get is complete and the program's buffer is valid, as the caller
-                // promises.
+                // SAFETY: a call that completes the get has succeeded and the program's buffer is
+                // valid, as the caller promises. The staging buffer is kept.
                 unsafe { staging.unpacked(host) };
             }
             return;
@@ -87,8 +89,8 @@ impl Fetched {
         // unpacked.
         let staging = self.staging.lock().take();
         if let Some(staging) = staging {
-            // SAFETY: the get is complete and the program's buffer is valid, as the caller
-            // promises.
+            // SAFETY: a call that completes the get has succeeded and no earlier one has failed, so
+            // the get is complete. The program's buffer is valid, as the caller promises.
             unsafe { staging.unpacked(host) };
             self.unpacked.store(true, Ordering::Release);
         }
@@ -286,9 +288,10 @@ impl Ending {
         }
     }
 
-    /// Makes sure that the staging buffers are neither reused nor freed. Called after the call on
-    /// the window has ended with an error, because then even a later call that succeeds does not
-    /// prove that these operations have ended.
+    /// Takes the packed origins of puts out of use for good, and makes the gets keep their staging
+    /// buffers until their requests are complete. Called after the call on the window has ended
+    /// with an error, because then even a later call on the window that succeeds does not prove
+    /// that these operations have ended.
     pub(crate) fn failed(self) {
         retire(self.sent);
         self.fetched.iter().for_each(|fetched| fetched.doubtful.store(true, Ordering::Release));

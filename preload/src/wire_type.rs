@@ -46,7 +46,8 @@ pub(crate) struct WireType(AtomicU64);
 /// Form of the packed bytes of a type, decoded from the word of a [`WireType`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Bytes, because no segment of bytes ends inside an element of the type.
+    /// Bytes, because no segment of bytes ends inside an element of the type, or because the
+    /// profile of the MPI library has another wire form than [`WireForm::Segments`].
     Bytes,
     /// A dense equivalent of one or several instances of the type.
     Own(OwnType),

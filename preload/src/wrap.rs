@@ -181,9 +181,10 @@ pub unsafe extern "C-unwind" fn MPI_Type_free(datatype: *mut c_void) -> c_int {
     unsafe { type_free(datatype) }
 }
 
-/// Frees a type whose handle may have a slot in the overflow table of [`hotness`], because its
-/// first slot holds another handle or none. This is a function of its own so that
-/// [`MPI_Type_free`] saves no registers in the usual case.
+/// Frees a type that [`hotness::forget`] has not forgotten: its handle may have a slot in the
+/// overflow table of [`hotness`], because the first slot holds another handle or none, or its slot
+/// has a back-off. This is a function of its own so that [`MPI_Type_free`] saves no registers in
+/// the usual case.
 ///
 /// # Safety
 /// As `MPI_Type_free`; `handle` must be the masked handle at `datatype`.

@@ -65,8 +65,8 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
         return Err("values that no micro-kernel is made for");
     };
     let (unit, len) = (value.packed() as u64, call.number(Role::Length));
-    // In a stream, a pair has its packed size. In a second layout it has padding, and thus the size
-    // that it has in user memory.
+    // A packed stream has a pair without padding. If the packed side is a layout in user memory too,
+    // a pair has its padding there, and thus the size that it has in user memory.
     let one = [unit, value.user() as u64].contains(&len) && !call.carries_count(Role::Length);
     // The length is checked for one instance. If it carries the instance count, it is a multiple of
     // the value's size for any count.
@@ -270,8 +270,7 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
                 blocks! { one::<T, O>(dst, src, len) }
             }
             // If registers have fewer than 32 bytes, the functions for rows of two to eight values
-            // are not used. The code size that this saves is left to instruction sets with wider
-            // registers.
+            // are not used, so that they are not compiled for these instruction sets.
             _ if I::WIDE < 32 => blocks! { dense::<T, O>(dst, src, len) },
             2 => blocks! { two::<T, O>(dst, src) },
             3 => blocks! { three::<T, O>(dst, src) },

@@ -1,8 +1,8 @@
-//! Registers: the properties of an instruction set on which the primitives depend, available on any
-//! machine.
+//! The properties of an instruction set on which the primitives depend. They are constants, so they
+//! can be read on any machine.
 //!
 //! The primitives (`block`, `units`, the pieces of `transpose`) are a layer below the instruction
-//! sets, whose code is built from them.
+//! sets: the code of an instruction set is built from primitives.
 
 use std::ops::RangeInclusive;
 
@@ -10,8 +10,8 @@ use std::ops::RangeInclusive;
 pub(super) trait Registers: Sized {
     /// Number of bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
     const WIDE: usize;
-    /// Pairs of the length of a matrix element in bytes and a number of elements. Squares with this
-    /// number of rows and of columns are transposed in registers.
+    /// Squares that are transposed in registers. Each entry has the length of a matrix element in
+    /// bytes, and the number of rows of the square, which is also its number of columns.
     const SQUARES: ByLength = &[];
 }
 

@@ -121,9 +121,9 @@ fn parameters(direction: Direction) -> &'static [Role] {
     }
 }
 
-/// Calls `f` with every element, in reverse order. The code moves elements tile by tile. If two
-/// elements had the same destination, this order would give another result than the order of the
-/// nest, so a comparison shows such an overlap.
+/// Calls `f` with every element, in the reverse of the nest's order. The machine code moves the
+/// elements tile by tile, so its result depends on the order if two elements have the same
+/// destination. A test that compares both with the nest then sees a difference.
 fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     let (outer, inner) = (call.number(Role::Iterations) as i64, call.number(Role::InnerIterations) as i64);
     let step = call.steps(Role::UserStep, Role::PackedStep);

@@ -195,8 +195,8 @@ fn views_are_kept_in_the_fragment() {
     }
 }
 
-/// Returns the page after a script that uses it like a reader, which is added at the end of the
-/// page.
+/// Adds a script to the end of the page, which uses the page as a reader would. Returns the page as
+/// it is after that.
 fn used(folder: &Path, script: &str, flags: &[&str]) -> String {
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     let end = "</body>";

@@ -97,8 +97,8 @@ struct Names {
 
 impl Names {
     /// Returns the module that defines the item which `path` names, as written in `from`. Returns
-    /// none if the item is of another crate. After `MOST` re-exports, the module reached so far is
-    /// returned.
+    /// `None` if the item is of another crate. After `MOST` re-exports, the module reached so far
+    /// is returned. `depth` is the number of re-exports that were followed already.
     fn resolve(&self, from: &Path, path: &[String], depth: usize) -> Option<Path> {
         let mut at = from.clone();
         let mut rest = path;
@@ -262,7 +262,7 @@ fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// Returns the cycles of files whose texts are given.
+/// Returns the cycles that are not allowed among files whose texts are given.
 fn by_hand(files: &[(&str, &str)]) -> Vec<String> {
     let path = |file: &str| file.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let texts = files.iter().map(|(file, text)| (path(file), (*text).to_owned())).collect();

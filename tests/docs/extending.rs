@@ -16,8 +16,8 @@ const RECIPES: [&str; 9] = [
     "A C surface",
 ];
 
-/// Checks the recipes. That the files which they name exist is tested for all documents, in
-/// `links`.
+/// Checks the parts of each recipe. The module `links` checks, for all documents, that the files
+/// that they name exist.
 #[test]
 fn every_recipe_names_its_files_and_an_example() {
     let document = read("docs/EXTENDING.md");
@@ -28,7 +28,8 @@ fn every_recipe_names_its_files_and_an_example() {
         let files = quoted(section).iter().filter(|w| root().join(w).exists()).count();
         assert!(files >= 3, "{name} names {files} files");
         for part in ["| File", "\nExample: ", "\nHeld by: "] {
-            // The recipe for a target names its files after the steps.
+            // The recipe for a target has a table of another form, and none of the three is asked
+            // of it.
             assert!(section.contains(part) || section.contains("| What | Files |"), "{name} lacks {part}");
         }
     }

@@ -139,8 +139,8 @@ fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    // By case, in the order of the first record: payload, time relative to the unmodified library,
-    // and time relative to the better alternative.
+    // For each MPI library, the lines of its record: the case, then the payload, the time relative
+    // to the unmodified library, and the time relative to the better alternative.
     let rows: Vec<Vec<(String, [f64; 3])>> = hosts
         .iter()
         .map(|host| {
@@ -306,7 +306,8 @@ fn runtime(file: &str) -> String {
     out
 }
 
-/// Returns the table of ratios of all lines of such a record, grouped by what they call.
+/// Returns the table of ratios of all lines of a record of `tests/runtime.sh --bench`, grouped by
+/// what they call.
 fn runtime_ratios(file: &str) -> String {
     let groups = [
         ("pack ", "`MPI_Pack`"),

@@ -88,7 +88,7 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text[at..].split_once(": ")?.1.split([',', '\n']).next()
 }
 
-/// Returns what is wrong with a row, or none.
+/// Returns what is wrong with a row, or `None`.
 fn wrong(row: &Row) -> Option<String> {
     let Row { file, name, value } = row;
     let source = read(file);

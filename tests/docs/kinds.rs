@@ -104,7 +104,8 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     }
 }
 
-/// Returns an integer of little-endian bytes in `len` bytes: truncated, or extended by its sign.
+/// Returns an integer of little-endian bytes in `len` bytes: truncated, or extended by its sign or,
+/// if it has none, by zeros.
 fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
     let negative = number == Number::Int && value.last().is_some_and(|b| b & 0x80 != 0);
     assert!(matches!(number, Number::Int | Number::Uint), "the example has no {number:?} of two sizes");
@@ -123,7 +124,7 @@ fn turned(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Converts one value between native bytes and external32 bytes, which are big-endian. Integers are
-/// truncated or sign-extended (MPI 5.0, 14.5.2).
+/// truncated or extended, those with a sign by the sign (MPI 5.0, 14.5.2).
 fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) {
     let converted = |from: &[u8], len| match value.class() {
         Class::Resize(number) => {
@@ -380,8 +381,8 @@ fn long_types_are_refused_in_external32_only() {
     assert!(refused.to_string().contains("the size in external32 must fit in 64 bits"), "{refused}");
 }
 
-/// Neighbouring values are merged like bytes: those of classes that are treated alike become one
-/// run, and many runs become columns.
+/// Neighbouring values are merged like bytes: values whose classes are converted in the same way
+/// become one run, and a long list of runs becomes one node with columns.
 #[test]
 fn values_merge_and_are_columns() {
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 3).collect();

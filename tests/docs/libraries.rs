@@ -38,8 +38,8 @@ fn runs() -> Vec<Run> {
     read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')).map(parse).collect()
 }
 
-/// Names the releases whose messages were right in all runs with one of `transports`, if there is
-/// such a run.
+/// Names the releases that have runs with one of `transports`, and whose messages were right in all
+/// of these runs.
 fn right_over(runs: &[Run], transports: &[&str]) -> String {
     let over = |run: &&Run| transports.contains(&run.transport.as_str());
     let mut names = Vec::new();

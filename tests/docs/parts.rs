@@ -73,7 +73,7 @@ fn every_test_of_a_host_is_in_one_part() {
         let names: Vec<&str> = ours.iter().filter(takes).map(|p| p.name.as_str()).collect();
         assert_eq!(names.len(), 1, "{test} is in {names:?}");
     }
-    // A filter that matches nothing would let the test pass.
+    // Each filter must match a test. One that is misspelled would otherwise not be noticed.
     for part in &ours {
         let (filters, skipped) = filters(&part.command);
         for word in filters.iter().chain(&skipped) {

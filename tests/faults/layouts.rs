@@ -92,9 +92,9 @@ fn refine_and_what_follows() {
         for direction in Direction::BOTH {
             let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
             let refined = refine(&user.nest, &packed.nest).unwrap().unwrap();
-            // Compute by the type map what `PERIODS` common periods must copy: pack so many bytes
-            // of the source, and unpack them into the target. Then judge the nest before and after
-            // normalization, and its plans.
+            // Compute by the type map what a copy of `PERIODS` common periods must do: pack their
+            // bytes from the source, and unpack them into the target. Then judge the nest before
+            // and after normalization, and its plans.
             let bytes = (refined.period * PERIODS) as usize;
             let spans = types.each_ref().map(|t| {
                 let count = bytes.div_ceil(t.size() as usize) as u64;

@@ -193,7 +193,8 @@ fn schedule_and_legalize() {
     assert!(n > 1500 && made_up_for * 20 < n, "{n} faults, {made_up_for} without effect");
 }
 
-/// Runs `f` in a child process. Returns true if `f` returned true, panicked or crashed.
+/// Runs `f` in a child process. Returns true if `f` returned true, panicked, crashed, or did not
+/// end within 20 seconds.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs only `f` and `_exit`. `f` takes no lock that another thread may hold,
     // except those of the allocator, which glibc makes usable after a fork. Unless it panics, it
@@ -233,8 +234,8 @@ fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeM
 /// Returns true if running `subject` is caught.
 fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
     in_child(|| {
-        // The child returns false if nothing is caught, so the caller must check that a sound
-        // subject is not caught.
+        // A child that ends early for any other reason counts as caught, too. So the caller must
+        // check that a sound subject is not caught.
         Edge::BOTH
             .into_iter()
             .any(|edge| case.guarded("faulty", subject, rig, direction, edge, None).is_err())

@@ -97,9 +97,9 @@ pub(crate) fn nest_faults<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Fau
     out
 }
 
-/// Returns the source and the target of each byte that a nest moves for `COUNT` instances, in
-/// order. Two nests with equal results move the same bytes, so a change that keeps the result is
-/// not a fault.
+/// Returns the user offset and the packed offset of each byte that a nest moves for `COUNT`
+/// instances, in order. Two nests with equal results move the same bytes, so a change that keeps
+/// the result is not a fault.
 pub(crate) fn meaning<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     nest.visit(super::COUNT, |v| out.extend((0..v.n as i64).map(|i| (v.at.user + i, v.at.packed + i))));

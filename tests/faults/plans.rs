@@ -1,4 +1,5 @@
-//! Faulty plans, with one number of an operation or one row of a column changed.
+//! Faulty plans, with one number of an operation or one row of a column changed, or with two words
+//! or two tables of an operation exchanged.
 
 use ddtc::internal::micro::{Argument, Call, Role, Table};
 use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};

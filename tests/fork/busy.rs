@@ -21,8 +21,8 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Returns layouts that differ by their number. One third have code of their own; in each of the
-/// other two thirds, layouts of one plan shape share code.
+/// Returns layout number `i`. One third of these layouts have code of their own. In each of the
+/// other two thirds, layouts with plans of one shape share code.
 fn numbered(i: i64) -> Datatype {
     let text = match i % 3 {
         0 => format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + i % 700, 1000 + i % 1500),

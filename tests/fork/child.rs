@@ -12,7 +12,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Runs `child` in a forked process and returns the process number. The status of the process is
 /// what `child` returns, 255 if it panics, or the signal that ends it when it hangs.
 pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
-    // SAFETY: the child process calls only `alarm`, `child`, which prints nothing, and `_exit`.
+    // SAFETY: the child process calls only `alarm`, `child` and `_exit`. Unless it panics, which
+    // fails the test, `child` prints nothing.
     match unsafe { libc::fork() } {
         0 => {
             // SAFETY: `alarm` has no precondition.

@@ -26,7 +26,7 @@ fn limit(what: Resource, to: u64) {
     assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0);
 }
 
-/// Returns a layout whose code no other number shares.
+/// Returns layout number `i`. Layouts of different numbers share no code.
 fn odd(i: i64) -> Datatype {
     let text = format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + 2 * i, 1000 + 4 * i);
     text.parse().unwrap()

@@ -1,5 +1,5 @@
 //! Tests of the effects of forks and of limits of a process on the library. They have a process of
-//! their own, because a fork seals all arenas and waits for all threads.
+//! their own, because a fork seals all arenas and waits for all threads that are in a fork section.
 
 mod arena;
 mod busy;

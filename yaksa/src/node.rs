@@ -376,8 +376,8 @@ impl Node {
             sum
         };
         let (listing, flat) = if c.contiguous() && lengths.iter().all(|&length| length > 0) {
-            // Every block is one piece, whatever its length, so the loop need not compute the
-            // listing of each block.
+            // Every block is one piece, whatever its length, so the loop need not find out for each
+            // block which pieces it has.
             let (mut follow, mut end) = (true, at.first().copied().unwrap_or(0));
             for (&length, &d) in lengths.iter().zip(at) {
                 let tail = (length - 1).wrapping_mul(c.extent);

@@ -88,7 +88,8 @@ pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R>
     look(number, f.ok_or(Code::Internal)?)
 }
 
-/// Returns the result of `f` for a derived type that is looked up in the table, and makes an entry.
+/// Returns the result of `f` for a derived type that is looked up in the table of types, and
+/// remembers the type in this thread's list of recent types.
 #[cold]
 fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = table::find(number).ok_or(Code::Internal)?;

@@ -1,4 +1,5 @@
-//! Functions of NVIDIA's driver that only the judge needs: memory, events, and graphs of launches.
+//! Functions of NVIDIA's driver that the judge calls itself: memory, copies, streams, events, and
+//! graphs of launches.
 #![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -97,7 +98,7 @@ macro_rules! functions {
                 /// Calls the function, and panics with its code if it fails.
                 ///
                 /// # Safety
-                /// As of cuda.h.
+                /// The caller must do what cuda.h requires of a caller of the function.
                 unsafe fn $name(&self, $($argument: $type),*) {
                     // SAFETY: as the caller promises.
                     let code = unsafe { (self.$name)($($argument),*) };
@@ -135,8 +136,8 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies words of 16 bytes: `strided` without a division, with words that lie
-/// together.
+/// A kernel that copies words of 16 bytes: the kernel `strided` without a division, for words
+/// without gaps between them.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
@@ -206,7 +207,7 @@ impl Cuda {
     /// Makes device 0's primary context current for good.
     pub(crate) fn enter(&self) {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the place is valid, and the context is never released.
+        // SAFETY: the result pointer is valid, and the context is never released.
         unsafe {
             self.cu_retain(&raw mut context, 0);
             self.cu_push(context);
@@ -231,7 +232,7 @@ impl Cuda {
     /// Allocates memory and writes `bytes` to it.
     pub(crate) fn memory(&self, bytes: &[u8]) -> Memory<'_> {
         let mut address = 0;
-        // SAFETY: the place is valid; the memory is as long as the bytes.
+        // SAFETY: the result pointer is valid; the memory is as long as the bytes.
         unsafe {
             self.cu_alloc(&raw mut address, bytes.len());
             self.cu_up(address, bytes.as_ptr().cast(), bytes.len());
@@ -242,7 +243,7 @@ impl Cuda {
     /// Allocates pinned memory of the host.
     pub(crate) fn pinned(&self, bytes: u64) -> Memory<'_> {
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
-        // SAFETY: the places are valid, and the memory was just allocated.
+        // SAFETY: the result pointers are valid, and the memory was just allocated.
         unsafe {
             self.cu_pin(&raw mut host, bytes as usize, 0);
             self.cu_pinned_address(&raw mut address, host, 0);
@@ -261,7 +262,7 @@ impl Cuda {
     /// Returns a new stream.
     pub(crate) fn stream(&self) -> Opaque {
         let mut stream = std::ptr::null_mut();
-        // SAFETY: the place is valid. 1 is CU_STREAM_NON_BLOCKING.
+        // SAFETY: the result pointer is valid. 1 is CU_STREAM_NON_BLOCKING.
         unsafe { self.cu_stream(&raw mut stream, 1) };
         stream
     }
@@ -298,8 +299,8 @@ impl Cuda {
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: all places are valid. 2 is CU_STREAM_CAPTURE_MODE_RELAXED. The graph is destroyed
-        // after the stream was waited for.
+        // SAFETY: all pointers are valid. 2 is CU_STREAM_CAPTURE_MODE_RELAXED. The graph is
+        // destroyed after the stream was waited for.
         unsafe {
             self.cu_event(&raw mut begin, 0);
             self.cu_event(&raw mut end, 0);

@@ -2,15 +2,15 @@
 //!
 //! Each row, a layout of the table, is packed and unpacked at three sizes, in turn with a copy
 //! kernel that moves the same number of bytes. Where an instance is one block, the two methods of
-//! today's MPI libraries are timed too: one copy for each block, and one 2-D copy. Each figure is
-//! the median of some replays of a captured chain of calls.
+//! today's MPI libraries are timed too: one copy for each block, and one 2-D copy. Each time on the
+//! device is the median of several replays of a captured chain of calls.
 //!
 //! The exit status is 1 if a byte is wrong or there is no GPU; then nothing is measured. It is 2 if
 //! the copy kernel is so slow that the figures mean nothing, 3 if a call of the driver or the judge
 //! itself failed, and 0 otherwise, even if aims are missed.
 //!
-//! `--quick` takes the smallest size and short chains, which shows whether the program itself
-//! works.
+//! `--quick` measures at 4 KiB only, with short chains, and does not check the speed of the copy
+//! kernel. This shows whether the program itself works.
 #![deny(unsafe_code)]
 
 mod cuda;
@@ -86,7 +86,7 @@ fn close(layout: Box<Layout>) {
     layout.close("judge").map_err(|(_, e)| e).expect("a layout is closed");
 }
 
-/// Describes how bytes differ from what they must be. Returns nothing if they do not.
+/// Describes how bytes differ from what they must be. Returns `None` if they do not differ.
 fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     let mut wrong = (0..expected.len()).filter(|&i| found[i] != expected[i]);
     let first = wrong.next()?;
@@ -96,7 +96,8 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
 
 /// Packs and unpacks `count` instances, and compares every byte, gaps and margins included. Returns
 /// a text for each direction in which a byte is wrong. Returns `None` for a layout that is not
-/// served, lies before its buffer or spans more than [`MAX_SPAN`].
+/// served, has no bytes or a negative extent, lies before its buffer or spans more than
+/// [`MAX_SPAN`].
 fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<Vec<String>> {
     let span = t.true_ub() + t.extent() * (count as i64 - 1);
     if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
@@ -129,7 +130,7 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     Some(wrong)
 }
 
-/// How a run measures.
+/// The settings of all measurements of a run.
 struct Rig<'c> {
     cuda: &'c Cuda,
     stream: Opaque,
@@ -214,7 +215,8 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
-/// Compares the copy kernel with the driver's copy; returns whether it is fast enough.
+/// Compares the copy kernel with the driver's copy. Returns true if the kernel takes at most
+/// `1 + tolerance` times as long.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
     let memory = vec![0u8; bytes as usize];
     let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
@@ -301,7 +303,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Loading the driver as the library does initializes it.
+    // This call initializes the driver, which `Cuda::load` does not.
     if let Err(error) = Driver::load("judge") {
         eprintln!("ddtc-gpu-judge: {error}");
         return ExitCode::FAILURE;

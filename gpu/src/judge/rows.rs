@@ -1,13 +1,14 @@
-//! The layouts that are measured, and what bounds them.
+//! The layouts that are measured, their aims, and the upper bound of their speed.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 
-/// A layout, with the shares that it is to reach. A share without a number has no aim.
+/// A layout, with the shares of the speed of a reference that its transfers should reach. `None` is
+/// a figure without an aim.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// One instance, in the text form of datatypes.
     pub(crate) datatype: &'static str,
-    /// Shares of the copy kernel at 1 MiB, packing and unpacking.
+    /// Shares of the speed of the copy kernel at 1 MiB, packing and unpacking.
     pub(crate) warm: [Option<f64>; 2],
     /// Shares at 64 MiB, packing and unpacking.
     pub(crate) cold: [Option<Aim>; 2],
@@ -66,7 +67,7 @@ pub(crate) const ROWS: [Row; 12] = [
     row("1001 B, stride 1003", "resized(0, 1003, contiguous(1001, byte))", [None; 2], [None; 2]),
 ];
 
-/// Blocks of memory that a transfer touches, and how.
+/// How many blocks of memory the bytes of a layout lie in.
 pub(crate) struct Touched {
     /// Number of granules of 64 bytes that contain at least one byte of the layout.
     pub(crate) granules: u64,
@@ -98,8 +99,9 @@ impl Touched {
         touched
     }
 
-    /// Returns the bytes that device memory moves for a payload, packing and unpacking: a read
-    /// fetches 64 bytes, and writing a part of a sector reads the sector.
+    /// Returns the bytes that device memory moves for a payload, packing and unpacking. The model
+    /// of the memory is that a read fetches a whole granule, that a write writes whole sectors, and
+    /// that writing a part of a sector reads the sector first.
     pub(crate) fn bytes(&self, payload: u64) -> [u64; 2] {
         [payload + 64 * self.granules, payload + 32 * self.sectors + 32 * self.partial]
     }

@@ -51,7 +51,7 @@ fn assembler(folder: &Path) -> PathBuf {
     packages.join("nvidia/cuda_nvcc/bin/ptxas")
 }
 
-/// The text of all kernels as one module: the head of a module, and the kernel of each.
+/// Returns the text of one module with all kernels, and the number of kernels.
 fn all() -> (String, usize) {
     let (mut text, mut number) = (String::new(), 0);
     for width in WIDTHS {

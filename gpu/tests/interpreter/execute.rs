@@ -68,7 +68,7 @@ impl Thread<'_> {
         }
     }
 
-    /// Sets a register, to as many bits as it has.
+    /// Sets a register to the lowest bits of a value, as many as the register has.
     fn set(&mut self, operand: &Operand, value: u64) -> Result<(), String> {
         let Operand::Register(r) = *operand else { return Err("a result without a register".to_owned()) };
         self.registers[r] = Some(match self.module.registers[r] {

@@ -213,12 +213,17 @@ impl Reader {
             "st.global.v2.u64" => return self.access(i, 1, None),
             _ => return Err(format!("not known: {}", i.text)),
         };
+        // A guarded end would end some threads early, which the execution does not do.
+        if i.opcode == "ret" && i.guard.is_some() {
+            return Err(format!("not known: {}", i.text));
+        }
+        let sources = i.operands.get(1..).unwrap_or_default();
         let from_outside = match i.opcode.as_str() {
-            "ld.param.u32" | "ld.param.u64" => match i.operands[1..] {
+            "ld.param.u32" | "ld.param.u64" => match sources {
                 [Operand::Parameter(_)] => 1,
                 _ => 0,
             },
-            "mov.u32" => match i.operands[1..] {
+            "mov.u32" => match sources {
                 [Operand::ThreadX | Operand::BlockX] => 1,
                 _ => 0,
             },

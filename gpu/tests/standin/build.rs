@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the file of the stand-in, `libcuda.so.1` in `folder`, which is made if need be.
+/// Compiles the stand-in to `libcuda.so.1` in `folder`, which is created if it does not exist.
+/// Returns the path of the library.
 pub(crate) fn standin(folder: &Path) -> PathBuf {
     std::fs::create_dir_all(folder).expect("the folder of the stand-in");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/tests/standin/lib.rs");

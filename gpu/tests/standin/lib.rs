@@ -1,11 +1,12 @@
-//! A stand-in for NVIDIA's driver library, for tests: it checks every call, its arguments and their
-//! order, and runs kernels by the interpreter of PTX.
+//! A stand-in for NVIDIA's driver library, for tests: it checks the calls of ddtc, their arguments
+//! and their order, and runs kernels by the interpreter of PTX.
 //!
 //! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
-//! addresses that the process cannot access. A fault is a call that a real driver need not survive:
-//! a module that is unloaded with work pending, a function of an unloaded module, a stream of
-//! another context, a kernel that the interpreter refuses. A copy between two host buffers is a
-//! fault too, since a real driver makes the caller wait. `standin_faults` counts and prints them.
+//! addresses that the process cannot access. A fault is a call that a real driver need not survive,
+//! such as unloading a module with work pending, launching a function of an unloaded module, work
+//! on a stream of another context, or a kernel that the interpreter refuses. A copy between two
+//! host buffers is a fault too, since a real driver makes the caller wait. `standin_faults` counts
+//! and prints the faults.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
 
 #[path = "../interpreter/mod.rs"]
@@ -28,7 +29,8 @@ const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
 
-/// Bytes of a device.
+/// Maximum number of bytes of one allocation of device memory. A larger one is refused for lack of
+/// memory.
 const DEVICE_MEMORY: usize = 1 << 24;
 
 fn opaque(number: u64) -> Opaque {
@@ -99,7 +101,7 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
         if !(0..state.primaries.len() as c_int).contains(&ordinal) {
             return Err(INVALID_DEVICE);
         }
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(device, ordinal) }
     })
 }
@@ -108,7 +110,7 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Opaque, device: c_int) -> c_int {
     call("cuDevicePrimaryCtxRetain", |state| {
         let primary = state.primary(device).ok_or(INVALID_DEVICE)?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(context, opaque(primary)) }?;
         state.primaries[device as usize].1 += 1;
         Ok(())
@@ -131,7 +133,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxGetCurrent(context: *mut Opaque) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     call("cuCtxGetCurrent", |_| unsafe { set(context, opaque(top().unwrap_or(0))) })
 }
 
@@ -151,7 +153,7 @@ unsafe extern "C" fn cuCtxPushCurrent_v2(context: Opaque) -> c_int {
 unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut Opaque) -> c_int {
     call("cuCtxPopCurrent_v2", |_| {
         let popped = pop().ok_or(INVALID_CONTEXT)?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(context, opaque(popped)) }
     })
 }
@@ -170,7 +172,7 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut Opaque, image: *const c_void)
     call("cuModuleLoadData", |state| {
         let context = current(state)?;
         not_in_capture(state)?;
-        // SAFETY: text that ends with NUL, as of cuda.h for PTX.
+        // SAFETY: cuda.h requires that an image of PTX is text that ends with NUL.
         let text = unsafe { CStr::from_ptr(image.cast::<c_char>()) }.to_str().map_err(|_| INVALID_PTX)?;
         let loaded = match interpreter::Module::parse(text) {
             Ok(loaded) => loaded,
@@ -178,7 +180,7 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut Opaque, image: *const c_void)
         };
         let id = state.id();
         state.modules.insert(id, (context, loaded));
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(module, opaque(id)) }
     })
 }
@@ -191,14 +193,14 @@ unsafe extern "C" fn cuModuleGetFunction(
 ) -> c_int {
     call("cuModuleGetFunction", |state| {
         let (_, loaded) = state.modules.get(&number(module)).ok_or(INVALID_HANDLE)?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         let name = unsafe { CStr::from_ptr(name) };
         if loaded.name().as_bytes() != name.to_bytes() {
             return Err(NOT_FOUND);
         }
         let id = state.id();
         state.functions.insert(id, number(module));
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(function, opaque(id)) }
     })
 }
@@ -246,7 +248,7 @@ unsafe extern "C" fn cuLaunchKernel(
             return Err(state.fault("a grid of another form", INVALID_VALUE));
         }
         let values = loaded.parameters().iter().enumerate().map(|(i, &size)| {
-            // SAFETY: one pointer for each parameter, to as many bytes as it has, as of cuda.h.
+            // SAFETY: cuda.h requires one pointer for each parameter, to as many bytes as it has.
             unsafe { std::slice::from_raw_parts((*parameters.add(i)).cast::<u8>(), size as usize).to_vec() }
         });
         let parameters = values.collect();
@@ -268,7 +270,7 @@ unsafe extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: Opa
 unsafe extern "C" fn cuStreamGetCtx(stream: Opaque, context: *mut Opaque) -> c_int {
     call("cuStreamGetCtx", |state| {
         let of = state.streams.get(&number(stream)).ok_or(INVALID_HANDLE)?.context;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(context, opaque(of)) }
     })
 }
@@ -283,7 +285,7 @@ unsafe extern "C" fn cuPointerGetAttributes(
     call("cuPointerGetAttributes", |state| {
         let found = state.find(address);
         for i in 0..n as usize {
-            // SAFETY: as many attributes and places as `n` says, as of cuda.h.
+            // SAFETY: as many attributes and places as `n` says, as cuda.h requires.
             let (attribute, place) = unsafe { (*attributes.add(i), *data.add(i)) };
             let kind = found.as_ref().map(|(_, a)| a.kind);
             let (value, bytes) = match attribute {
@@ -294,7 +296,7 @@ unsafe extern "C" fn cuPointerGetAttributes(
                 9 => (found.as_ref().map_or(-2i32 as u32 as u64, |(_, a)| a.device as u64), 4),
                 _ => return Err(INVALID_VALUE),
             };
-            // SAFETY: the place has as many bytes as the attribute, as of cuda.h.
+            // SAFETY: the place has as many bytes as the attribute, as cuda.h requires.
             unsafe { std::ptr::copy_nonoverlapping(value.to_le_bytes().as_ptr(), place.cast(), bytes) };
         }
         Ok(())
@@ -304,18 +306,19 @@ unsafe extern "C" fn cuPointerGetAttributes(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> c_int {
     let known = if code == OUT_OF_MEMORY { c"out of memory" } else { c"an error of the stand-in" };
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     unsafe { text.write(known.as_ptr()) };
     0
 }
 
-// What follows is called by tests only, and never fails on purpose.
+// The functions from here on are called only by tests and by the judge. `cuMemcpy2DAsync_v2` is the
+// only one of them that a test can make fail.
 
 fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     free_call(|state| {
         let context = current(state)?;
         let at = state.allocate(kind, context, bytes);
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(place, at) }
     })
 }
@@ -351,7 +354,7 @@ unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: 
         let context = current(state)?;
         let at = state.allocate(Kind::Pinned, context, bytes);
         let host = state.allocations[&at].host;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(address, opaque(host)) }
     })
 }
@@ -360,7 +363,7 @@ unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: 
 unsafe extern "C" fn cuMemHostGetDevicePointer_v2(address: *mut u64, host: Opaque, _flags: c_uint) -> c_int {
     free_call(|state| {
         let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(address, at) }
     })
 }
@@ -378,7 +381,7 @@ unsafe extern "C" fn cuMemFreeHost(host: Opaque) -> c_int {
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> c_int {
     free_call(|state| {
         state.work_all()?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
         state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.copy_from_slice(from);
         Ok(())
@@ -390,7 +393,7 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -
     free_call(|state| {
         state.work_all()?;
         let from = state.memory.bytes(from, bytes as u64).map_err(|_| INVALID_VALUE)?;
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.cast(), bytes) };
         Ok(())
     })
@@ -401,7 +404,7 @@ unsafe extern "C" fn cuCtxCreate_v2(context: *mut Opaque, _flags: c_uint, device
     free_call(|state| {
         let id = state.create_context(device);
         push(id);
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(context, opaque(id)) }
     })
 }
@@ -420,7 +423,7 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut Opaque, _flags: c_uint) -> c_in
     free_call(|state| {
         let context = current(state)?;
         let id = state.create_stream(context);
-        // SAFETY: as of cuda.h.
+        // SAFETY: the caller does what cuda.h requires.
         unsafe { set(stream, opaque(id)) }
     })
 }
@@ -436,7 +439,7 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c
 /// Ends a capture. The stream itself stands for the graph, and keeps the captured work.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     unsafe { graph.write(stream) };
     // SAFETY: any number may be passed as a stream.
     unsafe { standin_end_capture(stream) }
@@ -448,7 +451,7 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(
     graph: Opaque,
     _flags: u64,
 ) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     unsafe { executable.write(graph) };
     0
 }
@@ -474,7 +477,7 @@ unsafe extern "C" fn cuGraphDestroy(_graph: Opaque) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventCreate(event: *mut Opaque, _flags: c_uint) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     free_call(|state| unsafe { set(event, opaque(state.id())) })
 }
 
@@ -486,7 +489,7 @@ unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
 /// Returns one millisecond for any two events, since the stand-in measures no time.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     unsafe { milliseconds.write(1.0) };
     0
 }
@@ -502,14 +505,14 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_i
     if len < text.count_bytes() as c_int + 1 {
         return INVALID_VALUE;
     }
-    // SAFETY: there is room for `len` bytes, as of cuda.h.
+    // SAFETY: there is room for `len` bytes, as cuda.h requires.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), name, text.count_bytes() + 1) };
     0
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     unsafe { version.write(12040) };
     0
 }
@@ -525,9 +528,10 @@ struct Copy2d {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
-    // SAFETY: as of cuda.h.
+    // SAFETY: the caller does what cuda.h requires.
     let Copy2d { from, to, width, height } = unsafe { copy.read() };
-    // Offsets, kind of memory, addresses on host and device, array, pitch.
+    // The fields of each side are two offsets, the kind of memory, the addresses on the host and on
+    // the device, an array, and the pitch.
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
@@ -596,7 +600,8 @@ unsafe extern "C" fn standin_held() -> u64 {
     held
 }
 
-/// Returns the name of the last call that failed because of [`standin_fail`]; null if none did.
+/// Returns the name of the last function whose call failed because of [`standin_fail`]. Returns
+/// null if none failed since this was last asked.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_failed_call() -> *const c_char {
     let mut name = std::ptr::null();
@@ -607,8 +612,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all modules and references. A call that failed because of [`standin_fail`] may have left
-/// them behind.
+/// Forgets all modules and all references to primary contexts. They may be left over if a call that
+/// should have freed them failed because of [`standin_fail`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {

@@ -75,7 +75,7 @@ pub(super) struct State {
     pub(super) pending: Vec<(u64, Work)>,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
-    /// The call that failed on purpose.
+    /// Name of the function whose call failed because of `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
     /// Name of the function of which every call fails. Tests that start a program set it by the
@@ -137,7 +137,7 @@ pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_in
     code(body(&mut state))
 }
 
-/// Runs a call that only tests make, which never fails on purpose and is not counted.
+/// Runs a call that only tests and the judge make. It never fails on purpose and is not counted.
 pub(super) fn free_call(body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     code(body(&mut STATE.lock().expect("the stand-in has not failed before")))
 }
@@ -207,7 +207,7 @@ impl State {
         Some(context)
     }
 
-    /// Ends a context with all that belongs to it.
+    /// Destroys a context, its modules and its pending work. Its streams and memory stay.
     pub(super) fn destroy(&mut self, context: u64) {
         self.contexts.get_mut(&context).expect("a context").alive = false;
         self.modules.retain(|_, (of, _)| *of != context);

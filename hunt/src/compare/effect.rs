@@ -120,8 +120,8 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// Returns the mark of a difference. `runs` has the comparison that showed it, from each run of the
-/// check. Bytes that known causes predict do not contribute to the mark. Returns none if `runs` is
+/// Returns the mark of a difference, which tells its cause from others. `runs` has, for each run of
+/// the check, the comparison that showed the difference. Bytes that known causes predict do not contribute to the mark. Returns none if `runs` is
 /// empty.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;

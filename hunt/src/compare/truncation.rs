@@ -60,9 +60,9 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
 }
 
-/// Returns one end of a message with `count` instances: either the datatype itself, or its values
-/// without gaps. Returns none if the map is too large to be touched or has overlaps, or if there is
-/// no partner datatype.
+/// Returns what one process sends or receives in a message of `count` instances: the datatype
+/// itself, or if `flat` is true a datatype of the same values without gaps. Returns none if the type
+/// map is too large to be touched or has overlaps, or if the datatype without gaps cannot be made.
 fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Option<End> {
     let root = report.subject.root();
     let map = Map::new(&root.judged, count as u64).filter(|map| !map.overlaps)?;

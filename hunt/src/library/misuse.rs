@@ -12,8 +12,8 @@ use super::{Answer, Handle, Library, absent};
 pub(crate) struct Misuse {
     /// Name of the call in fingerprints.
     pub(crate) name: &'static str,
-    /// The call as C text, in which `t` is the datatype that the call makes. The value of the text
-    /// is an error code.
+    /// The call as a C expression with the call's error code as its value. `t` is the datatype that
+    /// the call makes.
     pub(crate) call: &'static str,
     /// Section of MPI 5.0, and the rule that the call breaks.
     pub(crate) section: &'static str,

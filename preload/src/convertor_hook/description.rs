@@ -152,8 +152,8 @@ fn body(entries: &[Entry], sizes: &[u64; KINDS], order: Order, depth: usize) -> 
     while let Some(entry) = entries.get(at) {
         if entry.kind == LOOP {
             let end = at.checked_add(entry.count as usize)?;
-            let inner =
-                body(entries.get(at + 1..end)?, sizes, order, depth + 1).filter(|_| depth < DEEPEST)?;
+            let iteration = entries.get(at + 1..end)?;
+            let inner = (depth < DEEPEST).then(|| body(iteration, sizes, order, depth + 1)).flatten()?;
             let last = entries.get(end).filter(|last| last.kind == END && last.count == entry.count)?;
             // In the entry that ends a loop, the extent is the number of packed bytes of an
             // iteration. In the entry that begins the loop, the displacement is the distance

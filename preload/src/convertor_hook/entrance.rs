@@ -1,6 +1,6 @@
 //! Exported functions that the dynamic linker finds before Open MPI's functions of the same names.
-//! While Open MPI's convertor hook is disabled, each of these functions calls Open MPI's function,
-//! at the cost of one additional load.
+//! While Open MPI's convertor hook is disabled, each of these functions only loads the address of
+//! Open MPI's function and the state of the hook, and calls Open MPI's function.
 
 use std::ffi::{c_int, c_void};
 

@@ -115,8 +115,9 @@ static LAYOUTS: [Layout; 2] = [BEFORE_6, SINCE_6];
 /// Index into [`LAYOUTS`] of the layout that this process uses.
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the layout that this process uses. Before the proof it is the layout that Open MPI's
-/// version suggests. While the hook is enabled it is the proven layout.
+/// Returns the layout that this process uses. From the beginning of the proof on it is the layout
+/// that Open MPI's version suggests ([`take_for`]), and while the hook is enabled it is proven.
+/// Before the proof it has no meaning.
 #[inline]
 pub(crate) fn layout() -> &'static Layout {
     let [before_6, since_6] = &LAYOUTS;

@@ -86,8 +86,8 @@ impl Slot {
 const ENTRY: u64 = 1100;
 
 /// Copies a description into a slot so that it is compiled later, if a slot is free and the
-/// overhead budget allows compiling the description. Does nothing if a slot has an equal
-/// description already.
+/// overhead budget allows compiling the description. Does nothing if a slot has a description with
+/// the same hash already.
 fn note(view: &View<'_>) {
     if !overhead_budget::allows(ENTRY * view.entries.len() as u64) {
         return;

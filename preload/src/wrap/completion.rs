@@ -1,5 +1,5 @@
 //! Wrappers of the calls that complete requests, report on them or free them. While the table of
-//! converted requests is empty, a wrapper costs one additional load, and its call is bypassed.
+//! converted requests is empty, which one load shows, the calls are bypassed.
 
 mod emulated;
 

@@ -30,9 +30,9 @@ type WriteAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, In, N, Handle, O
 type ReadFn<N> = unsafe extern "C-unwind" fn(Handle, Out, N, Handle, Out) -> c_int;
 type ReadAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, Out, N, Handle, Out) -> c_int;
 
-/// Maximum number of bytes of a converted read or write. Operating systems move less than this at
-/// once. For a longer transfer the MPI library's behaviour depends on the number of pieces in which
-/// it moves the bytes.
+/// Maximum number of bytes of a converted read or write: 2^31 - 1. A system call of Linux moves at
+/// most 2^31 - 4096 bytes. For a longer transfer the MPI library's behaviour depends on the number
+/// of pieces in which it moves the bytes.
 const MOST: i64 = c_int::MAX as i64;
 
 /// Stages the buffer of a write. Returns the staged call and the buffer for the MPI library.

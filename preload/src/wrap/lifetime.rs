@@ -61,7 +61,7 @@ pub unsafe extern "C-unwind" fn MPI_Session_finalize(session: *mut c_void) -> c_
 }
 
 /// # Safety
-/// As `MPI_Abort` (MPI 5.0, 9.5).
+/// As `MPI_Abort` (MPI 5.0, 11.4.2).
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn MPI_Abort(comm: HandleWord, code: c_int) -> c_int {
     let Some(host) = host() else { return NO_HOST };

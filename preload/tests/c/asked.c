@@ -19,7 +19,8 @@ static MPI_Datatype type;
 static void fill(int round) {
   for (int i = 0; i < INTS; i++) from[i] = round + i, into[i] = -1;
 }
-/* Counts a round in which the receive buffer does not have the expected contents. */
+/* Counts a check at which the receive buffer does not have the expected contents, and prints the
+ * first one. */
 static void check(const char *kind, const char *when, int round) {
   int bad = 0;
   for (int i = 0; i < INTS; i++) bad += into[i] != (i % STRIDE ? -1 : round + i);
@@ -47,7 +48,7 @@ int main(int argc, char **argv) {
   MPI_Recv_init(into, 1, type, other, 3, MPI_COMM_WORLD, &persistent);
   MPI_Bcast_init(me ? into : from, 1, type, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &collective);
   /* In each round rank 0 sends, and rank 1 receives by every kind of request in the same order.
-   * At the end both ranks exchange messages and get from each other's window. */
+   * At the end of the round both ranks exchange messages and get from each other's window. */
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,5 +1,5 @@
-/* Types of absolute addresses with MPI_BOTTOM, in every kind of call. The members are on the
- * stack and heap, and on pages with inaccessible pages between them.
+/* Types of absolute addresses with MPI_BOTTOM, in packs, messages, collective calls and puts. The
+ * members are on the heap, and on pages with inaccessible pages between them.
  *
  *     bottom [ROUNDS]: two ranks; the output is the same with and without the preload library
  *     bottom unmapped: sends a type at addresses where nothing is mapped

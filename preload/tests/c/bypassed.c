@@ -1,6 +1,7 @@
-/* Makes N calls of one kind, which the preload library must bypass. Usage: bypassed KIND N [END].
- * Without END the program finalizes MPI. If END is "abort", it aborts, and if END is "on", it
- * repeats the calls until it is killed. */
+/* Makes calls of one kind, for tests that count how many the preload library converts and
+ * bypasses. Usage: bypassed KIND N [END]. Most kinds make N calls; "many" makes 8 N,
+ * "collectives" 4 N, "nonblocking" 2 N and "alike" 2 N. Without END the program finalizes MPI. If
+ * END is "abort", it aborts, and if END is "on", it repeats the calls until it is killed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void calls(const char *kind, int n) {
     return;
   }
   if (!strcmp(kind, "many")) {
-    /* Eight types for each call, all of which live at the same time. */
+    /* Makes 8 N types, all of which live at the same time, and exchanges one message of each. */
     MPI_Datatype *all = malloc(8 * n * sizeof *all);
     for (i = 0; i < 8 * n; i++) {
       all[i] = gaps(1 + i % 64);

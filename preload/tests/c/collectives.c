@@ -3,7 +3,7 @@
  *
  * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
  * or persistent. Arguments: number of calls, seed, maximum number of elements in a call. Prints
- * "wrong N" and the number of calls of each kind. */
+ * "wrong N" and the number of calls of each kind and in each mode. */
 #include "layouts.h"
 
 #include <stdio.h>

@@ -10,7 +10,8 @@
 #include <sys/uio.h>
 
 /* Functions on convertors: [0] is Open MPI's own, and [1] the one that calls inside Open MPI
- * reach. */
+ * reach. The second index of `prepare` and the only index of `move` are 0 for packing and 1 for
+ * unpacking. */
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
 typedef int position_fn(void *, size_t *);

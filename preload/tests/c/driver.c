@@ -5,12 +5,16 @@
  * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances where the MPI library
  * places them. A line of the output has
  *
- *     NAME size lb extent | code position hash | code position hash | packed bytes, if few, in hex
+ *     NAME size lb extent code position hash code position hash packed bytes
+ *
+ * with the results of the pack and then of the unpack. Packed bytes are in hexadecimal digits, and
+ * only present if there are at most 256 of them.
  *
  * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to OUTPUT. DRIVER_MOST
- * leaves out larger tests, DRIVER_LEAVE names a file of entries that are left out, and
- * DRIVER_LIMIT is the maximum number of seconds of a test, for tests that hang. A test that does
- * not return leaves a line "NAME !SIGNAL", or "NAME !0" if the MPI library ended the process. */
+ * leaves out tests with more bytes of memory, DRIVER_LEAVE names a file of entries that are left
+ * out, and DRIVER_LIMIT is the maximum number of seconds of a test, for tests that hang. A test
+ * that does not return leaves a line "NAME !SIGNAL", or "NAME !0" if the MPI library ended the
+ * process. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>

@@ -15,8 +15,9 @@ enum { IN_STATUS = 17, PENDING = 18, ANY_SOURCE = -2, UNDEFINED = -32766 };
 enum { WELL, ENDED, ALIVE };
 
 /* Decides how the next communication call ends, and with which code. Of several requests, the
- * one with index `which` fails. With `in_status`, such a call returns IN_STATUS and the code is
- * in the status; otherwise it returns the code and writes no status. */
+ * one with index `which` fails. If `in_status` is true, a call that completes all or some of
+ * several requests returns IN_STATUS, and the code is in the status. Otherwise, and in all other
+ * calls, the call returns the code and writes no status. */
 void next_ends(int how, int code, int which, int in_status);
 /* Writes to every buffer into which the library still receives, and reads every buffer from
  * which it still sends. */

@@ -1,7 +1,8 @@
-/* A small MPI library of one process in MPICH's ABI. The program decides how each call ends: with
- * which error code, whether its requests end or go on after the error, and whether internal
- * operations go on although the call has returned. The library uses its request objects again at
- * once. On demand, it moves the bytes of its own packs and messages to other places.
+/* A small MPI library of one process in MPICH's ABI. It says that the process is rank 1 of a
+ * world of two ranks. The program decides how each call ends: with which error code, whether its
+ * requests end or go on after the error, and whether internal operations go on although the call
+ * has returned. The library uses its request objects again at once. On demand, it moves the bytes
+ * of its own packs and messages to other places.
  *
  * A rank sends to itself. A receive takes the first message of its tag. Collective calls receive
  * messages with the tag COLLECTIVE. */
@@ -315,7 +316,8 @@ BOTH(MPI_File_write_at, (void *f, Offset at, const void *b, int n, Handle t, Sta
   return 0;
 }
 
-/* Operations on the window go on until a fence ends them, unless the fence fails. */
+/* Operations on the window go on until a fence ends them. A fence that fails with ALIVE ends none,
+ * and one that fails with ENDED ends all. */
 BOTH(MPI_Put, (const void *b, int n, Handle t, int to, ptrdiff_t at, int tn, Handle tt, Handle win)) {
   (void)to; (void)at; (void)tn; (void)tt; (void)win;
   if (fails(0, b, n, t)) return next.code;

@@ -1,5 +1,5 @@
-/* Makes wrong calls, and prints the error class, the position and how often the error handler
- * ran. The output must not depend on the preload library. */
+/* Makes right and wrong calls, and prints the error class, the position and how often the error
+ * handler ran. The output must not depend on the preload library. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +46,8 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, h);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, h);
-  /* The types of the calls: one for most of them, one that is used once in each round, one that
-   * is not committed, and one without elements. */
+  /* The types of the calls: one for most of them, one that is used only at the end of each round,
+   * one that is not committed, and one without elements. */
   MPI_Datatype known, fresh, raw, empty;
   MPI_Type_vector(4, 1, 2, MPI_INT, &known);
   MPI_Type_commit(&known);

@@ -6,9 +6,9 @@
 
 #ifdef OPEN_MPI
 #define KINDS 3
-/* In MPI_Isendrecv_replace, MPICH 5.0.2 and Intel MPI 2021.18 send bytes from beyond a buffer of
- * their own: see replaced.c. */
 #else
+/* In MPI_Isendrecv_replace, MPICH 5.0.2 and Intel MPI 2021.18 send bytes from beyond a buffer of
+ * their own (replaced.c), so that kind is left out. */
 #define KINDS 2
 #endif
 /* The overhead of Open MPI is more than it needs, and with NO_ERRORS errors abort. */

@@ -1,5 +1,6 @@
 /* A library that is called in place of an MPI library and passes calls on, but does one thing
- * wrong, which the environment variable FAULT names. `ddtc check --mpi` must find the fault. */
+ * wrong, which the environment variable FAULT names. `ddtc check --mpi` and the program ddtbench
+ * must find the fault. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,15 @@ static int fault(const char *name)
     return wanted && !strcmp(wanted, name);
 }
 
-/* Returns whether a datatype was made by one constructor. */
+/* Returns whether a datatype was made by the constructor with this combiner. */
 static int is(MPI_Datatype t, int combiner)
 {
     int i, a, d, c;
     return PMPI_Type_get_envelope(t, &i, &a, &d, &c) == MPI_SUCCESS && c == combiner;
 }
 
-/* Returns the last byte of the datatype's type map, or a null pointer if the type has no bytes. */
+/* Returns the byte of one instance that has the highest address, or a null pointer if the type has
+ * no bytes. */
 static unsigned char *last(void *buffer, MPI_Datatype t)
 {
     MPI_Aint lb, extent;

@@ -1,10 +1,10 @@
 /* Threads put to a window and get from it, while another thread completes all operations again
  * and again. Prints the number of wrong bytes.
  *
- * Arguments: threads, rounds. Each thread has its own part of the next rank's window, and its
- * own origin buffers, types and requests. A get is completed by its request, by a flush, or by
- * the flush of the other thread. The buffer of a get is overwritten as soon as the program may
- * write to it. */
+ * Arguments: threads, rounds. Each thread has its own part of the next rank's window, and its own
+ * origin buffers, types and requests. A get is completed by its request, by a flush of its own
+ * thread, or by a flush of the other thread. The buffer of a get is overwritten as soon as the
+ * program may write to it. */
 #include "layouts.h"
 
 #include <pthread.h>

@@ -4,8 +4,9 @@
  *
  * Arguments: the file, calls, seed, maximum number of elements in a call. Ranks choose their own
  * layouts. Views are bytes, doubles, stripes by rank, an element with gaps, and external32. The
- * calls are those of one rank and of all ranks, with individual and explicit offsets, small and
- * large counts. Some reads pass the end of the file, and some calls are wrong. */
+ * calls are those of one rank and of all ranks, with individual and shared file pointers and
+ * explicit offsets, small and large counts. Some reads pass the end of the file, and some calls
+ * are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -106,11 +107,12 @@ int main(int argc, char **argv)
         int fault = below(8) == 0 ? 1 + below(4) : 0, past = below(4) == 0, atomic = below(6) == 0, hints = below(3), large = below(2);
         int handled = below(2), ignored = below(4) == 0, start = below(5);
         int writes = op != READ && op != READ_AT && op != READ_ALL && op != READ_AT_ALL;
-        /* All ranks of a collective call have the same fault. */
+        /* Only calls of one rank with a pointer or offset of their own get wrong arguments. In the
+         * others, only the mode in which the file is open may be wrong. */
         int alone = op <= READ_AT;
         if (!alone && fault != 1) fault = 0;
         if (kind > 0 && count > 3 * most / kind) count = 1 + 3 * most / kind;
-        /* Open MPI waits forever for bytes past the end of the file. */
+        /* In a view of external32, Open MPI waits forever for bytes past the end of the file. */
         if (view == EXTERNAL) kind = 2, past = 0;
         struct layout l = view == EXTERNAL ? swapped() : layout(kind, (rank + turn) % 3);
         int size;

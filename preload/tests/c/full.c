@@ -1,5 +1,5 @@
-/* A full disk: files below the folder FULL can hold at most FULL_ROOM bytes together. A write of
- * more bytes writes those that fit, and the next one fails. */
+/* A full disk: the files in the folder FULL, without its subfolders, can hold at most FULL_ROOM
+ * bytes together. A write of more bytes writes those that fit, and the next one fails. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* A library that is loaded between the preload library and MPICH. It claims another version
- * (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names. Both
- * the preload library and ranks without it call these functions by their PMPI_ names. */
+ * (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names. The
+ * preload library calls these functions by their PMPI_ names, and so does the program of `ddtc
+ * tune` for messages that a side does not convert. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

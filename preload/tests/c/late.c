@@ -1,11 +1,10 @@
 /* A binding that is loaded while requests are active: late LIBRARY HOW [FIRST].
  *
- * If HOW has f (the binding is followed), half of the requests from before the load are
- * completed by the binding, and the others by C functions. Requests that are started afterwards
- * are completed by the binding. The first of them is started in the same tick of the coarse
- * clock as the load. If HOW has g, the names of the library are global. FIRST is a plugin that
- * is loaded and closed again. LIBRARY then gets its name and place, and must be what the next
- * load brings. */
+ * If HOW has f (the binding is followed), half of the requests from before the load are completed
+ * by the binding, and the others by C functions. Receives that are made afterwards are completed
+ * by the binding. The first of them is started in the same tick of the coarse clock as the load.
+ * If HOW has g, the names of the library are global. FIRST is a plugin that is loaded and closed
+ * again. LIBRARY then gets its name and place, and must be what the next load brings. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,6 +1,6 @@
 /* Duplicates of types, attributes of the program, handle values that are used again for other
- * types and communicators, types that outlive their parts or MPI_Finalize, and types that the
- * preload library sees only when they are used. */
+ * types and communicators, types that outlive their parts, and a type that is alive at
+ * MPI_Finalize. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

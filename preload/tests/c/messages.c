@@ -1,8 +1,9 @@
-/* Messages of derived types in every way in which a program can send, receive and complete them.
+/* Messages of derived types, with most of the calls by which a program can send, receive and
+ * complete them. Buffered sends and exchanges under one request are in exchanges.c.
  *
  * Ranks work in pairs. Each writes down what it saw (codes, statuses, counts, hashes of its
  * buffers), and rank 0 prints it all. The text must be the same with the preload library on all
- * ranks, on some and on none. Usage: messages [rounds] */
+ * ranks, on some and on none. */
 #include "told.h"
 
 static void blocking(void) {
@@ -46,7 +47,8 @@ static void blocking(void) {
     }
 }
 
-/* Receives fewer elements than there is room for. The last message ends inside an instance. */
+/* Receives messages of no element up to as many as there is room for. Most of them end inside an
+ * instance. */
 static void partial(void) {
   static const int sent[] = {0, 1, 2, 3, 4, 47, 48, 49, 100, 143, 144};
   for (int k = 0; k < 11; k++)
@@ -175,8 +177,8 @@ static void nonblocking(void) {
       int n = 0;
       for (int i = 0; i < 4 * TYPES; i++) s[i] = fresh();
       for (int k = 0; k < 2 * TYPES; k++) { out[k] = filled(k + rank); in[k] = blank(); }
-      /* If sends come first, most messages are unexpected. If receives come first, none is
-       * complete when it is started. */
+      /* If sends come first, most messages are unexpected. If receives come first, few are
+       * complete when they are started, and none if a barrier follows (kind 1). */
       for (int half = 0; half < 2; half++) {
         if ((half + kind) % 2) {
           for (int k = 0; k < 2 * TYPES; k++)

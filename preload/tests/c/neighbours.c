@@ -3,7 +3,7 @@
  *
  * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
  * or persistent. Arguments: calls, seed, maximum number of elements in a call. Prints "wrong N"
- * and the number of calls of each kind. */
+ * and the number of calls of each kind and in each mode. */
 #include "layouts.h"
 
 #include <stdio.h>
@@ -132,8 +132,8 @@ int main(int argc, char **argv)
     MPI_Comm comm = MPI_COMM_NULL;
     int topology = 0;
     for (int call = 0; call < calls; call++) {
-        /* Every eighth call makes a new topology. All ranks then choose the same call, signature
-         * and count, and each rank its own layouts. */
+        /* A new topology is made before every eighth call. In each call, all ranks choose the same
+         * function, signature and count, and each rank its own layouts. */
         if (call % 8 == 0) {
             if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
             topology = below(TOPOLOGIES);
@@ -176,7 +176,8 @@ int main(int argc, char **argv)
             rn += rcounts[i] + !equal;
         }
         /* Fill the send buffer, and compute the expected contents of the receive buffer from the
-         * edges. Both buffers are copied, so that changes elsewhere are noticed. */
+         * edges. The copy of the send buffer shows whether a call changes it, and the copy of the
+         * receive buffer restores it before a second start. */
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
         if (op == GATHER || op == GATHERV) {
             put(&s, out, 0, own, call, rank, 0);

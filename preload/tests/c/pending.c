@@ -1,7 +1,7 @@
 /* Measures by how much pending messages of structures increase the resident memory of a rank:
- * pending N KB. In turn, each rank starts N messages of KB KiB. First the messages wait for
- * their receives, and then the receives wait for their messages. Every byte that was received is
- * checked. */
+ * pending N KB. In turn, each rank starts N messages of KB KiB. Those of rank 0 wait until rank 1
+ * has started its receives. For those of rank 1, sends and receives start at the same time. Every
+ * byte that was received is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ int main(int argc, char **argv) {
       if (sends) MPI_Isend(out, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
       else if (k == 1) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
     if (resident() - before > most) most = resident() - before;
-    /* In the first turn all messages wait for their receives, and in the second all receives for
-     * their messages. */
+    /* In the first turn no receive has been started here. In the second turn all sends and
+     * receives have been started. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (!sends && k == 0)
       for (i = 0; i < n; i++) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);

@@ -6,8 +6,8 @@
  * Usage: redistributions CASES SEED seen | unseen
  *
  * With `unseen`, types are committed by the profiling name, as those of Fortran programs. All
- * ranks choose the same arrays. Rank 0 prints the number of cases that ended with another array
- * than they began with. */
+ * ranks choose the same arrays. In each case each rank compares its part of the array at the end
+ * with that at the beginning. Rank 0 prints how often they differ, summed over all ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* A library that refers to a function which completes requests without the C functions, and
- * never calls it. */
+/* A library that refers to the function COMPLETE, which may complete requests without the C
+ * functions that the preload library sees, and never calls it. */
 extern int COMPLETE(void) __attribute__((weak));
 int (*volatile ddtc_refers)(void) = COMPLETE;

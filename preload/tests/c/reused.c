@@ -192,7 +192,7 @@ static void lists(void *c[2]) {
   same_words(c, "listed");
 }
 
-/* Makes all calls on a convertor. */
+/* Makes all calls on both convertors. */
 static void all_calls(int receives, void *c[2]) {
   size_t total = word(c[0], SIZE);
   if (!word(c[0], TYPE)) {
@@ -234,8 +234,9 @@ static void fill(int receives) {
  * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* The convertor that is used after the preparation: the same convertor, a clone without its stack,
- * a clone with its stack, or a convertor that served another request before it became the clone. */
+/* The convertor that is used after the preparation: the same convertor, a clone without its
+ * stack, a clone with its stack, or a convertor that was prepared for our type before it became
+ * the clone. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };

@@ -23,7 +23,8 @@ enum { DESCRIPTORS = 512 };
 static int is_refused, first_opened = DESCRIPTORS;
 static char from[ROOM], into[ROOM], packed[ROOM];
 
-/* Takes the place of the C library's function, also for the preload library. */
+/* Takes the place of the C library's function, also for the preload library. It always fails:
+ * with EACCES once the mode `memfd` has begun, otherwise as on a kernel without the call. */
 int memfd_create(const char *name, unsigned flags)
 {
     (void)name, (void)flags;

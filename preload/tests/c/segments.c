@@ -1,6 +1,6 @@
-/* Long messages of structures whose packed elements are not aligned, between two ranks of one
- * communicator and of two groups. An MPI library that cuts messages into segments must not be
- * given segments that end inside an element. Prints a line for each wrong message, and "wrong
+/* Short and long messages of structures whose packed elements are not aligned, between two ranks
+ * of one communicator and of two groups. An MPI library that cuts messages into segments must not
+ * be given segments that end inside an element. Prints a line for each wrong message, and "wrong
  * N". */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Initializes MPI again and again by sessions, without the world. The types and communicators of
  * each session are used, and some types are never freed. Open MPI's wheel makes no communicators
- * from groups and crashes when it is initialized again, so the world stays there while sessions
- * come and go. */
+ * from groups and crashes when it is initialized again. So under Open MPI the world exists while
+ * sessions come and go. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,8 @@ static void halve_world(void)
     MPI_Comm_free(&half);
 }
 
-/* Makes an intercommunicator between two worlds, of which only the ranks 0 are connected before. */
+/* Makes an intercommunicator between two worlds. Before, only rank 0 of the first world is
+ * connected to the second. */
 static void join_worlds(MPI_Comm *between, int is_first)
 {
     MPI_Comm peer = MPI_COMM_NULL, all;

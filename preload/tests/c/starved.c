@@ -1,7 +1,7 @@
 /* A program in which the preload library gets no memory from its Nth allocation on, while all
  * other code does: starved N. Types of many layouts are made, sent, packed and used in
- * collective calls, and every byte is checked. The program is built with -rdynamic, so that the
- * preload library calls the malloc of this program. */
+ * broadcasts, and every byte of packs and messages is checked. The program is built with
+ * -rdynamic, so that the preload library calls the malloc of this program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>

@@ -49,8 +49,8 @@ static void leave(MPI_Comm *, int *code, ...) {
     throw std::runtime_error("an error of MPI");
 }
 
-// Makes a call that may not return. No frame with a destructor is between the jump and this
-// function.
+// Makes a call that may not return. The program has no object with a destructor between the jump
+// and this function.
 template <class F> static void attempt(F call) {
     if (jumps) {
         if (setjmp(target) == 0) call();
@@ -112,7 +112,8 @@ static void waitall() {
     wait_each("waitall, then each", r, s, 3);
 }
 
-// A persistent receive that is too short twice, together with one that is not, and then both again.
+// Two persistent receives in four rounds. In every other round, the second receive is too short.
+// The first two rounds wait for both by one call, and the others first for the second receive.
 static void persistent() {
     static MPI_Request r[2], s[2];
     for (int i = 0; i < 2; i++) MPI_Recv_init(in[i], 1, vector, rank, i, comm, &r[i]);

@@ -1,5 +1,5 @@
-/* The tool interface under the preload library: first the variables of the MPI library, then
- * those of ddtc, before and after MPI_Init. */
+/* The tool interface under the preload library: the variables of the MPI library and those of
+ * ddtc, before and after MPI_Init. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

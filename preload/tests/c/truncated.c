@@ -1,10 +1,11 @@
 /* Messages that are longer than the receive, with random types on both sides, lengths, calls,
  * and order of send and receive.
  *
- * Buffers end where inaccessible memory begins, or before bytes that are checked. The receiving
- * rank prints a line for each receive: class of the code, count, number of units that arrived,
- * and number of changed bytes elsewhere. The lines must be the same with the preload library on
- * both ranks, on one and on none.
+ * Buffers end where inaccessible memory begins, or, for every other receive, before bytes that
+ * are checked. The receiving rank prints a line for each receive: class of the code, count,
+ * number of units that arrived, and number of changed bytes elsewhere. With the preload library
+ * on both ranks or on one, the lines must be those without it, apart from what truncation.rs
+ * allows.
  *
  * Usage: truncated ROUNDS SEED [quiet | collective]. With `quiet`, lines are printed only for
  * bytes that changed elsewhere. With `collective`, the calls are collective and one rank gets

@@ -1,6 +1,6 @@
 /* Types that the preload library never sees committed: types that are made by the profiling
- * names, as those of Fortran programs, and types that the MPI library makes inside its own
- * calls.
+ * names, as those of Fortran programs, and types that the MPI library makes inside its own calls.
+ * Two further modes have types whose commit it sees.
  *
  * Usage:
  *     unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message
@@ -120,7 +120,7 @@ static void starve(void) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) { perror("prctl"); exit(3); }
 }
 
-/* Collective calls with blocks of a few KiB, so that the library sends several of them in one
+/* Makes collective calls with blocks of 12 kB, so that the library sends several of them in one
  * request. */
 static void inner(int rounds) {
   enum { EACH = 3000 };
@@ -152,8 +152,8 @@ static void inner(int rounds) {
   free(in);
 }
 
-/* Uses each type until the hook moves it, and frees it. The next type at its address is another
- * one. */
+/* Uses each type for three messages and frees it. The next type is another one, often at the same
+ * address. */
 static void reused(int rounds) {
   MPI_Datatype last = MPI_DATATYPE_NULL;
   int again = 0;

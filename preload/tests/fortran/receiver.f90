@@ -1,5 +1,5 @@
-! Receives that a binding starts by calls of C functions and completes without calling them. The data
-! of none of them may stay in a staging buffer.
+! Receives that a binding makes by calls of C functions and may complete without calling them. The
+! data of none of them may stay in a staging buffer.
 program receiver
   implicit none
   integer :: from(300), into(300), t, world, request, status(20), ierror, i, round, wrong

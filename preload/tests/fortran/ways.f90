@@ -1,5 +1,6 @@
 ! Messages of the rank to itself through the MPI library's own binding of `mpif.h` and `use mpi`:
-! nonblocking and persistent messages, completed by each function that the binding has for that.
+! nonblocking messages, completed by each function that the binding has for that, and persistent
+! messages, completed by MPI_Waitall.
 program ways_to_complete
   implicit none
   integer, parameter :: ways = 8, n = 6

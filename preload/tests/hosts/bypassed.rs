@@ -72,8 +72,8 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             (reasons(&text), summary(&text)),
             (vec![], "ddtc converted nothing: no call had a derived datatype.")
         );
-        // Converted calls are not counted as bypassed, and neither are calls of a packing program
-        // that name no type.
+        // Converted calls are not counted as bypassed: of the 400 calls of MPI_Pack, only the first
+        // one is.
         let text = calls(host, &["pack", "400"], |run| run);
         assert_eq!(reasons(&text), [("bypassed_first_use".to_owned(), 1)], "{host:?} {text}");
         assert_eq!(report(&text)["packs"], 399, "{text}");
@@ -266,9 +266,9 @@ fn kill(file: &Path, parent: u32) {
     let (_, process) = text.split_once(", process ").unwrap();
     let id: i32 = process[..process.find('"').unwrap()].parse().unwrap();
     for id in [id, parent as i32] {
-        // SAFETY: `kill` takes two integers and accesses no memory of this process. Both processes
-        // belong to this test, which has not waited for them yet, so their numbers are not in use
-        // by others.
+        // SAFETY: `kill` takes two integers and accesses no memory of this process. The program
+        // repeats its calls until it is killed, and this test has not waited for `parent` yet, so
+        // neither number can belong to another process.
         assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
     }
 }

@@ -82,8 +82,8 @@ fn collectives_of_many_ranks_are_right_whoever_converts() {
 
 #[test]
 fn collectives_are_right_by_every_algorithm() {
-    // With the first three variables, MPICH sends over a network between ranks of one machine. Without
-    // the name of a network module it would use UCX, over which no message is converted.
+    // With the first three variables, MPICH sends over a network between ranks of one machine.
+    // Without the name of a network module it would use UCX, over which no message is converted.
     const OVER_TCP: [(&str, &str); 2] = [("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")];
     for variable in [
         ("MPIR_CVAR_NOLOCAL", "1"),

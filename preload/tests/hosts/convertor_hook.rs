@@ -197,9 +197,9 @@ fn what_many_messages_miss_enables_the_hook() {
 }
 
 /// Prepares the profile cache so that compiled code takes less than a tenth of the MPI library's
-/// time for messages of at least 2^`class` bytes. Runs the program until it has written times of
-/// its layout, and then overwrites them. The result does not depend on how slow the kernels of a
-/// debug build are.
+/// time for messages of the size class `class`, whose lengths are from 2^`class` bytes to less than
+/// twice as many. Runs the program until it has written times of its layout, and then overwrites
+/// them. The result does not depend on how slow the kernels of a debug build are.
 fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
     // Lines have the columns LAYOUT CLASS BYTES HOST OURS COPY. They describe layouts and also
     // similarity classes; a key of the second kind has a line of class 40 too.

@@ -349,8 +349,8 @@ fn by_messages(host: Host, ranks: u32) {
             (0, 0, 0),
             "{said:?}"
         );
-        // Each case sends two messages. Messages of dense types and messages without bytes are left
-        // to the MPI library.
+        // In each case a rank sends and receives two messages of the type. Messages of dense types
+        // and messages without bytes are left to the MPI library.
         let least = cases.len() as u64;
         assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");
         let (bare, with) =

@@ -1,5 +1,5 @@
 //! The names that the preload library exports: the functions with which it interposes those of the
-//! MPI library, and nothing else.
+//! MPI library, and a few names of ddtc, which begin with `ddtc_` or `DDTC_`.
 
 use std::process::Command;
 
@@ -40,7 +40,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));
     // Functions that are called by the program with which `ddtc tune` proves an MPI library.
     expected.extend(["conversions", "proof_key"].map(|name| format!("ddtc_{name}")));
-    // Names for planting faults and counting look-ups. Only builds for tests have them.
+    // Names for planting faults and counting look-ups. Only builds with debug assertions have them.
     if cfg!(debug_assertions) {
         expected.extend(["hook_refuses", "hook_spoils", "type_lookups"].map(|name| format!("ddtc_{name}")));
     }

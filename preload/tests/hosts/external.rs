@@ -19,8 +19,8 @@ use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;
 use crate::setup::{Host, hosts};
 
-/// Structures, strides, types whose values have another size in external32, and values of every
-/// size that is byte-swapped.
+/// Structures, strides, types whose values have another size in external32, and values of 2, 4 and
+/// 8 bytes, which are byte-swapped.
 const LAYOUTS: [(&str, &str); 9] = [
     ("doubles", "contiguous(9, double)"),
     ("floats_by_16", "vector(9, 1, 4, float)"),

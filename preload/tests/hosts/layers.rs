@@ -401,8 +401,8 @@ fn layers_of_fortran_programs_see_all_calls() {
     }
 }
 
-/// Checks that `ddtc doctor` names layers before and after the preload library, in the order in
-/// which the loader would find them.
+/// Checks what `ddtc doctor` says of a layer that the loader finds after the preload library, and
+/// of a layer that it finds before the preload library, which is a problem.
 #[test]
 fn layers_are_named_by_the_doctor() {
     let host = Host::Mpich;

@@ -42,8 +42,8 @@ fn types_of_known_faults_are_not_converted() {
     }
 }
 
-/// Checks a type that is misplaced and that no table has. It is converted until it is timed; then
-/// its packed bytes show that the library moves other places.
+/// Checks a type that is misplaced and that no table has. Before any of its messages is converted,
+/// the type is timed, and its packed bytes show that the library moves other places.
 #[test]
 fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     for host in HOSTS {

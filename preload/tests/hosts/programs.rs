@@ -83,7 +83,7 @@ fn a_million_commits_and_frees_do_not_grow() {
         let (text, _) = host.run(&program).arg("1000000").preload().text();
         let said = numbers(&text);
         let grown = said["all"].saturating_sub(said["tenth"]);
-        // In between there are 4,500 new layouts and 900,000 known ones.
+        // In between, 900,000 types are committed and freed, 4,500 of which have new layouts.
         assert!(grown < 20 << 10, "{host:?} grew by {grown} KB: {text}");
     }
 }
@@ -124,7 +124,8 @@ fn sessions_begin_and_end() {
 #[test]
 fn types_live_until_the_last_user_of_mpi_goes() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
-        // Nothing is converted before the world's communicators exist.
+        // In mode `world`, the second half of the messages comes after the world has been
+        // finalized, and nothing is converted then.
         for (mode, received) in [("threads", 2000), ("init", 2000), ("world", 1000)] {
             let runs = if mode == "threads" { 10 } else { 1 };
             for _ in 0..runs {
@@ -295,8 +296,9 @@ fn device_memory_is_left_to_the_host() {
     }
 }
 
-/// Checks Level Zero, which does not say where memory is. On a machine without a device there is no
-/// device memory, and calls are converted.
+/// Checks Level Zero, which is not asked where memory is. If the machine has a device, no call is
+/// converted once the library is loaded. Without a device there is no device memory, and calls are
+/// converted.
 #[test]
 fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
     let library = hosts().join("bin/libze_loader.so.1");

@@ -1,7 +1,8 @@
 //! The programs of docs/findings on other MPI libraries. Each program passes on one library, which
 //! its document names, or the document says how it fails on every library.
 //!
-//! `DDTC_BLESS=1` runs the programs on all libraries and writes those lines anew.
+//! `DDTC_BLESS=1` runs each program on one library after another until it passes, and writes those
+//! lines anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

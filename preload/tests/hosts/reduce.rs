@@ -1,5 +1,5 @@
-//! Reductions by MPI libraries: a third opinion on every predefined operation for every named type
-//! that it is defined for.
+//! Reductions by MPI libraries: a third opinion on the predefined operations, except `MPI_REPLACE`
+//! and `MPI_NO_OP`, for every named type that they are defined for.
 //!
 //! The values that the reference interpreter computes by the text of the standard are compared with
 //! those that `MPI_Reduce_local` of an unmodified MPI library computes from the same operands. If

@@ -1,5 +1,6 @@
-//! Tests of Open MPI's convertor hook if the MPI library is not a known one, or if other tools
-//! change the library. The hook must move nothing, and a line of the report must say why.
+//! Tests of Open MPI's convertor hook under other releases, and with other tools that change the
+//! MPI library. If the hook does not know the library's structures, it must move nothing, and a
+//! line of the report must say why.
 
 use std::collections::HashMap;
 use std::fs;

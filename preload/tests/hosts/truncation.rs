@@ -126,8 +126,8 @@ fn truncated_messages_change_nothing_outside_the_receive() {
     }
 }
 
-/// Checks every other transport that these libraries have between two processes of one machine.
-/// MPICH over UCX (`MPIR_CVAR_NOLOCAL`) is left out: without the preload library, it fills receives
+/// Checks further transports that these libraries have between two processes of one machine. MPICH
+/// over UCX (`MPIR_CVAR_NOLOCAL`) is left out: without the preload library, it fills receives
 /// that are too short with wrong bytes.
 #[test]
 fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {

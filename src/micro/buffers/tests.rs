@@ -1,4 +1,5 @@
-//! Buffers move exactly the blocks that their methods are given, in both directions.
+//! Tests of the methods of `Buffers`: each moves exactly the blocks that its arguments describe, in
+//! both directions.
 
 use super::values::STAGE;
 use super::{Buffers, Element, Handed};

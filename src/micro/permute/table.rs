@@ -38,7 +38,9 @@ pub(in crate::micro) struct Table {
     /// moved there: an index into the 16 aligned bytes around it. Used if words are permuted and
     /// units are reversed.
     pub(in crate::micro) pack_within: [u8; 64],
-    /// The same as `pack_within`, for the bytes of the user's vector.
+    /// For every byte of a vector in user memory, the place from which it comes once its word has
+    /// been moved there: an index into the 16 aligned bytes around it. Used in the same case as
+    /// `pack_within`.
     pub(in crate::micro) unpack_within: [u8; 64],
     /// Mask of the lanes that are mapped in a full vector of the user's buffer.
     pub(in crate::micro) mapped: u64,

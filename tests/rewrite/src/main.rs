@@ -184,7 +184,7 @@ mod tests {
         differ("a.rs", "a && b", "a & & b");
         differ("a.rs", "fn a() {}", "#[inline] fn a() {}");
         differ("a.rs", "#[doc(hidden)] fn a() {}", "fn a() {}");
-        // The text of another file: its examples are run.
+        // This text comes from another file, whose examples are run as doctests.
         differ("a.rs", "#![doc = include_str!(\"README.md\")]", "");
         differ("a.rs", "f(1) // g(2)", "f(1)\ng(2)");
         differ("a.rs", "r#\"a // b\"#", "r#\"a\"#");

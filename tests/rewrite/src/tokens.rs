@@ -199,7 +199,8 @@ const OPERATORS: [&str; 30] = [
 fn c_or_fortran(text: &str, is_fortran: bool) -> Vec<Token> {
     let mut found: Vec<Token> = Vec::new();
     let (mut i, mut line) = (0, 1);
-    // Whether a token begins its line, and whether the line is a directive.
+    // Whether the next token is the first one of its line, and whether the line belongs to a
+    // directive of the preprocessor.
     let (mut is_first, mut in_directive) = (true, false);
     while let Some(c) = text[i..].chars().next() {
         let rest = &text[i..];

@@ -5,8 +5,9 @@
 static char memory[4096];
 
 /* Checks that the list of `count` instances is `expected`, which has `n` pairs of displacement and
- * length. Compares the lists that begin at each piece, with each maximum length. Also compares the
- * number of complete pieces for each number of bytes. */
+ * length. Does the same with the rest of the list from each of its pieces on, for each maximum
+ * number of pieces that is asked for. Also compares the number of complete pieces for each number of
+ * bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];

@@ -117,8 +117,8 @@ pub(in super::super) unsafe fn wanted(
     if recvtypes.is_null() || sendtypes.is_null() && !in_place(host, sendbuf) {
         return false;
     }
-    // For the result it would suffice to find one type that may be converted. But every type is
-    // looked up, because each look-up counts a use of the type.
+    // For the result it would suffice to find one type that may be converted. But the search does
+    // not end there, because each look-up counts a use of the type.
     let any = |types: Types, n: i64| {
         let mut last = None;
         (0..n as usize).fold(false, |found, i| {

@@ -370,8 +370,8 @@ unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
 /// bytes.
 ///
 /// # Safety
-/// 32 bytes must be readable at `src`, and each block of `a` must be writable, without overlap with
-/// those.
+/// 32 bytes must be readable at `src`, and each block of `a` must be writable. The blocks must not
+/// overlap the 32 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
@@ -391,8 +391,8 @@ unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
 /// bytes.
 ///
 /// # Safety
-/// 32 bytes must be readable at `src`, and each block of `a` must be writable, without overlap with
-/// those.
+/// 32 bytes must be readable at `src`, and each block of `a` must be writable. The blocks must not
+/// overlap the 32 bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
