@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (name, policy, comments) = decide(&text)?;
     // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
     // Tables that were measured by releases of ddtc without this gap are no longer valid. The
-    // comment `staged bytes have a gap` in a table marks those that are (docs/records/preload.md,
+    // comment `staged bytes have a gap` in a table marks those that are (docs/CALLS.md,
     // "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());

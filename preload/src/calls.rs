@@ -30,7 +30,7 @@ use crate::stack::{bounds, here};
 
 /// Maximum number of bytes of stack that the frames of a wrapper take, from the frame of the
 /// program's function that calls the wrapper down to the frame of the MPI library's function
-/// (docs/records/preload.md, "Limits, in full").
+/// (docs/PRELOAD.md, "Limits").
 const FRAMES: usize = 4096;
 
 /// Type of the memory that a wrapper's call owns while the call is in the MPI library.

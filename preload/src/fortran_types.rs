@@ -8,7 +8,7 @@
 //!
 //! Handles are recorded only if a Fortran handle has the same value as the C handle, as in the ABI
 //! of MPICH. In other ABIs Fortran's handles are other numbers than C's. Under Open MPI, types are
-//! found inside the library instead (docs/records/preload.md, "Inside Open MPI").
+//! found inside the library instead (docs/CALLS.md, "Inside Open MPI").
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicPtr;

@@ -10,7 +10,7 @@
 //!
 //! Invariant: a correct program never sees a wrong byte, a changed result or a new failure. A call
 //! is handed to the MPI library unchanged unless its conversion is known to be right.
-//! docs/records/preload.md says which functions are wrapped and which are not.
+//! docs/CALLS.md says which functions are wrapped and which are not.
 #![allow(missing_docs, unreachable_pub, reason = "exported symbols are MPI's, nothing else is public")]
 
 mod atomic_ref;

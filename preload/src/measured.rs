@@ -5,7 +5,7 @@
 //! Measured times show how much a conversion of messages of one layout gains on this machine: the
 //! `MPI_Pack` of the MPI library and our kernel pack the same elements, and both are timed. This
 //! suffices because the MPI library moves bytes by the same loops in `MPI_Pack` and in messages,
-//! and because the times that its protocols add are known (docs/records/performance.md,
+//! and because the times that its protocols add are known (docs/history/performance.md,
 //! "Evidence").
 //!
 //! Both sides are timed once the messages of a layout and size class have moved enough bytes to pay

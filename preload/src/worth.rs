@@ -17,7 +17,7 @@
 //! decode it at the same message.
 
 /// Nanoseconds that decoding a type costs if calls follow each other, without the cost of the
-/// arguments of its constructors: 1400 on a Zen 4 (docs/records/performance.md, "A type used
+/// arguments of its constructors: 1400 on a Zen 4 (docs/history/performance.md, "A type used
 /// once"). On an Emerald Rapids a vector, subarray or flat structure takes 2200 to 5300 ns. If an
 /// equal type is found by its arguments, it takes 600 to 900 ns, or 2000 ns for a structure under
 /// Open MPI. Until the uses of a type have cost the MPI library this many nanoseconds, the type is
@@ -27,7 +27,7 @@
 pub(crate) const DECODE: u64 = 1500;
 /// Nanoseconds that decoding a type costs for each argument of its constructors. Measured: 8 to 32
 /// on an Emerald Rapids under MPICH and Intel MPI, and up to 64 under Open MPI
-/// (docs/records/performance.md, "A type used once").
+/// (docs/history/performance.md, "A type used once").
 const DECODE_ARGUMENT: u64 = 15;
 /// Number of arguments whose decoding costs as much as a constructor does without its own
 /// arguments. Each constructor of a type counts as this number of additional arguments.

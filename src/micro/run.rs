@@ -16,7 +16,7 @@
 //!   and 38 GB/s. For data that exceeds L2, `memcpy` is better by up to 5 % (1 MiB of runs of 4
 //!   KiB).
 //!
-//! The measurements are in docs/records/performance.md, "Long runs".
+//! The measurements are in docs/history/performance.md, "Long runs".
 
 use std::ptr;
 

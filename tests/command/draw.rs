@@ -127,9 +127,9 @@ fn the_picture_of_the_documents_is_what_its_command_draws() {
 fn the_picture_of_the_readme_is_that_of_a_record() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("](docs/pictures/overview.svg)"), "README.md shows it");
-    // The record of calls under MPI libraries that docs/records/performance.md shows. The loops of
+    // The record of calls under MPI libraries that docs/PERFORMANCE.md shows. The loops of
     // the bench were recorded together with these calls.
-    let performance = std::fs::read_to_string(root().join("docs/records/performance.md")).unwrap();
+    let performance = std::fs::read_to_string(root().join("docs/PERFORMANCE.md")).unwrap();
     let calls = performance.split("<!-- break-even: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let record = calls.strip_suffix("-break-even").unwrap();
     // The record of applications that the same document shows.

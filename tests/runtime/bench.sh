@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bench of MPICH with the original yaksa and with ours: bench.sh CACHE OURS. Called by
 # `tests/runtime.sh --bench` when both are built. Writes CACHE/bench.csv, which
-# docs/records/testing.md, "A runtime", describes. DDTC_RUNTIME_ROUNDS: number of processes with
+# docs/TESTING.md, "A runtime", describes. DDTC_RUNTIME_ROUNDS: number of processes with
 # each library per part [10].
 set -euo pipefail
 cache=$1 ours=$2

@@ -86,7 +86,7 @@ static void windows(void) {
   MPI_Win window;
   int *kept = into;
   /* The window is in memory of the MPI library: with MPI_Win_create, Open MPI 5.0.11 uses memory
-   * that it may have freed (docs/records/preload.md, "Windows"). */
+   * that it may have freed (docs/CALLS.md, "Windows"). */
   MPI_Win_allocate(EXTENT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &into, &window);
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);

@@ -34,8 +34,7 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ]
     .map(str::to_owned)
     .into();
-    // Functions that parts of Open MPI call themselves (docs/records/preload.md, "Inside Open
-    // MPI").
+    // Functions that parts of Open MPI call themselves (docs/CALLS.md, "Inside Open MPI").
     let inside = ["prepare_for_recv", "prepare_for_send", "raw", "set_position_nocheck"];
     expected.extend(inside.map(|name| format!("opal_convertor_{name}")));
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));

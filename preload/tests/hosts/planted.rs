@@ -3,7 +3,7 @@
 //! itself.
 //!
 //! `DDTC_PLANTED=whole` runs all faults on all libraries with three seeds, and prints how long each
-//! took. Words after it, separated by commas, select libraries and faults. docs/records/testing.md
+//! took. Words after it, separated by commas, select libraries and faults. docs/history/testing.md
 //! has a record.
 
 use std::path::Path;
