@@ -40,7 +40,7 @@ use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
-use crate::layout::{CompiledLayout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
 use crate::micro::{Buffers, run};
 use crate::nest::{LoopNest, Normal};
 
@@ -248,7 +248,7 @@ impl Committed {
     ///
     /// The user address for the kernel is the buffer address plus [`Committed::origin`].
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
-        self.0.served(direction, u64::MAX).and_then(Tier::kernel)
+        self.0.served(direction, NOW).and_then(Tier::kernel)
     }
 
     /// Returns true if it has been decided how calls of `direction` are served. This is always the

@@ -30,7 +30,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::exec::{interp, walk};
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{CompiledLayout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Side};
@@ -235,7 +235,8 @@ impl Engine {
     /// Returns how a call of `bytes` bytes in `direction` is served, and compiles `layout` first if
     /// the mode asks for it. Returns none if that has not been decided, and the caller then
     /// interprets the nest. This is the case in the modes that never compile, and in [`Mode::Lazy`]
-    /// before the layout is compiled.
+    /// before the layout is compiled. With [`NOW`] in place of a number of bytes, the layout is
+    /// compiled in every mode that compiles, and the caller waits if another thread compiles it.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
@@ -245,27 +246,29 @@ impl Engine {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => None,
             Mode::Lazy => match layout.served(direction) {
-                None if self.has_moved(layout, direction, bytes) => Some(self.serve(layout, direction)),
+                None if bytes == NOW => Some(self.serve(layout, direction)),
+                None if self.has_moved(layout, direction, bytes) => self.try_serve(layout, direction),
                 served => served,
             },
             Mode::Commit => Some(self.serve(layout, direction)),
         }
     }
 
-    /// Counts a call of `bytes` bytes for a layout that is not compiled yet. Returns true if this
-    /// call should compile the layout. That is so if the bytes of this layout reach the lazy
-    /// threshold with this call. It is also so if the bytes that all layouts of the same
-    /// `near_hash` have moved together reach the threshold; such layouts differ only in distances
-    /// of 64 KiB or more.
+    /// Counts a call of `bytes` bytes for a layout that is not compiled yet. Returns true if the
+    /// layout should be compiled. That is so if the bytes of this layout have reached the lazy
+    /// threshold. It is also so if the bytes that all layouts of the same `near_hash` have moved
+    /// together have reached the threshold; such layouts differ only in distances of 64 KiB or more.
+    /// A call of no bytes never compiles.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
+        if bytes == 0 {
+            return false;
+        }
         let threshold = self.0.config.lazy_threshold;
-        // Callers pass `u64::MAX` to have the layout compiled at once. The shared counter must not
-        // wrap around, so a call adds at most the threshold to it, which suffices to reach the
-        // threshold.
-        let near =
-            |hash| bytes > 0 && self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
+        // The shared counter must not wrap around, so a call adds at most the threshold to it, which
+        // suffices to reach the threshold.
+        let near = |hash| self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
         let bytes = if layout.near_hash().is_some_and(near) { bytes.max(threshold) } else { bytes };
-        layout.reaches_threshold(direction, bytes, threshold)
+        layout.has_reached(direction, bytes, threshold)
     }
 
     /// Returns how calls of `layout` in `direction` are served. If that has not been decided yet,
@@ -279,10 +282,25 @@ impl Engine {
         if let Some(tier) = layout.served(direction) {
             return tier;
         }
-        let kind = Kind { direction, operation: layout.operation() };
-        let tier = layout.serve(direction, || self.compile(layout.nest(), kind));
+        let tier = layout.serve(direction, || self.compile_layout(layout, direction));
         self.0.cache.update_charge(layout);
         tier
+    }
+
+    /// Does what [`Engine::serve`] does, unless another thread is compiling the layout. Then it
+    /// returns none, and the caller need not wait.
+    pub(crate) fn try_serve<'l, L: Cached + Planned>(
+        &self,
+        layout: &'l Arc<CompiledLayout<L>>,
+        direction: Direction,
+    ) -> Option<&'l Tier> {
+        let tier = layout.try_serve(direction, || self.compile_layout(layout, direction))?;
+        self.0.cache.update_charge(layout);
+        Some(tier)
+    }
+
+    fn compile_layout<L: Planned>(&self, layout: &CompiledLayout<L>, direction: Direction) -> Tier {
+        self.compile(layout.nest(), Kind { direction, operation: layout.operation() })
     }
 
     /// Compiles a normal nest. Returns the kernel, or the reason why the nest is interpreted

@@ -96,7 +96,7 @@ pub struct PartSlot {
     /// made in advance.
     kernels: [Once<Arc<Kernel>>; 2],
     /// Sum of the arguments `bytes` of all calls of [`PartSlot::get`] until the part was made. Such
-    /// an argument is a number of packed bytes of the node inside a range, or `u64::MAX` from a
+    /// an argument is a number of packed bytes of the node inside a range, or [`NOW`] from a
     /// caller that makes the part in advance.
     moved: AtomicU64,
     part: Awaited<Part>,
@@ -132,24 +132,28 @@ impl PartSlot {
     }
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
-    /// so far. The call that makes this number reach `threshold` also makes the part, by `make`.
-    /// All other calls return `None` without waiting.
+    /// so far. If this number has reached `threshold`, makes the part by `make`, unless another
+    /// thread is making it. Returns `None` in all other cases.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
         }
-        reaches_threshold(&self.moved, bytes, threshold).then(|| self.part.get_or_init(make))
+        has_reached(&self.moved, bytes, threshold).then(|| self.part.try_get_or_init(make)).flatten()
     }
 }
 
-/// Adds `bytes` to `moved` and returns true if the sum reaches `threshold` with this call. With a
-/// threshold of 0, this function returns true if nothing has been counted before. Callers pass
-/// `u64::MAX` to reach any threshold at once. The stored sum may then wrap around, so a later call
-/// can reach the threshold again. This is harmless, because kernels and parts are made only once
-/// even if the threshold is reached twice.
-fn reaches_threshold(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
-    let before = moved.fetch_add(bytes, Relaxed);
-    before < threshold.max(1) && before.saturating_add(bytes) >= threshold
+/// Number of bytes that reaches any threshold at once. A caller that passes it to a function which
+/// counts the bytes of a call asks for the kernel or the part now.
+pub(crate) const NOW: u64 = u64::MAX;
+
+/// Adds `bytes` to `moved` and returns true if the sum has reached `threshold`. Every call after that
+/// returns true as well, so that a child process makes a kernel that a thread of its parent was
+/// making when it forked. Callers make it by [`Awaited::try_get_or_init`], so that only one thread
+/// makes it and the others need not wait.
+fn has_reached(moved: &AtomicU64, bytes: u64, threshold: u64) -> bool {
+    // At most the threshold is added at once, so that the sum does not wrap around.
+    let before = moved.fetch_add(bytes.min(threshold), Relaxed);
+    before.saturating_add(bytes) >= threshold
 }
 
 /// Maximum number of nodes of a nest that has slots for parts. A slot takes almost three times as
@@ -235,25 +239,25 @@ impl<L: Leaf> CompiledLayout<L> {
         self.served[direction as usize].get_or_init(compile)
     }
 
-    /// Counts `bytes` bytes of a call. Returns true only for the call that reaches `threshold`,
-    /// which then compiles, so that other calls need not wait. If a call passes `u64::MAX`, the
-    /// count may wrap around, and a later call can reach the threshold again.
-    pub(crate) fn reaches_threshold(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        reaches_threshold(&self.moved[direction as usize], bytes, threshold)
+    /// Does what [`CompiledLayout::serve`] does, unless another thread of this process is deciding
+    /// how calls are served. Then it returns none, and the caller need not wait.
+    pub(crate) fn try_serve(&self, direction: Direction, compile: impl FnOnce() -> Tier) -> Option<&Tier> {
+        self.served[direction as usize].try_get_or_init(compile)
+    }
+
+    /// Counts `bytes` bytes of a call. Returns true if the sum has reached `threshold`, so that the
+    /// layout should be compiled.
+    pub(crate) fn has_reached(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        has_reached(&self.moved[direction as usize], bytes, threshold)
     }
 
     /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
-    /// true if this call should compile the layout: either nothing has been counted before, or this
-    /// call reaches `threshold`. The calls of the layout itself are counted in the same sum, so
-    /// either kind of call may reach the threshold.
-    pub(crate) fn begins_or_reaches_threshold(
-        &self,
-        direction: Direction,
-        bytes: u64,
-        threshold: u64,
-    ) -> bool {
-        let before = self.moved[direction as usize].fetch_add(bytes, Relaxed);
-        before == 0 || (before < threshold && before.saturating_add(bytes) >= threshold)
+    /// true if the layout should be compiled: either nothing has been counted before, or the sum has
+    /// reached `threshold`. The calls of the layout itself are counted in the same sum.
+    pub(crate) fn begins_or_has_reached(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
+        let moved = &self.moved[direction as usize];
+        let begins = moved.load(Relaxed) == 0;
+        has_reached(moved, bytes, threshold) || begins
     }
 
     /// Returns the kernels that have been compiled so far, for both directions.

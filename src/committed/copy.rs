@@ -363,7 +363,7 @@ impl LayoutCopy {
     pub(super) fn kernel_made(&self) -> Option<u64> {
         let Way::Copied(joint) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
-        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, u64::MAX)?;
+        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, crate::layout::NOW)?;
         tier.kernel().map(|_| nest.period)
     }
 

@@ -16,7 +16,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval;
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{CompiledLayout, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
@@ -134,7 +134,7 @@ impl CommittedOperation {
     /// Returns the kernel of `direction`, and compiles it now if the mode compiles at all. Returns
     /// none if values are moved without a kernel.
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
-        self.kernel_for(direction, u64::MAX)
+        self.kernel_for(direction, NOW)
     }
 
     /// Returns one line that describes how calls of `direction` are served.

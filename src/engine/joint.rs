@@ -7,7 +7,7 @@ use super::{Engine, Mode};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
-use crate::layout::{CompiledLayout, Joint, JointNest, Tier};
+use crate::layout::{CompiledLayout, Joint, JointNest, NOW, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
@@ -66,6 +66,7 @@ impl Engine {
     /// Returns how `joint` serves a call of `bytes` bytes, and compiles it first if the mode asks
     /// for that. `layouts` must be the pair that `joint` was made for. Returns none if the layouts
     /// could not be fused or if nothing is compiled yet; the caller then copies through a buffer.
+    /// With [`NOW`] in place of a number of bytes, the pair is compiled in every mode that compiles.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
@@ -73,19 +74,21 @@ impl Engine {
         bytes: u64,
     ) -> Option<(&'j JointNest<L>, &'j Tier)> {
         let nest = joint.nest().ok()?;
-        let served = match self.config().mode {
+        if let Some(tier) = joint.served() {
+            return Some((nest, tier));
+        }
+        let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
+        let compile = || self.compile(&nest.nest, kind);
+        let tier = match self.config().mode {
             Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if !joint.reaches_threshold(bytes, self.config().lazy_threshold) => joint.served(),
-            Mode::Lazy | Mode::Commit => {
-                if joint.served().is_none() {
-                    let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
-                    joint.serve(|| self.compile(&nest.nest, kind));
-                    self.0.cache.update_joint_charge(layouts);
-                }
-                joint.served()
+            Mode::Lazy if bytes != NOW => {
+                let has_reached = joint.has_reached(bytes, self.config().lazy_threshold);
+                has_reached.then(|| joint.try_serve(compile)).flatten()
             }
-        };
-        served.map(|tier| (nest, tier))
+            Mode::Lazy | Mode::Commit => Some(joint.serve(compile)),
+        }?;
+        self.0.cache.update_joint_charge(layouts);
+        Some((nest, tier))
     }
 }
 

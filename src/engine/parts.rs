@@ -17,7 +17,7 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
-use crate::layout::{CompiledLayout, Part, PartSlot, Tier};
+use crate::layout::{CompiledLayout, NOW, Part, PartSlot, Tier};
 use crate::micro::{Argument, Buffers, Call, Role};
 use crate::nest::{Descent, EqualPieces, Level, Node, Offsets};
 use crate::plan::Op;
@@ -41,8 +41,8 @@ const MAX_NODES_AHEAD: usize = 64;
 
 impl<'e> Compiled<'e> {
     /// Returns the part for node `i`, or none if the part does not exist yet. If `makes` is set,
-    /// `bytes` bytes are counted for this node, and the call whose bytes reach the lazy threshold
-    /// makes the part.
+    /// `bytes` bytes are counted for this node, and the part is made if these bytes have reached the
+    /// lazy threshold.
     fn part(&self, i: usize, bytes: u64) -> Option<&'e Part> {
         let Compiled { engine, layout, slots, makes } = self;
         let slot = slots.get(i)?;
@@ -65,8 +65,9 @@ impl<'e> Compiled<'e> {
 impl<'e> Compiled<'e> {
     /// Returns the kernel whose instances are the iterations of node `i`, or none if no such kernel
     /// exists yet. If `makes` is set, this call compiles the kernel in two cases: the layout of the
-    /// iterations has moved nothing before in this direction, or its bytes reach the lazy threshold
-    /// with the `bytes` bytes of this call. Other calls do not wait for the compile.
+    /// iterations has moved nothing before in this direction, or its bytes have reached the lazy
+    /// threshold with the `bytes` bytes of this call. If another thread is compiling the kernel,
+    /// this call does not wait for it.
     #[cold]
     fn kernel(
         &self,
@@ -83,9 +84,9 @@ impl<'e> Compiled<'e> {
         };
         // If a datatype has the layout of the iterations as its own layout, the calls of that
         // datatype count towards the same threshold.
-        let begins =
-            || *makes && of.begins_or_reaches_threshold(direction, bytes, engine.config().lazy_threshold);
-        let first = || begins().then(|| engine.serve(of, direction));
+        let should_compile =
+            || *makes && of.begins_or_has_reached(direction, bytes, engine.config().lazy_threshold);
+        let first = || should_compile().then(|| engine.try_serve(of, direction)).flatten();
         let kernel = of.served(direction).or_else(first).and_then(Tier::kernel)?;
         Some(if *makes { slot.keep_kernel(direction, kernel) } else { kernel })
     }
@@ -218,7 +219,7 @@ impl Engine {
         }
         let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };
         for i in 0..nodes.len() {
-            let served = match parts.part(i, u64::MAX) {
+            let served = match parts.part(i, NOW) {
                 Some(Part::Own) => self.serve(layout, direction),
                 Some(Part::Iterations(of)) => self.serve(of, direction),
                 _ => continue,

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use super::{Tier, reaches_threshold};
+use super::{Tier, has_reached};
 use crate::kind::Direction;
 use crate::nest::{self, Byte, Leaf, LoopNest, Normal};
 use crate::process::Awaited;
@@ -57,11 +57,16 @@ impl<L: Leaf> Joint<L> {
         self.served.get_or_init(compile)
     }
 
-    /// Counts `bytes` bytes of a call. Returns true only for the call that reaches `threshold`. If
-    /// a call passes `u64::MAX`, the count may wrap around, and a later call can reach the
-    /// threshold again.
-    pub(crate) fn reaches_threshold(&self, bytes: u64, threshold: u64) -> bool {
-        reaches_threshold(&self.moved, bytes, threshold)
+    /// Does what [`Joint::serve`] does, unless another thread of this process is deciding how the
+    /// pair is served. Then it returns none, and the caller need not wait.
+    pub(crate) fn try_serve(&self, compile: impl FnOnce() -> Tier) -> Option<&Tier> {
+        self.served.try_get_or_init(compile)
+    }
+
+    /// Counts `bytes` bytes of a call. Returns true if the sum has reached `threshold`, so that the
+    /// fused nest should be compiled.
+    pub(crate) fn has_reached(&self, bytes: u64, threshold: u64) -> bool {
+        has_reached(&self.moved, bytes, threshold)
     }
 
     /// Returns the number of bytes that the nest of the pair, its code and its tables occupy.

@@ -220,6 +220,17 @@ impl<T> Awaited<T> {
         self.value.get()
     }
 
+    /// Returns the value. If it has not been made, calls `make` outside of any section. Returns none
+    /// if a thread of this process is making the value already; this function waits for that thread
+    /// only if both begin at the same moment. Must not be called inside a section.
+    pub fn try_get_or_init(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        if let Some(value) = self.value.get() {
+            return Some(value);
+        }
+        let is_begun = self.turn.lock().as_ref().is_some_and(|turn| turn.generation == generation());
+        (!is_begun).then(|| self.init(make))
+    }
+
     /// Returns the value. If it has not been made, calls `make` outside of any section, or waits
     /// for the thread of this process that is making it already. Must not be called inside a
     /// section.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ddtc::internal::calls::{self, Counting};
 use ddtc::internal::datatype::Datatype;
-use ddtc::internal::engine::{Config, Engine};
+use ddtc::internal::engine::{Config, Engine, Mode};
 use ddtc::internal::exec::interp;
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
@@ -247,5 +247,42 @@ fn a_child_compiles_what_another_thread_was_compiling() {
         assert_eq!(done, Ok(()));
         assert!(committed.kernel(Direction::Pack).is_some());
         assert_eq!(engine.counters().compiles, 2, "once per direction in the parent");
+    });
+}
+
+/// As the test above, for a layout that is compiled once its calls have moved enough bytes
+/// ([`Mode::Lazy`]). The call that reaches the threshold compiles, and the child inherits the bytes
+/// that were counted. So the next call of the child must compile.
+#[test]
+fn a_child_compiles_what_a_call_of_another_thread_was_compiling() {
+    let _alone = alone();
+    let config = Config { mode: Mode::Lazy, lazy_threshold: 1000, ..Config::default() };
+    let (engine, step) = (Engine::new(config), Step::new());
+    let committed = engine.commit(&numbered(3)).unwrap();
+    let instances = 2 * 1000 / committed.packed_size(1).unwrap();
+    let pack = |count: u64| {
+        let memory = vec![1; committed.datatype().extent() as usize * count as usize + 4096];
+        let mut packed = vec![0; committed.packed_size(count).unwrap() as usize];
+        committed.pack(&memory, 0, count, &mut packed).unwrap();
+    };
+    let (reached, is_reached) = channel();
+    let (tell, go) = channel();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let held = Held { reached, go: go.into() };
+            tracing::subscriber::with_default(held, || pack(instances));
+        });
+        is_reached.recv_timeout(PATIENCE).unwrap();
+        // Other threads do not wait for the compile, and do not compile again.
+        pack(1);
+        assert_eq!(engine.counters().compiles, 0);
+        let done = step.run(|_| {
+            pack(1);
+            engine.counters().compiles == 1
+        });
+        drop((tell, is_reached));
+        first.join().unwrap();
+        assert_eq!(done, Ok(()));
+        assert_eq!(engine.counters().compiles, 1);
     });
 }
