@@ -85,8 +85,7 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
 ///
 /// # Safety
 /// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
-/// in `dst`. No source block may overlap a destination block. The machine must have the
-/// instructions that the code uses.
+/// in `dst`. No source block may overlap a destination block.
 #[inline(always)]
 unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for `len`
@@ -183,7 +182,7 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
 /// # Safety
 /// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
 /// in `dst`. No source block may overlap a destination block. The machine must have the
-/// instructions that the code uses.
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn each<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {

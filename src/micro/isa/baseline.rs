@@ -18,9 +18,9 @@ impl Isa for Baseline {
     const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
 }
 
-/// Reverses unit by unit. The function is called and not inlined: without an instruction that
-/// reverses the bytes of a register, a row of units takes a few hundred bytes of code, and swaps
-/// have dozens of rows.
+/// Reverses the bytes of each unit, one unit after the other. The function is called and not
+/// inlined: without an instruction that reverses the bytes of a register, a row of units takes a
+/// few hundred bytes of code, and the micro-kernels that reverse units contain dozens of such rows.
 impl Reverse for Baseline {
     #[inline(never)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
@@ -64,7 +64,8 @@ impl Code for Baseline {
     }
 }
 
-/// Other architectures use plain stores here, as portable code has no others.
+/// On architectures other than x86-64, `stream` uses plain stores, because portable code has no
+/// stores that bypass the caches.
 #[cfg(not(target_arch = "x86_64"))]
 impl Code for Baseline {
     #[inline(always)]

@@ -1,5 +1,5 @@
-//! Squares of a matrix, transposed in AVX-512 registers. Every store is 64 bytes of one row of the
-//! destination.
+//! Code that transposes square blocks of a matrix in AVX-512 registers. Every store writes 64 bytes
+//! of one row of the destination.
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_castps_si512, _mm512_castsi128_si512, _mm512_castsi512_ps,
@@ -45,7 +45,7 @@ unsafe fn quarters(p: *const u8, step: isize) -> __m512i {
     }
 }
 
-/// Transposes 4 by 4 pieces of 16 bytes.
+/// Transposes a square of 4 by 4 pieces of 16 bytes; each register is one row.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pieces([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {

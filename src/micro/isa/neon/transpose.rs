@@ -1,9 +1,10 @@
-//! Squares of a matrix, transposed in NEON registers. Rows are loaded and stored in pairs of
-//! registers; in between, `zip` moves the elements to their places.
+//! Code that transposes square blocks of a matrix in NEON registers. Rows are loaded and stored in
+//! pairs of registers; in between, `zip` moves the elements to their places.
 //!
-//! Number of instructions of the inner loop for 16 elements, as the compiler writes it, in portable
-//! code and here: 46 and 21 for elements of 4 B, 46 and 29 for 8 B, 46 and 28 for 16 B, 78 and 46
-//! for 32 B, 142 and 78 for 64 B. No machine has timed them.
+//! Number of instructions of the inner loop for 16 elements, as the compiler writes it, first in
+//! portable code and then in the code of this file: 46 and 21 for elements of 4 B, 46 and 29 for 8
+//! B, 46 and 28 for 16 B, 78 and 46 for 32 B, 142 and 78 for 64 B. These loops have not been timed
+//! on any machine.
 
 use std::arch::aarch64::{
     uint8x16_t, uint32x4_t, vld1q_u8, vld1q_u32, vld1q_u64, vreinterpretq_u32_u64, vreinterpretq_u64_u32,
@@ -17,8 +18,8 @@ use std::arch::aarch64::{
 /// rows `dst_row` bytes apart, without overlap.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Each iteration moves eight rows by four columns, so that a row of `dst` is a pair of
-    // registers.
+    // Each iteration moves four columns of eight rows, so that each row that it stores to `dst` is
+    // a pair of registers.
     for c in [0, 4] {
         let from = |r: isize| src.wrapping_offset(r * src_row + 4 * c).cast::<u32>();
         let to = |k: isize| dst.wrapping_offset((c + k) * dst_row).cast::<u32>();
@@ -37,7 +38,7 @@ pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Returns the columns of four rows.
+/// Returns the four columns of a square of four rows of four words.
 #[inline(always)]
 fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
     // SAFETY: every aarch64 machine has the instructions.
@@ -66,7 +67,8 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     // SAFETY: the accesses are the four rows of four elements on both sides, which the caller
     // promises.
     unsafe {
-        // The list is written out, because `map` of an array is not reliably inlined.
+        // The two loads are written out as the elements of an array, because `map` of an array is
+        // not reliably inlined.
         let row = |r: isize| [vld1q_u64(from(r, 0)), vld1q_u64(from(r, 2))];
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         for half in [0, 1] {
