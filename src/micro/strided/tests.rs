@@ -1,4 +1,4 @@
-//! Strided micro-kernels, compared with the scalar reference.
+//! Tests that compare the micro-kernels of the family `strided` with their scalar reference.
 
 use super::{LENGTHS, function, twin};
 use crate::kind::Direction;
@@ -102,8 +102,9 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 #[test]
 fn groups_of_blocks_fill_registers_between_guard_pages() {
     let mut areas = (Guarded::new(400 << 10), Guarded::new(400 << 10));
-    // The cases are blocks of few words at strides of few words, where no gap follows the last
-    // block, and many blocks of one to two registers.
+    // The cases `words` are pairs of a length and a stride in bytes of blocks of few words; no gap
+    // follows the last block. The cases `lines` are pairs for many blocks that are longer than one
+    // register of 64 bytes and shorter than two.
     let words = [(4, 16), (8, 32), (16, 24), (16, 32), (24, 32), (32, 64), (48, 64)];
     let lines = (72..=120).step_by(8).flat_map(|l| [0, 1, l, l + 8, 264, 4500, -l].map(|ss| (l, ss)));
     for level in Level::available() {
