@@ -60,8 +60,8 @@ impl<const LEN: usize, const WIDE: usize> Pieces<LEN, WIDE> {
 const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
     let mut list = [(0, 0); 12];
     if len > 8 * wide {
-        // A block of more than eight of the widest pieces is copied by a loop, or by a call if it
-        // is very long.
+        // A block of more than eight pieces of `wide` bytes needs no list of pieces: it is copied
+        // by a loop, or by a call if it is very long.
         return list;
     }
     let (mut count, mut done, mut size) = (0, 0, wide);

@@ -52,8 +52,8 @@ impl Widths {
         Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
     }
 
-    /// Returns the number that stands for these widths in the identity of a micro-kernel. The
-    /// number has one bit per column.
+    /// Returns the number that encodes the three widths in the identity of a micro-kernel (its
+    /// variant), with one bit for each table.
     pub(super) fn number(self) -> u8 {
         self.user as u8 | (self.packed as u8) << 1 | (self.len as u8) << 2
     }

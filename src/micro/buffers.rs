@@ -25,7 +25,8 @@ const INLINE: usize = 64;
 /// a larger part of a short run of bytes.
 const STREAMED: u64 = 4 << 10;
 
-/// The user buffer and the packed buffer of one call, and the direction in which bytes move.
+/// The user buffer and the packed buffer of one call, and the direction in which bytes move between
+/// them.
 ///
 /// Offsets are in bytes. User offsets count from the buffer address of the call (displacement 0 of
 /// instance 0), packed offsets from the first packed byte.

@@ -62,8 +62,8 @@ impl Cursor for Strided {
     unsafe fn at(&self, u: usize) -> *mut u8 {
         // An address in x86 code can be the sum of a register and another register times one, two,
         // four or eight, but not times three. Three times the stride is therefore kept in a
-        // register, and so is four times the stride, to which another multiple is added for `u`
-        // from 5 on.
+        // register. Four times the stride is kept in a register too; for `u` from 5 on, another
+        // multiple of the stride is added to it.
         let base = if u < 4 { self.next } else { self.next.wrapping_offset(self.by_4) };
         match u % 4 {
             0 => base,
@@ -87,10 +87,10 @@ impl Cursor for Strided {
 
 /// Type of the entries of a column, which is a table of offsets or of lengths in bytes.
 pub(super) trait Offset: Copy {
-    /// Returns entry `i` of `column`, in bytes.
+    /// Returns entry `i` of the table `column`, which is an offset or a length in bytes.
     ///
     /// # Safety
-    /// `column` must have more than `i` entries of this type.
+    /// `column` must be the address of a table of more than `i` entries of this type.
     unsafe fn load(column: *const u8, i: usize) -> isize;
 }
 

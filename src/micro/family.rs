@@ -172,7 +172,7 @@ impl Table {
         }
     }
 
-    /// Returns the column, or `None` if the table is a permutation.
+    /// Returns the column of offsets or lengths, or `None` if the table is a permutation.
     pub fn column(&self) -> Option<&Column> {
         match self {
             Table::Column(column) => Some(column),
@@ -195,13 +195,13 @@ impl fmt::Display for Table {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     callee: Micro,
-    /// The arguments in ascending order of their roles.
+    /// The arguments of the call, in ascending order of their roles.
     arguments: Arc<[(Role, Argument)]>,
 }
 
 impl Call {
-    /// Returns a call of `callee`; the order of `arguments` does not matter. Nothing is checked
-    /// here: see [`Call::verify`].
+    /// Returns a call of the micro-kernel `callee`; the order of `arguments` does not matter. This
+    /// function checks nothing; [`Call::verify`] does.
     pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
         let mut arguments: SmallVec<[_; 8]> = arguments.into_iter().collect();
         arguments.sort_unstable_by_key(|a| a.0);
@@ -213,12 +213,13 @@ impl Call {
         self.callee
     }
 
-    /// Returns the arguments in ascending order of their roles.
+    /// Returns the arguments of the call, in ascending order of their roles.
     pub fn arguments(&self) -> &[(Role, Argument)] {
         &self.arguments
     }
 
-    /// Returns the argument for `role`, or `None` if the call has none.
+    /// Returns the argument that the call has for `role`, or `None` if the call has no such
+    /// argument.
     pub fn argument(&self, role: Role) -> Option<Argument> {
         self.arguments.iter().find(|a| a.0 == role).map(|a| a.1)
     }
@@ -242,8 +243,8 @@ impl Call {
     /// # Errors
     /// Returns the rule that the call breaks.
     pub fn verify(&self, tables: &[Table]) -> Result<(), &'static str> {
-        // The arguments are sorted by role, so the roles must be those of the parameters in the
-        // same order, without the addresses.
+        // The arguments of the call are sorted by role. Their roles must therefore be equal to the
+        // sorted roles of the micro-kernel's parameters without the addresses.
         let mut roles: Vec<Role> = self.callee.parameters().to_vec();
         roles.retain(|r| !r.is_address());
         roles.sort_unstable();
@@ -356,11 +357,11 @@ impl Actual<'_> {
     }
 }
 
-/// Family of micro-kernels: one algorithm, with code for several lengths, tables, directions and
-/// levels.
+/// Family of micro-kernels: one algorithm, with code for several block lengths, kinds of tables,
+/// directions and levels of instruction sets.
 pub struct Family {
-    /// Name of the family in plans, listings and reports. Two families with the same name are
-    /// equal.
+    /// Name of the family in the text forms of plans, in listings of machine code and in reports.
+    /// Two families with the same name are equal.
     pub name: &'static str,
     /// Whether each function is made for one direction, packing or unpacking. Otherwise the same
     /// function serves both directions, and the caller exchanges source and destination.
@@ -400,7 +401,7 @@ pub enum Transform {
     Reversed(u8),
     /// The block consists of values, which are combined with the values at their destination.
     Combined(Op, Value),
-    /// The bytes of the block are reversed: the block is a single unit, of any size.
+    /// All bytes of the block are reversed: the block is a single unit, which may have any size.
     Mirrored,
 }
 
@@ -448,24 +449,25 @@ pub struct Repeated {
 }
 
 impl Family {
-    /// Writes nothing. This is the `variant` of families without variants.
+    /// Writes nothing. This is the function [`Family::variant`] of families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 
-    /// Returns [`Transform::Copied`]. This is the `transform` of families that move bytes as they
-    /// are.
+    /// Returns [`Transform::Copied`]. This is the function [`Family::transform`] of families that
+    /// move bytes as they are.
     pub(super) fn copied(_: u8) -> Transform {
         Transform::Copied
     }
 
-    /// Returns `None`. This is the `takes` of families that the module `schedule` chooses by other
-    /// means.
+    /// Returns `None`. This is the function [`Family::takes`] of families that the module
+    /// `schedule`, which makes plans, chooses by other means.
     pub(super) fn nothing(_: &Repeated) -> Option<Call> {
         None
     }
 
-    /// Accepts every call. This is the `check` of families that have no conditions of their own.
+    /// Accepts every call. This is the function [`Family::check`] of families that have no
+    /// conditions of their own.
     pub(super) fn anything(_: &Actual<'_>) -> Result<(), &'static str> {
         Ok(())
     }
@@ -524,7 +526,8 @@ mod tests {
         assert!(call.verify(std::slice::from_ref(&column)).is_err() && call.verify(&[]).is_err());
     }
 
-    /// Families are compared by their names, so names are unique, and the debug form is the name.
+    /// Two families are equal if their names are equal, so every family must have a name of its
+    /// own. The debug form of a family is its name.
     #[test]
     fn families_show_their_names() {
         for family in FAMILIES {

@@ -59,7 +59,7 @@ macro_rules! functions {
             unsafe fn run<I: Functions>($($argument: $type),*) $(-> $result)?;
         }
 
-        /// The functions of this family that are compiled for one instruction set.
+        /// The functions of one family of micro-kernels that are compiled for one instruction set.
         trait Functions: $crate::micro::isa::Code {
             /// Returns the function that runs the body `B` with this instruction set. If this
             /// instruction set has no code of its own for the blocks of `B`, the function of the

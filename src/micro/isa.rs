@@ -75,9 +75,9 @@ macro_rules! with_code {
     };
 }
 
-/// Calls a macro once for every instruction set for which this architecture has code. It passes the
-/// type of the instruction set, the attribute of functions that use its instructions, and the
-/// remaining arguments.
+/// Calls a macro once for every instruction set for which this architecture has code. The called
+/// macro gets the type of the instruction set, the attribute of functions that use its
+/// instructions, and the remaining arguments of this macro.
 macro_rules! for_each_code {
     ($make:ident($($rest:tt)*)) => {
         $make!(@of ($crate::micro::isa::Baseline) () $($rest)*);
@@ -128,14 +128,15 @@ impl OneLength {
     }
 
     /// Returns the level whose code moves these blocks on a target of `level`: `level` itself if it
-    /// has code of its own for them, or else the next lower level that has.
+    /// has code of its own for these blocks, or else the next lower level that has such code.
     pub(super) fn serving(self, level: Level) -> Level {
         let (made_for, below) = with_isa!(level, I => (I::MADE_FOR, <<I as Isa>::Below as Isa>::LEVEL));
         if self.has_code(&made_for) { level } else { self.serving(below) }
     }
 }
 
-/// How an instruction set permutes the instances of a small layout ([`super::Permutation`]).
+/// How an instruction set moves the instances of a small layout by permutations of vectors
+/// ([`super::Permutation`]).
 #[derive(Clone, Copy)]
 pub(super) struct Permuting {
     /// Number of bytes of the user's buffer that are permuted at once.
@@ -146,7 +147,7 @@ pub(super) struct Permuting {
     pub(super) masked: bool,
 }
 
-/// Properties of an instruction set, available on any machine.
+/// Properties of an instruction set, which are constants and therefore available on any machine.
 pub(super) trait Isa: Registers {
     /// The level of the instruction set.
     const LEVEL: Level;
@@ -155,27 +156,27 @@ pub(super) trait Isa: Registers {
     type Below: Isa;
     /// The blocks for which the instruction set has code of its own.
     const MADE_FOR: MadeFor;
-    /// Pairs of a block length and a number of blocks. Packing blocks of this length is faster if
-    /// this number of blocks is combined into full vectors.
+    /// Each entry has a block length in bytes and a number of blocks. Packing blocks of this length
+    /// is faster if this number of blocks is combined into full vectors.
     const GATHERED: ByLength = &[];
-    /// Pairs of a block length from [`Isa::GATHERED`] and an alignment in bytes. Packing blocks of
-    /// this length is faster if up to three blocks are first copied separately, so that the stores
-    /// of full vectors have this alignment.
+    /// Each entry has a block length from [`Isa::GATHERED`] and an alignment, both in bytes.
+    /// Packing blocks of this length is faster if up to three blocks are first copied separately,
+    /// so that the stores of full vectors have this alignment.
     const ALIGNED: ByLength = &[];
-    /// Pairs of a block length and a number of blocks. Unpacking blocks of this length is faster if
-    /// this number of blocks is loaded together, as full vectors.
+    /// Each entry has a block length in bytes and a number of blocks. Unpacking blocks of this
+    /// length is faster if this number of blocks is loaded together, as full vectors.
     const SCATTERED: ByLength = &[];
     /// Lengths in bytes of blocks that need two plain stores, but only one masked store.
     const MASKED: Lengths = &[];
     /// Maximum length in bytes of a block that is loaded and stored under a mask computed from its
     /// length; 0 if the instruction set has no masked loads and stores of bytes.
     const MASKED_UP_TO: usize = 0;
-    /// How the instruction set permutes the instances of a small layout, or `None` if it has no
-    /// code for that.
+    /// How the instruction set moves the instances of a small layout by permutations of vectors, or
+    /// `None` if it has no code for such permutations.
     const PERMUTATION: Option<Permuting> = None;
 }
 
-/// The code of an instruction set. It may run only on a machine that has the instructions.
+/// The code of an instruction set, which may run only on a machine that has the instructions.
 pub(super) trait Code: Isa + Reverse {
     /// Copies a group of blocks of `LEN` bytes to a dense destination, where they follow each other
     /// directly. The number of blocks is the one that [`Isa::GATHERED`] lists for `LEN`, which must
@@ -209,11 +210,12 @@ pub(super) trait Code: Isa + Reverse {
         }
     }
 
-    /// Copies a block of one of the lengths of [`Isa::MASKED`] by one store.
+    /// Copies a block of `LEN` bytes, which is one of the lengths of [`Isa::MASKED`], by one masked
+    /// store.
     ///
     /// # Safety
     /// `LEN` bytes, rounded up to a power of two, must be readable at `src`, and `LEN` bytes
-    /// writable at `dst`, without overlap.
+    /// writable at `dst`. The source must not overlap the destination.
     #[inline(always)]
     unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {
         // SAFETY: the caller promises `LEN` bytes on both sides without overlap.
@@ -223,7 +225,8 @@ pub(super) trait Code: Isa + Reverse {
     /// Copies a block of at most [`Isa::MASKED_UP_TO`] bytes without a branch on its length.
     ///
     /// # Safety
-    /// `len` bytes must be readable at `src` and writable at `dst`, without overlap.
+    /// `len` bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+    /// destination.
     #[inline(always)]
     unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: the caller promises `len` bytes on both sides without overlap.
@@ -273,8 +276,9 @@ pub(super) trait Code: Isa + Reverse {
     /// block has as many rows and columns as [`pieces::shape`] returns for elements of `LEN` bytes.
     ///
     /// # Safety
-    /// The elements of `LEN` bytes must be readable at `src`, in rows `src_row` bytes apart, and
-    /// writable at `dst`, in rows `dst_row` bytes apart, without overlap.
+    /// The elements of `LEN` bytes must be readable at `src`, in rows that begin `src_row` bytes
+    /// apart, and writable at `dst`, in rows that begin `dst_row` bytes apart. The source must not
+    /// overlap the destination.
     #[inline(always)]
     unsafe fn transpose<const LEN: usize>(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
         // SAFETY: the conditions of `in_pieces` are those of this function.
@@ -285,8 +289,8 @@ pub(super) trait Code: Isa + Reverse {
     /// architecture has such stores.
     ///
     /// # Safety
-    /// `lines` lines must be readable at `src` and writable at `dst`, without overlap. If `lines`
-    /// is not 0, `dst` must be a multiple of 64.
+    /// `lines` lines must be readable at `src` and writable at `dst`. The source must not overlap
+    /// the destination. If `lines` is not 0, `dst` must be a multiple of 64.
     #[inline(always)]
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         // SAFETY: the conditions of the baseline's function are those of this one.
@@ -298,7 +302,7 @@ pub(super) trait Code: Isa + Reverse {
     ///
     /// # Safety
     /// Eight blocks of `UNIT` bytes must remain in `src` and be readable, and `8 * UNIT` bytes must
-    /// be writable at `dst`, without overlap.
+    /// be writable at `dst`. The source must not overlap the destination.
     #[inline(always)]
     unsafe fn gather_reversed<const UNIT: usize>(dst: *mut u8, src: &impl Cursor) {
         for u in 0..8 {
@@ -313,7 +317,7 @@ pub(super) trait Code: Isa + Reverse {
     ///
     /// # Safety
     /// Eight blocks of `UNIT` bytes must remain in `dst` and be writable, and `8 * UNIT` bytes must
-    /// be readable at `src`, without overlap.
+    /// be readable at `src`. The source must not overlap the destination.
     #[inline(always)]
     unsafe fn scatter_reversed<const UNIT: usize>(dst: &impl Cursor, src: *const u8) {
         // SAFETY: the conditions of `scatter` are those of this function.

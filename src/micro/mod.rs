@@ -18,7 +18,7 @@
 //!   blocks that do not overlap);
 //! * source and destination do not overlap, which callers ensure (MPI 5.0, section 4.1: a buffer is
 //!   not both).
-// Copies through raw pointers, with instruction sets that are chosen at run time.
+// The unsafe code copies through raw pointers, with instruction sets that are chosen at run time.
 #![allow(unsafe_code)]
 
 mod block;
@@ -70,12 +70,12 @@ pub enum Width {
 }
 
 impl Width {
-    /// Returns the width whose discriminant is the lowest bit of `number`.
+    /// Returns the width of entries that the lowest bit of `number` encodes.
     pub(crate) fn of_number(number: u8) -> Width {
         if number & 1 == 0 { Width::I32 } else { Width::I64 }
     }
 
-    /// Returns the width in which `column` is stored.
+    /// Returns the width of the entries of `column`.
     pub fn of(column: &Column) -> Width {
         match column {
             Column::I32(_) => Width::I32,

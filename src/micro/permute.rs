@@ -60,7 +60,8 @@ pub static FAMILY: Family = Family {
         for i in 0..call.number(Role::Iterations) as i64 {
             for part in permutation.parts.iter() {
                 let at = Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64);
-                // If units are reversed, each unit is a block of its own.
+                // If the bytes of units are reversed, each unit of a part is reported as a block of
+                // its own.
                 let len = if permutation.swaps() { part.unit.into() } else { part.len };
                 for k in 0..part.len / len {
                     f(at + Offsets::new((k * len) as i64, (k * len) as i64), len);
@@ -165,8 +166,9 @@ impl Permutation {
             Granule::Word => 4,
         };
         // Fill the table for all instances of a full vector, lane by lane. A lane is a byte or a
-        // word of 4 bytes. For each lane of the packed side, the table has the lane of the user's
-        // vector from which it comes, and vice versa.
+        // word of 4 bytes. For each lane of the packed side, the table has the index of the lane of
+        // the user's vector from which it comes, and for each lane of the user's vector, the index
+        // of the lane of the packed side.
         let none = [0; 64];
         let mut table = Table {
             pack: none,
@@ -240,12 +242,13 @@ impl Permutation {
         self.granule
     }
 
-    /// Returns true if the permutation reverses the bytes of units.
+    /// Returns true if the permutation reverses the bytes of units, which are groups of two or more
+    /// bytes.
     pub fn swaps(&self) -> bool {
         self.swaps
     }
 
-    /// Returns the variant number of the micro-kernel that moves this permutation.
+    /// Returns the variant number of the micro-kernel that moves instances by this permutation.
     fn number(&self) -> u8 {
         self.granule as u8 | u8::from(self.swaps) << 1
     }

@@ -30,8 +30,8 @@ pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// Copies more than 192 bytes in pieces of `WIDE` bytes, which is 32 or 64. Except at the start and
-/// at the end of the block, the stores are aligned.
+/// Copies a block of more than 192 bytes in pieces of `WIDE` bytes, which is 32 or 64. The stores
+/// are aligned, except those at the start and at the end of the block.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. `len`

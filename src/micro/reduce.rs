@@ -42,7 +42,7 @@ functions! {
 
 /// Family that combines values: equal blocks of values at constant steps on both sides. The values
 /// of each block are combined with the values at its destination. The variant is an index into
-/// `LIST`.
+/// `LIST`, whose entries are pairs of an operation and a class of values.
 pub static FAMILY: Family = Family {
     name: "reduce",
     directed: false,

@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 
 /// The registers of an instruction set.
 pub(super) trait Registers: Sized {
-    /// Number of bytes of the widest piece of a block that is moved at once: 16, 32 or 64.
+    /// Number of bytes of the widest piece of a block that one load and one store move: 16, 32 or
+    /// 64.
     const WIDE: usize;
     /// Square blocks of a matrix that the instruction set transposes in registers. Each entry has
     /// the length of a matrix element in bytes, and the number of rows of the square, which is also
@@ -20,10 +21,10 @@ pub(super) trait Registers: Sized {
 /// time.
 pub(super) type Lengths = &'static [RangeInclusive<u16>];
 
-/// All lengths up to 65535 bytes, and 0 for a length that is known only at run time.
+/// All block lengths up to 65535 bytes, and 0 for a length that is known only at run time.
 pub(super) const ALL: Lengths = &[0..=u16::MAX];
 
-/// Returns true if `len` is in one of the ranges of `lengths`.
+/// Returns true if the block length `len` is in one of the ranges of `lengths`.
 pub(super) const fn has(lengths: Lengths, len: usize) -> bool {
     let mut i = 0;
     while i < lengths.len() {

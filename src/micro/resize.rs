@@ -107,7 +107,8 @@ unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
 /// fit into the destination, and returns the number of values before it.
 ///
 /// # Safety
-/// The values must be readable at `src` and writable at `dst`, without overlap.
+/// The values must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination.
 #[inline(always)]
 unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -> usize {
     let mut done = 0;

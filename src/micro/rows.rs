@@ -190,8 +190,9 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
 /// entries before their four blocks are moved takes 15 % less time than moving blocks one by one.
 const PAGES: usize = 2048;
 
-/// Number of bytes of [`PAGES`] pages. Blocks are far apart if the lowest and the highest sampled
-/// entry of their column differ by at least this number of bytes.
+/// Number of bytes of [`PAGES`] pages. Some offsets of the table that lists the blocks are sampled.
+/// The blocks are far apart if the lowest and the highest sampled offset differ by at least this
+/// number of bytes.
 const FAR: usize = 4096 * PAGES;
 
 /// Number of blocks that are prefetched while the blocks before them are moved. A prefetch brings

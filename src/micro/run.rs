@@ -21,7 +21,7 @@
 
 use std::ptr;
 
-/// Function that copies a run of `len` bytes.
+/// Function that copies a run, which is `len` contiguous bytes, from `src` to `dst`.
 pub(super) type Function = unsafe fn(dst: *mut u8, src: *const u8, len: usize);
 
 /// Returns a function that copies runs of `len` bytes in a loop, or `None` if `memcpy` is the best
@@ -59,7 +59,8 @@ mod x86 {
     use super::super::piece;
     use crate::target::Family;
 
-    /// Maximum length in bytes of runs that `memcpy` copies with vectors on every processor.
+    /// Maximum length in bytes of runs (contiguous bytes) that `memcpy` copies with vectors, and
+    /// not by `rep movsb`, on every processor.
     pub(super) const SHORT: usize = 2048;
     /// Minimum length in bytes of runs for which stores that bypass the caches pay. `memcpy` uses
     /// such stores, and the loops of this file do not.
@@ -113,8 +114,8 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Every byte of the run is copied and no byte outside it is written, at all alignments of both
-    /// sides and for all remainders of the length.
+    /// Every byte of the run is copied and no byte outside the run is written, at many alignments
+    /// of source and destination and for many lengths.
     #[test]
     fn copies_the_run_alone() {
         let source: Vec<u8> = (0..9000u32).map(|i| (i * 31 + i / 251) as u8).collect();

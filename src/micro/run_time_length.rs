@@ -19,8 +19,8 @@ use super::{block, piece, run};
 /// instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, len: usize) {
-    // Selects the loop for the number of pieces of `$wide` bytes that a block has, if this number
-    // is in the list.
+    // Runs the loop that is made for the number of pieces of `$wide` bytes in a block and returns,
+    // if this number is in the list `$count`.
     macro_rules! pieces {
         ($wide:literal: $($count:literal)*) => {
             match len.div_ceil($wide) {

@@ -32,8 +32,8 @@ const LONG: usize = 2 << 10;
 /// stores.
 ///
 /// # Safety
-/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. The machine must
-/// have the instructions of `I`.
+/// `len` bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
     let head = dst.align_offset(LINE).min(len);

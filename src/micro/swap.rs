@@ -26,8 +26,8 @@ functions! {
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// The family of swaps: equal blocks at constant steps on both sides, with the bytes of every unit
-/// reversed. The variant is the number of bytes of a unit.
+/// Family that copies equal blocks at constant steps on both sides and reverses the bytes of every
+/// unit in them. The variant is the number of bytes of a unit.
 pub static FAMILY: Family = Family {
     name: "swap",
     directed: false,
@@ -40,7 +40,7 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Unit sizes in bytes for which functions exist.
+/// Sizes in bytes of the units whose bytes the functions of this family reverse.
 pub const UNITS: [u8; 4] = [2, 4, 8, 16];
 
 fn check(call: &Actual<'_>) -> Result<(), &'static str> {

@@ -3,7 +3,8 @@
 
 use std::ptr;
 
-/// Accessible memory with an inaccessible page on each side.
+/// Accessible memory with an inaccessible page directly before it and another one directly after
+/// it.
 pub(super) struct Guarded {
     start: *mut u8,
     len: usize,

@@ -23,8 +23,8 @@ use pieces::shape;
 
 functions! {
     /// Copies, for all `r < rows` and `c < cols`, the element at `src + r * src_row + c * src_step`
-    /// to `dst + c * dst_row + r * dst_step`. Strides are in bytes and may have any sign. No two
-    /// destination elements overlap.
+    /// to `dst + c * dst_row + r * dst_step`. All elements have the length for which the function
+    /// is made. Strides are in bytes and may have any sign. No two destination elements overlap.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
         src: *const u8,
@@ -148,13 +148,13 @@ fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
 /// [`Function`].
 #[derive(Clone, Copy, Debug)]
 pub struct Strides {
-    /// Distance in the destination from one source column to the next.
+    /// Distance in the destination between elements that come from neighbouring source columns.
     pub dst_row: i64,
-    /// Distance in the source from one source row to the next.
+    /// Distance in the source between elements of neighbouring source rows.
     pub src_row: i64,
-    /// Distance in the destination from one source row to the next.
+    /// Distance in the destination between elements that come from neighbouring source rows.
     pub dst_step: i64,
-    /// Distance in the source from one source column to the next.
+    /// Distance in the source between elements of neighbouring source columns.
     pub src_step: i64,
 }
 
@@ -266,8 +266,9 @@ impl<const LEN: usize> Matrix<LEN> {
             // SAFETY: the conditions of `each` are those of this function, for the same elements.
             return unsafe { self.each(rows, cols) };
         }
-        // Whole blocks are transposed in registers, down the rows of each group of columns. The
-        // rows below and the columns to the right, which fill no whole block, are moved one by one.
+        // Whole blocks of `block_rows` by `block_cols` elements are transposed in registers, down
+        // the rows of each group of columns. The elements of the rows below and of the columns to
+        // the right, which fill no whole block, are moved one by one.
         let whole = |all: &Range<usize>, block: usize| all.start + (all.end - all.start) / block * block;
         let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
         let mut c = cols.start;

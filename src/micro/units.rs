@@ -36,8 +36,8 @@ pub(super) unsafe fn one<U: Unit>(dst: *mut u8, src: *const u8) {
 /// the other. This function serves instruction sets that cannot reverse bytes in a vector register.
 ///
 /// # Safety
-/// The bytes must be readable at `src` and writable at `dst`, without overlap. `LEN` must be a
-/// multiple of `UNIT`.
+/// The bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `LEN` must be a multiple of `UNIT`.
 #[inline(always)]
 pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
     for at in (0..LEN).step_by(UNIT) {
@@ -69,11 +69,12 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
 
 /// How an instruction set reverses units, which are groups of 2 to 16 bytes.
 pub(super) trait Reverse {
-    /// Copies a row of `LEN` bytes (16, 32 or 64) and reverses the bytes of every unit of `UNIT`
-    /// bytes (2, 4, 8 or 16).
+    /// Copies a row of `LEN` contiguous bytes (16, 32 or 64) and reverses the bytes of every unit
+    /// of `UNIT` bytes (2, 4, 8 or 16) in it.
     ///
     /// # Safety
-    /// The row must be readable at `src` and writable at `dst`, without overlap.
+    /// The row must be readable at `src` and writable at `dst`. The source must not overlap the
+    /// destination.
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         // SAFETY: the caller promises the row on both sides. `LEN` is a multiple of `UNIT`, as both
@@ -82,7 +83,8 @@ pub(super) trait Reverse {
     }
 }
 
-/// Type without values, whose `Reverse` reverses units one by one, which works on every machine.
+/// Type without values, whose implementation of `Reverse` reverses units one by one, which works on
+/// every machine.
 struct OneByOne;
 
 impl Reverse for OneByOne {}
@@ -95,8 +97,8 @@ const ALIGNED: usize = 512;
 /// reverses the bytes of each unit.
 ///
 /// # Safety
-/// The bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
-/// multiple of `UNIT`. The machine must have the instructions of `I`.
+/// The bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `len` must be a multiple of `UNIT`. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
@@ -109,8 +111,8 @@ pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8,
             I::reverse::<UNIT, 64>(dst, src);
             at = before;
         }
-        // From here on `at` is the number of bytes that need not be moved again, and the rest is
-        // moved in rows of decreasing size.
+        // From here on `at` is the number of bytes from the start that need not be moved again. The
+        // rest of the bytes is moved in rows of 64, 32 and 16 bytes, and then unit by unit.
         while len - at >= 256 {
             for row in 0..4 {
                 I::reverse::<UNIT, 64>(dst.add(at + 64 * row), src.add(at + 64 * row));
@@ -141,8 +143,8 @@ pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8,
 /// block in a cache line.
 ///
 /// # Safety
-/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
-/// multiple of `unit`.
+/// `len` bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `len` must be a multiple of `unit`.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 #[inline(always)]
 pub(super) unsafe fn swapped(dst: *mut u8, src: *const u8, len: usize, unit: usize) {

@@ -1,5 +1,5 @@
-//! Tests of the methods of `Buffers`: each moves exactly the blocks that its arguments describe, in
-//! both directions.
+//! Tests of the methods of `Buffers`: each method moves exactly the blocks that its arguments
+//! describe, in both directions.
 
 use super::values::STAGE;
 use super::{Buffers, Element, Handed};

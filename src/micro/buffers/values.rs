@@ -27,7 +27,7 @@ pub struct Combined {
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next, in user memory and in packed memory.
+    /// Distance in bytes from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
@@ -47,7 +47,7 @@ pub struct Handed {
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next, in user memory and in packed memory.
+    /// Distance in bytes from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
@@ -230,8 +230,8 @@ impl Buffers {
                 continue;
             }
             // The values of this block do not form an aligned array of elements. Copy up to
-            // `at_once` values at a time from both sides into the stages, call `f` on the stages,
-            // and write the user's values back.
+            // `at_once` values at a time from both sides into the temporary buffers `new` and
+            // `old`, call `f` on these buffers, and write the user's values back.
             let (new, old) = stages.get_or_insert_with(Stage::two);
             let at_once = (STAGE / extent) as u64;
             let mut first = 0;

@@ -22,8 +22,9 @@ mod words;
 pub(in crate::micro) struct Avx512;
 
 /// Lengths of blocks at constant strides for which this instruction set has code: short blocks,
-/// which masks and permutations move; blocks that are whole registers; and other blocks that are
-/// packed as whole registers. For other lengths the code of AVX2 is as good.
+/// which are moved by masked loads and stores and by permutations; blocks that are as long as one
+/// or several registers; and other blocks, which are packed in whole registers. For other lengths
+/// the code of AVX2 is as good.
 const STRIDED: Lengths =
     &[0..=32, 48..=48, 64..=64, 72..=88, 104..=104, 120..=120, 128..=128, 192..=192, 256..=256];
 

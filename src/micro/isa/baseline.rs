@@ -1,11 +1,12 @@
-//! The baseline: instructions that every machine of the architecture has, which is SSE2 on x86-64.
+//! The baseline instruction set: the instructions that every machine of the architecture has, which
+//! on x86-64 include SSE2.
 
 use super::{Code, Isa, MadeFor};
 use crate::micro::registers::{ALL, Registers};
 use crate::micro::units::{Reverse, by_units};
 use crate::target::Level;
 
-/// The baseline, whose code is portable except for a few functions on x86-64.
+/// The baseline instruction set, whose code is portable except for a few functions on x86-64.
 pub(in crate::micro) struct Baseline;
 
 impl Registers for Baseline {

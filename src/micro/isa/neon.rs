@@ -1,4 +1,5 @@
-//! aarch64 with Advanced SIMD, which every machine of the architecture has.
+//! Instruction set of aarch64 with Advanced SIMD (NEON), which every machine of the architecture
+//! has.
 
 use super::{Baseline, Isa, MadeFor, Permuting};
 use crate::micro::registers::{ALL, ByLength, Lengths, Registers};

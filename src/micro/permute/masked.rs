@@ -134,8 +134,8 @@ pub(in crate::micro) unsafe fn all<const PACK: bool, L: Lanes>(
     }
     let left = n - steps * table.instances;
     if left > 0 {
-        // Instances that share a vector do not interleave, so the lanes of the first `left`
-        // instances are the lowest ones.
+        // Instances that share a vector do not interleave, so the lanes (bytes or words) of the
+        // first `left` instances are the lowest lanes of the vector.
         let mapped = table.mapped & below::<L>((left - 1) * stride as u64 + table.span);
         let packed_mask = below::<L>(left * table.size);
         // SAFETY: `left` instances remain, and the two masks have the lanes of their bytes and no

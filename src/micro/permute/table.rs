@@ -32,9 +32,11 @@ impl fmt::Display for Granule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(in crate::micro) struct Table {
-    /// For every lane of the packed side, the lane of the user's vector from which it comes.
+    /// For every lane (byte or word) of the packed side, the lane of the user's vector from which
+    /// it comes.
     pub(in crate::micro) pack: [u8; 64],
-    /// For every lane of the user's vector, the lane of the packed side from which it comes.
+    /// For every lane (byte or word) of the user's vector, the lane of the packed side from which
+    /// it comes.
     pub(in crate::micro) unpack: [u8; 64],
     /// For every byte of the packed side, the place from which it comes once its word has been
     /// moved there: an index into the 16 aligned bytes around it. This table is used if words are

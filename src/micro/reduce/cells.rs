@@ -126,7 +126,7 @@ pub(super) trait Held: Copy {
     unsafe fn put(self, at: *mut u8);
 }
 
-/// A number, whose bytes have no padding and may have any bit pattern.
+/// Type of numbers whose bytes have no padding and may have any bit pattern.
 pub(super) trait Plain: Copy {}
 
 impl<T: Plain> Held for T {

@@ -23,8 +23,8 @@ pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) 
 ///
 /// # Safety
 /// The elements of `LEN` bytes in a block of the shape `shape::<I>(LEN)` must be readable at `src`,
-/// in rows `src_row` bytes apart, and writable at `dst`, in rows `dst_row` bytes apart. The two
-/// sides must not overlap.
+/// in rows that begin `src_row` bytes apart, and writable at `dst`, in rows that begin `dst_row`
+/// bytes apart. The two sides must not overlap.
 #[inline(always)]
 pub(in crate::micro) unsafe fn in_pieces<I: Registers, const LEN: usize>(
     dst: *mut u8,

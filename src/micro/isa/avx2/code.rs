@@ -329,8 +329,8 @@ unsafe fn store_32(p: *mut u8, v: __m256i) {
 /// Packs four blocks of 4 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 16 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 16 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -349,8 +349,8 @@ unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
 /// Packs four blocks of 8 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 32 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 32 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -361,8 +361,8 @@ unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
 /// Packs four blocks of 16 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -429,8 +429,8 @@ fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` at a stride of `2 * LEN`, and `n * LEN`
-/// bytes writable at `dst`, without overlap. The gaps between two blocks are read too; they are
-/// shorter than a page.
+/// bytes writable at `dst`. The source must not overlap the destination. The gaps between two
+/// blocks are read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
@@ -465,8 +465,8 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
 /// which the next store overwrites. The last block is stored exactly.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 48 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 48 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
@@ -485,8 +485,8 @@ unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
 /// Packs four blocks of 24 bytes with three stores of 32 bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
@@ -502,8 +502,8 @@ unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
 /// Packs four blocks of 40 bytes with five stores of 32 bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 160 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 160 bytes must be writable at `dst`.
+/// The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
@@ -521,8 +521,8 @@ unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
 /// Packs two blocks of 48 bytes with three stores of 32 bytes.
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_2x48(dst: *mut u8, a: [*const u8; 2]) {

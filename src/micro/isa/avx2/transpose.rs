@@ -23,11 +23,11 @@ unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
     }
 }
 
-/// Transposes four rows of four elements of 16 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 16 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // SAFETY: the accesses are the four rows of four elements in `src`, and the four rows of `dst`
@@ -48,11 +48,11 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
     }
 }
 
-/// Transposes eight rows of eight elements of 8 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 8 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     for c in [0, 4] {
@@ -76,11 +76,11 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Transposes eight rows of eight elements of 4 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 4 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let row = |r: isize, c: isize| src.wrapping_offset(r * src_row + 4 * c);

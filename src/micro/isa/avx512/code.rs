@@ -293,8 +293,8 @@ unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
 /// Sapphire Rapids).
 ///
 /// # Safety
-/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`,
-/// without overlap.
+/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
@@ -361,7 +361,7 @@ impl<const K: usize> Merges<K> {
 ///
 /// # Safety
 /// Each block whose address is in `a` must be readable, and `16 * K` bytes must be writable at
-/// `dst`, without overlap.
+/// `dst`. The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -419,7 +419,7 @@ impl<const K: usize> Last<K> {
 ///
 /// # Safety
 /// 16 bytes, or 32 if `LEN` is greater than 16, must be readable at `src`, and `LEN` bytes writable
-/// at `dst`, without overlap.
+/// at `dst`. The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {

@@ -11,7 +11,8 @@ use std::arch::x86_64::{
 
 use crate::micro::reduce::vector::Vector;
 
-/// Maximum stride in bytes at which several blocks are combined in one vector: half of a vector.
+/// Maximum stride in bytes of blocks of which several are combined in one vector. It is half of a
+/// vector.
 const NEAR: isize = 32;
 
 /// Combines the values of some of `n` blocks, from the first block on, with the values at their
@@ -46,9 +47,10 @@ pub(super) unsafe fn near<V: Vector>(
 struct Places {
     /// For each word of 4 bytes of the vector, the index of the source word that goes there.
     places: [u32; 16],
-    /// Mask of the words of the vector that belong to a block.
+    /// Mask of the words of the destination's vector that belong to a block, and not to a gap.
     mask: u16,
-    /// Mask of the words of the source that belong to a block.
+    /// Mask of the words that are loaded from the source, where the blocks of one vector follow
+    /// each other directly.
     dense: u16,
     /// Number of blocks in a vector.
     blocks: usize,

@@ -21,17 +21,18 @@ const WORDS: usize = 16;
 const MOST: usize = 15;
 
 /// Group of blocks of `LEN` bytes (a multiple of 8 from 72 to 120) that together fill whole
-/// registers.
+/// registers of 64 bytes.
 struct Group<const LEN: usize>;
 
-/// From which blocks, and how, a register of packed bytes is made.
+/// Source of a register of packed bytes: the block from which it is loaded, and the permutation
+/// that merges the next block into it.
 #[derive(Clone, Copy)]
 struct Source {
     /// The block from which the register is loaded, and the offset of the load in this block.
     block: usize,
     at: usize,
     /// Whether a permutation merges the start of the next block into the register. If so, `lanes`
-    /// has the lanes of this permutation.
+    /// has the word indices of this permutation.
     merges: bool,
     lanes: [i32; WORDS],
 }
@@ -67,7 +68,7 @@ impl<const LEN: usize> Group<LEN> {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable from `src` on, `stride` bytes apart, and `n * LEN`
-/// bytes writable at `dst`, without overlap.
+/// bytes writable at `dst`. The source must not overlap the destination.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f")]
 unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {

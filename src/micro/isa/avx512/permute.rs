@@ -61,8 +61,8 @@ pub(super) const SHORT: isize = 64 / 3 + 1;
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
-/// bytes apart, and `n * len` bytes writable at `dst`, without overlap. The gaps between two blocks
-/// are read too; they are shorter than a page.
+/// bytes apart, and `n * len` bytes writable at `dst`. The source must not overlap the destination.
+/// The gaps between two blocks are read too, so each gap must be shorter than a page.
 #[inline(never)]
 pub(super) unsafe fn pack(
     dst: *mut u8,
@@ -85,7 +85,7 @@ pub(super) unsafe fn pack(
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
-/// bytes apart, and `n * len` bytes readable at `src`, without overlap.
+/// bytes apart, and `n * len` bytes readable at `src`. The source must not overlap the destination.
 #[inline(never)]
 pub(super) unsafe fn unpack(
     dst: *mut u8,
@@ -220,8 +220,9 @@ unsafe fn pack_permuted(
     let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
     let step = if double { 2 * in_vector } else { in_vector };
-    // The last vector must end with the last block at the latest, and up to 64 bytes are stored at
-    // a time. From this follows how many blocks must remain before a step.
+    // The last vector that is loaded must end with the last block at the latest, and each step
+    // stores up to 64 bytes. From this follows `needed`, the number of blocks that must remain
+    // before a step.
     let reach = 64 + if double { in_vector * stride } else { 0 };
     let needed = (reach.saturating_sub(len + phase).div_ceil(stride) + 1).max(64usize.div_ceil(len));
     let steps = if left >= needed { (left - needed) / step + 1 } else { 0 };
@@ -281,7 +282,8 @@ unsafe fn unpack_permuted(
     let (block, within) = divide(stride);
     let byte = _mm512_sub_epi8(within, _mm512_set1_epi8(phase as i8));
     let lanes = _mm512_add_epi8(times(block, len), mirrored(byte, unit));
-    // For the `phase` bytes before the first block, `byte` wraps around and exceeds every length.
+    // For the `phase` bytes before the first block, `byte` wraps around and exceeds the length of
+    // every block, so the mask excludes them.
     let mask = _mm512_cmplt_epu8_mask(byte, _mm512_set1_epi8(len as i8))
         & _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(step as i8));
     let load = if step * len <= 32 { 32usize } else { 64 };

@@ -146,8 +146,8 @@ fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `STRIDE` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: usize>(
@@ -207,8 +207,8 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `stride` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack_near<const LEN: usize>(

@@ -192,8 +192,9 @@ unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, less than 32, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The gaps
-/// between two blocks are read too; they are shorter than a page.
+/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`. The source must not
+/// overlap the destination. The gaps between two blocks are read too, so each gap must be shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     // SAFETY: the caller promises the blocks. Each function gets only lengths and strides for which
@@ -239,8 +240,8 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `2 * LEN` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline(always)]
 unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
@@ -268,8 +269,9 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 3 to 31 and not a power of two, must be readable at `src`, `stride`
-/// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`,
-/// without overlap. The gaps between two blocks are read too; they are shorter than a page.
+/// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`. The
+/// source must not overlap the destination. The gaps between two blocks are read too, so each gap
+/// must be shorter than a page.
 #[inline(always)]
 unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     let (mut d, mut s) = (Dense::<LEN>(dst), Strided::new(src.cast_mut(), stride as isize));
@@ -303,8 +305,9 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 1 to 3, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The
-/// gaps between two blocks are read too; they are shorter than a page.
+/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`. The source must not
+/// overlap the destination. The gaps between two blocks are read too, so each gap must be shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     if stride > (64 - LEN) / 3 {
@@ -314,8 +317,8 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     }
     let held = (16 / LEN).min((64 - LEN) / stride + 1);
     let vectors = ((held - 1) * stride + LEN).div_ceil(16);
-    // The loads must end with the last block at the latest, and 16 bytes are stored at a time. From
-    // this follows how many blocks must remain before a step.
+    // The loads must end with the last block at the latest, and each step stores 16 bytes. From
+    // this follows `needed`, the number of blocks that must remain before a step.
     let needed = ((16 * vectors).saturating_sub(LEN).div_ceil(stride) + 1).max(16usize.div_ceil(LEN));
     if n < needed {
         return 0;

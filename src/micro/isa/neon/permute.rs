@@ -15,7 +15,7 @@ use crate::micro::permute::table::Table;
 /// Number of bytes in four registers.
 const FOUR: usize = 64;
 
-/// Loads four registers.
+/// Loads 64 bytes into four registers.
 ///
 /// # Safety
 /// 64 bytes must be readable at `p`.

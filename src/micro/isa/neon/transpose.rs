@@ -11,11 +11,11 @@ use std::arch::aarch64::{
     vst1q_u8, vst1q_u32, vst1q_u64, vzip1q_u32, vzip1q_u64, vzip2q_u32, vzip2q_u64,
 };
 
-/// Transposes eight rows of eight elements of 4 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 4 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // Each iteration moves four columns of eight rows, so that each row that it stores to `dst` is
@@ -55,11 +55,11 @@ fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
     }
 }
 
-/// Transposes four rows of four elements of 8 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 8 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let from = |r: isize, c: usize| src.wrapping_offset(r * src_row).wrapping_add(8 * c).cast::<u64>();
@@ -81,11 +81,11 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Transposes four rows of four elements of 16 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 16 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // Each iteration moves two columns. It loads a pair of registers from each row, and stores a
