@@ -111,7 +111,8 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel that reads offsets and lengths from columns with entries of `widths`.
+/// Returns the micro-kernel that reads the offsets and lengths of blocks from three tables, whose
+/// entries have the widths `widths`.
 pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
     Micro::new(&FAMILY, direction, level).with_variant(widths.number())
 }
@@ -187,9 +188,9 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
 /// copied by masked loads and stores.
 const LEARNT: u64 = 4096;
 
-/// Body of the functions that copy blocks in one direction: code that is generic over the
-/// instruction set. The columns of user offsets, packed offsets and lengths have entries of the
-/// types `U`, `P` and `L`.
+/// Type without values whose [`Body`] is the code of the functions that copy blocks in one
+/// direction, generic over the instruction set. The columns of user offsets, packed offsets and
+/// lengths have entries of the types `U`, `P` and `L`.
 struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
 impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {
@@ -261,8 +262,8 @@ unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Returns the function of the instruction set `I` that copies blocks which are listed in columns
-/// with entries of `widths`.
+/// Returns the function of the instruction set `I` that reads the offsets and lengths of blocks
+/// from three tables, whose entries have the widths `widths`.
 fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {
@@ -277,7 +278,8 @@ fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     }
 }
 
-/// Returns the function that copies blocks which are listed in columns with entries of `widths`.
+/// Returns the function that reads the offsets and lengths of blocks from three tables, whose
+/// entries have the widths `widths`, and copies the blocks.
 pub fn function(widths: Widths, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match direction {
         Direction::Pack => lookup::<I, true>(widths),

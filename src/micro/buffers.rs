@@ -135,8 +135,8 @@ impl Buffers {
     }
 
     /// Moves one block of `len` bytes in every iteration of two nested loops, in order. Each loop
-    /// is given by its number of iterations and its steps on both sides, the outer loop first. The
-    /// micro-kernel for the inner loop is looked up only once.
+    /// is given by its number of iterations and its steps in user memory and in packed memory, the
+    /// outer loop first. The micro-kernel for the inner loop is looked up only once.
     #[inline(always)]
     pub fn rows_of_strided(&self, at: Offsets, [(rows, row), (n, step)]: [(u64, Offsets); 2], len: u64) {
         let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
@@ -157,10 +157,10 @@ impl Buffers {
     }
 
     /// Moves one element of `len` bytes in every iteration of two nested loops, in any order, and
-    /// returns true. Each loop is given by its number of iterations and its steps on both sides,
-    /// the outer loop first. The function returns false and moves nothing if there is no transpose
-    /// for this length, or if streaming is on. The elements must not overlap each other on the side
-    /// that is written.
+    /// returns true. Each loop is given by its number of iterations and its steps in user memory
+    /// and in packed memory, the outer loop first. The function returns false and moves nothing if
+    /// there is no transpose for this length, or if streaming is on. The elements must not overlap
+    /// each other on the side that is written.
     pub fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
         let Some(f) = transpose::function(len, self.level).filter(|_| !self.streaming) else { return false };
         let ((outer, o), (inner, i)) = (outer, inner);
@@ -205,9 +205,9 @@ impl Buffers {
         }
     }
 
-    /// Moves `n` blocks of `len` bytes, in order. Block `i` lies at the user offset `user` plus the
-    /// offset in entry `first + i` of the column, and at the packed offset
-    /// `packed + i * packed_stride`.
+    /// Moves `n` blocks of `len` bytes, in order. Block `i` lies at the user offset `user` plus
+    /// entry `first + i` of `column`, which is a table of offsets, and at the packed offset `packed
+    /// + i * packed_stride`.
     ///
     /// # Panics
     /// If the column has fewer than `first + n` entries.
@@ -269,8 +269,8 @@ unsafe fn one_by_call(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { one(dst, src, len) }
 }
 
-/// Returns the address of entry `first` of `column`. Panics if the column has fewer than `first +
-/// n` entries.
+/// Returns the address of entry `first` of the table `column`. Panics if the table has fewer than
+/// `first + n` entries.
 #[inline(always)]
 fn entries(column: &Column, first: usize, n: usize) -> *const u8 {
     assert!(first <= column.len() && n <= column.len() - first, "rows beyond the end of their column");

@@ -25,8 +25,8 @@ pub enum Role {
     User,
     /// Address in the packed stream at which the call begins.
     Packed,
-    /// Number of iterations of the loop over blocks, rows or instances. If a micro-kernel has two
-    /// nested loops, it is the number of iterations of the outer one.
+    /// Number of iterations of the loop over blocks, rows of a table, or instances of a layout. If
+    /// a micro-kernel has two nested loops, it is the number of iterations of the outer one.
     Iterations,
     /// Distance from one iteration to the next in the user's buffer.
     UserStep,
@@ -46,7 +46,7 @@ pub enum Role {
     PackedOffsets,
     /// Table with the number of bytes of every block.
     Lengths,
-    /// Table of the permutation that moves the bytes of one instance.
+    /// Table of the permutation that moves the bytes of one instance of a small layout.
     Permutation,
 }
 
@@ -116,8 +116,9 @@ impl fmt::Display for Argument {
     }
 }
 
-/// Index of a table in a plan. The table has the same index in the context, from which the code of
-/// the plan reads the addresses of its tables.
+/// Index of a table in a plan, which is the compiler's list of moves, loops and calls. The table
+/// has the same index in the context, from which the code of the plan reads the addresses of its
+/// tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableIndex(u32);
 
@@ -190,8 +191,9 @@ impl fmt::Display for Table {
     }
 }
 
-/// Call of a micro-kernel with all of its arguments except the two addresses. The plan states the
-/// addresses separately, as it does for each of its operations.
+/// Call of a micro-kernel in a plan (the compiler's list of moves, loops and calls), with all of
+/// its arguments except the two addresses. The plan states the addresses separately, as it does for
+/// each of its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     callee: Micro,

@@ -3,18 +3,18 @@
 //!
 //! The loops are written once, generic over a type that has no values and stands for an instruction
 //! set. [`Isa`] has the properties of an instruction set: its [`Registers`], and the blocks for
-//! which it has code. They are available on any machine, because plans are also made for machines
-//! other than this one. [`Code`] has the code of an instruction set, and exists only on machines of
-//! its architecture. Copies for which an instruction set defines no function are done in pieces of
-//! its widest register, by the primitives of the layer below: `block`, `cursor`, `units` and the
-//! pieces of `transpose`.
+//! which it has code. These properties are available on any machine, because plans are also made
+//! for machines other than this one. [`Code`] has the code of an instruction set, and exists only
+//! on machines of its architecture. Copies for which an instruction set defines no function are
+//! done in pieces of its widest register, by the primitives of the layer below: `block`, `cursor`,
+//! `units` and the pieces of `transpose`.
 //!
 //! To add an instruction set, add a level of the target, a file for it, and a line in each of the
-//! three lists below.
+//! three lists of instruction sets below (`with_isa`, `with_code` and `for_each_code`).
 //!
 //! Invariants: if an instruction set declares that it has no code for certain blocks, the next
 //! lower instruction set serves these blocks, and the baseline has code for all blocks. Functions
-//! of [`Code`] may run only on a machine that has the instructions.
+//! of [`Code`] may run only on a machine that has the instructions of the instruction set.
 
 use super::cursor::Cursor;
 use super::permute::table::{Function, Granule};
@@ -96,11 +96,11 @@ pub(super) use {for_each_code, with, with_code, with_isa};
 /// of a lower instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct MadeFor {
-    /// Lengths of the blocks at constant strides for which there is code.
+    /// Block lengths for which there is code that moves blocks at constant strides.
     pub(super) strided: Lengths,
-    /// Lengths of the blocks at offsets from a table for which there is code.
+    /// Block lengths for which there is code that moves blocks whose offsets are listed in a table.
     pub(super) rows: Lengths,
-    /// Lengths of the matrix elements for which there is code that transposes them.
+    /// Lengths of matrix elements for which there is code that transposes a matrix.
     pub(super) transposed: Lengths,
 }
 

@@ -29,11 +29,11 @@ functions! {
     );
 }
 
-/// Family that copies equal blocks at listed offsets on both sides. Two columns, which are tables
-/// of offsets of 4 bytes, list the blocks. The offset of block `i` in the user's buffer is entry
-/// `i` of the column of user offsets, and its offset in the packed stream is entry `i` of the
-/// column of packed offsets. Both are relative to the addresses of the call. Blocks are moved in
-/// order.
+/// Family that copies blocks of equal length between listed offsets in the user's buffer and listed
+/// offsets in the packed stream. Two columns, which are tables of offsets of 4 bytes, list the
+/// blocks. The offset of block `i` in the user's buffer is entry `i` of the column of user offsets,
+/// and its offset in the packed stream is entry `i` of the column of packed offsets. Both are
+/// relative to the addresses of the call. Blocks are moved in order.
 pub static FAMILY: Family = Family {
     name: "pairs",
     directed: false,
@@ -117,7 +117,8 @@ fn sides(
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
-/// Body of the functions for blocks of `LEN` bytes: code that is generic over the instruction set.
+/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes,
+/// generic over the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -139,7 +140,8 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Body of the functions for blocks of any length: code that is generic over the instruction set.
+/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
+/// generic over the instruction set.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {

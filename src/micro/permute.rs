@@ -98,7 +98,7 @@ pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutati
     Call::new(micro(permutation, direction), arguments)
 }
 
-/// One contiguous part of the bytes of an instance.
+/// One contiguous part of the bytes of an instance of the small layout that a permutation moves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
     /// Offset in bytes from the address of the instance in the user's buffer.
@@ -113,7 +113,8 @@ pub struct Part {
 }
 
 /// Decodes the variant number of a micro-kernel of this family: whether it permutes bytes or words
-/// (its granule), and whether it reverses the bytes of units.
+/// of 4 bytes (its granule), and whether it reverses the bytes of units, which are groups of two or
+/// more bytes.
 fn of_number(number: u8) -> (Granule, bool) {
     (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
 }
@@ -221,12 +222,12 @@ impl Permutation {
         Some(Permutation { table, parts: parts.into(), stride, granule, swaps, level, unpacks })
     }
 
-    /// Returns the number of packed bytes of one instance.
+    /// Returns the number of packed bytes of one instance of the layout.
     pub fn size(&self) -> u64 {
         self.table.size
     }
 
-    /// Returns the number of instances that one vector holds.
+    /// Returns the number of instances of the layout that one vector holds.
     pub fn instances(&self) -> u64 {
         self.table.instances
     }
@@ -258,8 +259,8 @@ impl Permutation {
         self.level
     }
 
-    /// Returns the address of the table with which the code is called. The address is valid as long
-    /// as `self` is neither moved nor dropped.
+    /// Returns the address of the permutation's table, which the code of the permutation gets as an
+    /// argument. The address is valid as long as `self` is neither moved nor dropped.
     pub fn as_ptr(&self) -> *const u8 {
         std::ptr::from_ref(&self.table).cast()
     }

@@ -40,9 +40,10 @@ functions! {
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Family that combines values: equal blocks of values at constant steps on both sides. The values
-/// of each block are combined with the values at its destination. The variant is an index into
-/// `LIST`, whose entries are pairs of an operation and a class of values.
+/// Family that combines the values of blocks of equal length at constant steps in user memory and
+/// on the packed side. The values of each block are combined with the values at its destination.
+/// The variant is an index into `LIST`, whose entries are pairs of an operation and a class of
+/// values.
 pub static FAMILY: Family = Family {
     name: "reduce",
     directed: false,

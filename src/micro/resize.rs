@@ -148,8 +148,8 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// Body of the functions that convert blocks of values by `C`: code that is generic over the
-/// instruction set.
+/// Type without values whose [`Body`] is the code of the functions that convert blocks of values by
+/// `C`, generic over the instruction set.
 struct Converted<C>(PhantomData<C>);
 
 impl<C: Conversion> Body for Converted<C> {

@@ -53,8 +53,8 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 // bytes. Under this condition, blocks of 100, 120, 168, 184 and 248 B take 0.75 to
                 // 0.92 of the time that pieces of 32 bytes take (24 blocks), or 0.91 to 1.07 of
                 // that time (512 blocks). Without this condition, blocks of 92 B would take 1.25 to
-                // 1.44 of the time that pieces of 32 bytes take, and blocks of 152 B 1.1 to 1.4
-                // (Emerald Rapids).
+                // 1.44 of the time that pieces of 32 bytes take, and blocks of 152 B would take 1.1
+                // to 1.4 of it (Emerald Rapids).
                 if I::WIDE == 64 && len % 64 > 32 {
                     pieces! { 64: 2 3 4 }
                 }

@@ -24,9 +24,9 @@ functions! {
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Family that copies equal blocks at constant steps on both sides. Block `i` lies `i` steps after
-/// the call's address, both in the user's buffer and in the packed stream, each of which has a step
-/// of its own. Blocks are moved in order.
+/// Family that copies blocks of equal length at constant steps. Block `i` lies `i` steps after the
+/// call's address, both in the user's buffer and in the packed stream, each of which has a step of
+/// its own. Blocks are moved in order.
 pub static FAMILY: Family = Family {
     name: "strided",
     directed: false,
@@ -175,7 +175,8 @@ fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)
 }
 
-/// Body of the functions for blocks of `LEN` bytes: code that is generic over the instruction set.
+/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes,
+/// generic over the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -196,7 +197,8 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Body of the functions for blocks of any length: code that is generic over the instruction set.
+/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
+/// generic over the instruction set.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {

@@ -1,6 +1,7 @@
 //! Family `swap` of micro-kernels: copies strided blocks that consist of units of 2, 4, 8 or 16
 //! bytes, and reverses the bytes of every unit. On a little-endian machine, this is the conversion
-//! to and from external32 of values that have the same size and format on both sides.
+//! to and from external32 of values that have the same size and format in user memory and in the
+//! packed stream.
 //!
 //! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
 //! moved as in the family `strided`, by a permutation of the bytes of a vector, which here also
@@ -26,8 +27,9 @@ functions! {
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Family that copies equal blocks at constant steps on both sides and reverses the bytes of every
-/// unit in them. The variant is the number of bytes of a unit.
+/// Family that copies blocks of equal length at constant steps in user memory and on the packed
+/// side, and reverses the bytes of every unit in them. The variant is the number of bytes of a
+/// unit.
 pub static FAMILY: Family = Family {
     name: "swap",
     directed: false,
@@ -148,8 +150,8 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
 /// of each unit, and advances both cursors past these units.
 ///
 /// # Safety
-/// `n` units must remain on both sides, readable in `src` and writable in `dst`, without overlap
-/// between the sides.
+/// At least `n` units must remain in both cursors, readable in `src` and writable in `dst`. No
+/// source unit may overlap a destination unit.
 #[inline(always)]
 unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
     for _ in 0..n {
@@ -259,8 +261,8 @@ unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Body of the functions for blocks of units of `UNIT` bytes: code that is generic over the
-/// instruction set.
+/// Type without values whose [`Body`] is the code of the functions for blocks of units of `UNIT`
+/// bytes, generic over the instruction set.
 struct OfUnits<U, const UNIT: usize>(PhantomData<U>);
 
 impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {

@@ -92,8 +92,8 @@ pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
 
 /// Returns the call of a micro-kernel that transposes a matrix of elements of `len` bytes. The
 /// matrix is given as two nested loops, the outer loop first: `trips` has their numbers of
-/// iterations, and `steps` their steps on both sides. Returns `None` if there is no code for this
-/// length.
+/// iterations, and `steps` their steps in user memory and on the packed side. Returns `None` if
+/// there is no code for this length.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -253,8 +253,8 @@ impl<const LEN: usize> Matrix<LEN> {
     }
 
     /// Moves the elements of the source rows `rows` and the source columns `cols`. If the elements
-    /// of a row follow each other directly on both sides, they are moved in blocks through
-    /// registers.
+    /// of a row follow each other directly both in the source and in the destination, they are
+    /// moved in blocks through registers.
     ///
     /// # Safety
     /// All of these elements must be readable in the source and writable in the destination. The
@@ -332,8 +332,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     }
 }
 
-/// Body of the functions for elements of `LEN` bytes: code that is generic over the instruction
-/// set.
+/// Type without values whose [`Body`] is the code of the functions for elements of `LEN` bytes,
+/// generic over the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {

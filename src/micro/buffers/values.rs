@@ -71,7 +71,8 @@ pub(super) const STAGE: usize = 4096;
 struct Stage([u8; STAGE]);
 
 impl Stage {
-    /// Returns two stages, one for each side.
+    /// Returns two temporary buffers: one for values of the packed side, and one for values of the
+    /// user side.
     fn two() -> (Stage, Stage) {
         (Stage([0; STAGE]), Stage([0; STAGE]))
     }
@@ -208,8 +209,8 @@ impl Buffers {
     /// themselves. Otherwise `f` gets copies of a limited number of values at a time. The bytes
     /// that `f` leaves in the copy of the user's values are then written back, except for padding.
     ///
-    /// `element.extent` must be at least the size of a value on each side and at most 4096, the
-    /// bytes of a stage.
+    /// `element.extent` must be at least the size of a value in user memory and on the packed side,
+    /// and at most 4096, the bytes of a stage.
     ///
     /// # Panics
     /// If values have to be copied and `element.extent` is 0.

@@ -21,17 +21,18 @@ mod words;
 /// The instruction set AVX-512.
 pub(in crate::micro) struct Avx512;
 
-/// Lengths of blocks at constant strides for which this instruction set has code: short blocks,
-/// which are moved by masked loads and stores and by permutations; blocks that are as long as one
-/// or several registers; and other blocks, which are packed in whole registers. For other lengths
-/// the code of AVX2 is as good.
+/// Block lengths in bytes for which this instruction set has code that moves blocks at constant
+/// strides: short blocks, which are moved by masked loads and stores and by permutations; blocks
+/// that are as long as one or several registers; and other blocks, which are packed in whole
+/// registers. For other lengths the code of AVX2 is as good.
 const STRIDED: Lengths =
     &[0..=32, 48..=48, 64..=64, 72..=88, 104..=104, 120..=120, 128..=128, 192..=192, 256..=256];
 
-/// Lengths in bytes of the blocks at offsets from a table for which this instruction set has code.
-/// For blocks of less than 64 bytes the code of AVX2 is the best. Masked stores that cross cache
-/// lines cost more at random rows than they save (12 B: 14 against 32 GB/s), and a masked load
-/// costs no less than two plain loads (24 B: 57 against 67 GB/s; Sapphire Rapids, L1).
+/// Block lengths in bytes for which this instruction set has code that moves blocks whose offsets
+/// are listed in a table. For blocks of less than 64 bytes the code of AVX2 is the best. Masked
+/// stores that cross cache lines cost more than they save if the offsets of the blocks are random
+/// (12 B: 14 against 32 GB/s), and a masked load costs no less than two plain loads (24 B: 57
+/// against 67 GB/s; Sapphire Rapids, L1).
 const ROWS: Lengths = &[0..=0, 64..=64];
 
 /// Lengths of matrix elements for which this instruction set has code: only elements that are

@@ -15,9 +15,10 @@ mod transpose;
 /// The instruction set NEON.
 pub(in crate::micro) struct Neon;
 
-/// Lengths in bytes of the blocks at offsets from a table for which this instruction set has code:
-/// short blocks, which are moved in pairs of blocks, and long blocks, which are moved in pairs of
-/// registers. For other lengths, portable code compiles to the same instructions.
+/// Block lengths in bytes for which this instruction set has code that moves blocks whose offsets
+/// are listed in a table: short blocks, which are moved in pairs of blocks, and long blocks, which
+/// are moved in pairs of registers. For other lengths, portable code compiles to the same
+/// instructions.
 const ROWS: Lengths = &[0..=0, 4..=4, 8..=8, 16..=16, 32..=u16::MAX];
 
 /// Lengths of matrix elements for which this instruction set has code: elements that are transposed

@@ -37,8 +37,8 @@ fn the_baseline_has_code_for_all_and_the_others_are_above_it() {
         let Says { made_for, below, wide, masked, masked_up_to } = says(level);
         assert_eq!(below == level, level == Level::Baseline, "{level}");
         assert!(wide >= says(below).wide && [16, 32, 64].contains(&wide), "{level}");
-        // Code for blocks of any length, which is listed as the length 0, has to exist at every
-        // level, because no lower level would serve such blocks.
+        // Every level has to have code for blocks of any length, which is listed as the length 0,
+        // because no lower level would serve such blocks.
         assert!(has(made_for.strided, 0) && has(made_for.rows, 0), "{level}");
         // A masked store of a block reads as many bytes as the next power of two after the block's
         // length. The block that follows must be long enough to contain the excess bytes.

@@ -21,27 +21,27 @@ pub(in crate::micro) trait Lanes {
     /// are not used.
     ///
     /// # Safety
-    /// The machine must have the instructions of the lanes, and the lanes in `mask` must be
-    /// readable at `p`.
+    /// The machine must have the instructions that this implementation uses, and the lanes in
+    /// `mask` must be readable at `p`.
     unsafe fn load(p: *const u8, mask: u64) -> Self::Vector;
     /// Stores the lanes (bytes or words) whose bit in `mask` is set, and leaves the bytes of the
     /// other lanes in memory as they are.
     ///
     /// # Safety
-    /// The machine must have the instructions of the lanes, and the lanes in `mask` must be
-    /// writable at `p`.
+    /// The machine must have the instructions that this implementation uses, and the lanes in
+    /// `mask` must be writable at `p`.
     unsafe fn store(p: *mut u8, mask: u64, v: Self::Vector);
     /// Loads a whole vector.
     ///
     /// # Safety
-    /// The machine must have the instructions of the lanes, and a whole vector must be readable at
-    /// `p`.
+    /// The machine must have the instructions that this implementation uses, and a whole vector
+    /// must be readable at `p`.
     unsafe fn load_all(p: *const u8) -> Self::Vector;
     /// Stores the first 32, 48 or 64 bytes of a vector, or the whole vector if it is shorter.
     ///
     /// # Safety
-    /// The machine must have the instructions of the lanes, and a whole vector must be writable at
-    /// `p`.
+    /// The machine must have the instructions that this implementation uses, and a whole vector
+    /// must be writable at `p`.
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: Self::Vector);
     /// Loads the two tables of a permutation into registers: `lanes` has the lane from which each
     /// lane comes, and `within` the byte from which each byte then comes inside its lane.
@@ -160,8 +160,8 @@ struct Cursors {
 }
 
 impl Cursors {
-    /// Calls `step` `n` times with the addresses on both sides, and advances the addresses after
-    /// each call.
+    /// Calls `step` `n` times with the current addresses in the user's buffer and in the packed
+    /// stream, and advances both addresses after each call.
     #[inline(always)]
     fn run(&mut self, n: u64, step: impl Fn(*mut u8, *mut u8)) {
         for _ in 0..n {

@@ -5,8 +5,8 @@ use super::real::product;
 use crate::datatype::Named;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// Enumeration of the classes of values for which there are micro-kernels of reductions. Tables use
-/// it to distinguish these classes.
+/// Enumeration of the classes of values for which there are micro-kernels of reductions. Tables of
+/// micro-kernels use these entries to distinguish the classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Int1,

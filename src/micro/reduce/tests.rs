@@ -143,9 +143,9 @@ fn padding_inside_is_left_alone() {
 }
 
 /// Limits the size of the code of all reductions, measured by the symbols of a program. `.ci/run`
-/// names the optimized command in `DDTC_BUDGET_OF`, for which the limit is 64 KiB. Without this
-/// variable, the test measures its own program. In the test profile, the corresponding limit is 320
-/// KiB.
+/// writes the path of the optimized program `ddtc` to the environment variable `DDTC_BUDGET_OF`.
+/// The limit for this program is 64 KiB. Without this variable, the test measures its own program.
+/// In the test profile, the limit for the test's own program is 320 KiB.
 #[test]
 fn code_has_a_budget() {
     let named = std::env::var_os("DDTC_BUDGET_OF").map(std::path::PathBuf::from);
@@ -194,7 +194,7 @@ fn products_with_infinities_by_hand() {
     // If one part of a factor is infinite, the product is infinite, whatever the other part of this
     // factor is.
     assert_eq!(product([infinity, f64::NAN], [2.0, 0.0])[0], infinity);
-    // If only one part of the plain result is a NaN, the result is not corrected.
+    // If only one part of the result of the plain formula is a NaN, the result is not corrected.
     let [real, imaginary] = product([infinity, infinity], [2.0, 3.0]);
     assert!(real.is_nan() && imaginary == infinity, "{real} {imaginary}");
 }

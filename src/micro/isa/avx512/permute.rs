@@ -27,7 +27,7 @@ use crate::micro::units;
 /// Blocks of at least this many bytes are not moved by this module.
 pub(super) const LONGEST: usize = 16;
 
-/// Table of quotients: `QUOTIENTS[d][i] = i / d`.
+/// Table of the quotients of small integers: `QUOTIENTS[d][i] = i / d`.
 static QUOTIENTS: [[u8; 64]; LONGEST] = {
     let mut table = [[0; 64]; LONGEST];
     let mut d = 1;

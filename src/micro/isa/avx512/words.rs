@@ -18,12 +18,13 @@ use crate::micro::units::places;
 
 /// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Maximum number of registers into which a group of blocks is packed, and maximum number of
-/// permutations for one of these registers.
+/// Maximum number of registers of 64 bytes into which a group of blocks is packed, and maximum
+/// number of permutations that make one of these registers.
 const MOST: usize = 4;
 
-/// Group of blocks of `LEN` bytes at a stride of `STRIDE` bytes, both multiples of 4, which fills
-/// whole registers of 64 bytes both in the user's buffer and in the packed bytes.
+/// Type without values that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE`
+/// bytes, both multiples of 4. The group fills whole registers of 64 bytes both in the user's
+/// buffer and in the packed bytes.
 struct Group<const LEN: usize, const STRIDE: usize>;
 
 /// How a register of packed bytes is made: the number of the first register of the user's buffer
@@ -91,8 +92,8 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
     }
 }
 
-/// Makes one register of packed bytes of a group of blocks. `at` loads a register of the user's
-/// buffer, which it gets as the number of the register in the group.
+/// Makes one register of packed bytes of a group of blocks. `at(k)` loads the 64 bytes of the
+/// user's buffer that are register number `k` of the group.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn made(making: &Making, at: impl Fn(usize) -> __m512i) -> __m512i {

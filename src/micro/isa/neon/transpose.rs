@@ -38,7 +38,7 @@ pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Returns the four columns of a square of four rows of four words.
+/// Transposes a square of four rows of four words in registers: returns its four columns.
 #[inline(always)]
 fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
     // SAFETY: every aarch64 machine has the instructions.
