@@ -79,7 +79,8 @@ pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [
 
 /// Family that copies blocks of listed lengths at listed offsets. Three columns, which are tables
 /// of integers, list the user offsets, packed offsets and lengths, as for the node `blocks` of a
-/// nest. The number of the variant encodes the widths of the columns.
+/// nest, which is the tree of loops and tables that describes a datatype. The number of the variant
+/// encodes the widths of the columns.
 pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,

@@ -287,7 +287,7 @@ impl Call {
     /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances,
     /// according to the family's definition. If the order in which blocks are moved matters, the
     /// blocks come in this order. Otherwise they come in an order in which blocks with overlapping
-    /// destinations would leave other bytes than the nest that the call implements.
+    /// destinations would leave other bytes than the loops for which the call stands.
     ///
     /// # Panics
     /// If an argument that the family reads is missing or of the wrong kind, or if a column is too

@@ -11,8 +11,8 @@
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;
-//! * no byte is read outside the blocks, except gap bytes between two mapped bytes that are less
-//!   than 4096 bytes apart, as such a gap lies on the pages of these two bytes;
+//! * no byte is read outside the blocks, except bytes of a gap between two bytes of blocks that are
+//!   less than 4096 bytes apart, as such a gap lies on the pages of these two bytes;
 //! * destination blocks that overlap hold at the end what they would hold if the blocks had been
 //!   copied one after the other (only transposes, and permutations that unpack, need destination
 //!   blocks that do not overlap);

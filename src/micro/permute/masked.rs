@@ -14,7 +14,8 @@ pub(in crate::micro) trait Lanes {
     const BYTES: u64;
     /// A vector register.
     type Vector: Copy;
-    /// Registers that tell from which place each lane of the result of a permutation comes.
+    /// Registers with the tables of a permutation, which tell from which lane (byte or word) each
+    /// lane of the result comes.
     type Places: Copy;
 
     /// Loads the lanes (bytes or words) whose bit in `mask` is set; the other lanes of the result
@@ -44,7 +45,8 @@ pub(in crate::micro) trait Lanes {
     /// must be writable at `p`.
     unsafe fn store_first<const BYTES: usize>(p: *mut u8, v: Self::Vector);
     /// Loads the two tables of a permutation into registers: `lanes` has the lane from which each
-    /// lane comes, and `within` the byte from which each byte then comes inside its lane.
+    /// lane comes, and `within` has, for each byte, the index of the byte of the same 16 aligned
+    /// bytes from which it then comes.
     ///
     /// # Safety
     /// The machine must have the instructions.
@@ -180,7 +182,10 @@ macro_rules! masked_permute {
         /// ([`masked::all`]).
         ///
         /// # Safety
-        /// The conditions of [`masked::all`].
+        /// `table` must be the table of a permutation that is made for these lanes and for
+        /// `stride`; to unpack, each lane of the user's vector must belong to at most one part. All
+        /// instances must be readable on the source side and writable on the destination side, and
+        /// the sides must not overlap. The machine must have the target features of this function.
         #[target_feature(enable = $feature)]
         unsafe extern "C" fn $name<const PACK: bool>(
             user: *mut u8,

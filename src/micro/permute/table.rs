@@ -9,7 +9,7 @@ use std::fmt;
 /// `table` is [`super::Permutation::as_ptr`] of a permutation that is made for this stride.
 pub type Function = unsafe extern "C" fn(*mut u8, *mut u8, u64, i64, *const u64);
 
-/// Unit of data that the code of a permutation moves.
+/// Unit of data that the code of a permutation moves: bytes or words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Granule {
     /// Bytes, permuted by `vpermb` or `tbl`.
@@ -38,13 +38,14 @@ pub(in crate::micro) struct Table {
     /// For every lane (byte or word) of the user's vector, the lane of the packed side from which
     /// it comes.
     pub(in crate::micro) unpack: [u8; 64],
-    /// For every byte of the packed side, the place from which it comes once its word has been
-    /// moved there: an index into the 16 aligned bytes around it. This table is used if words are
-    /// permuted and the bytes of units are reversed.
+    /// Second step of packing, after words have been moved to their places: byte `i` of the packed
+    /// side is taken from the byte with the index `pack_within[i]` of the 16 aligned bytes in which
+    /// byte `i` lies. This table is used if words are permuted and the bytes of units are reversed.
     pub(in crate::micro) pack_within: [u8; 64],
-    /// For every byte of a vector in user memory, the place from which it comes once its word has
-    /// been moved there: an index into the 16 aligned bytes around it. This table is used if words
-    /// are permuted and the bytes of units are reversed.
+    /// Second step of unpacking, after words have been moved to their places: byte `i` of the
+    /// user's vector is taken from the byte with the index `unpack_within[i]` of the 16 aligned
+    /// bytes in which byte `i` lies. This table is used if words are permuted and the bytes of
+    /// units are reversed.
     pub(in crate::micro) unpack_within: [u8; 64],
     /// Mask of the lanes of a full vector of the user's buffer that belong to an instance, and not
     /// to a gap.

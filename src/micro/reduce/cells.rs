@@ -98,7 +98,7 @@ impl Cell {
     }
 }
 
-/// A value, or a pair of a value and an index, that is held in registers.
+/// Type of a value, or of a pair of a value and an index, while it is held in registers.
 pub(super) trait Held: Copy {
     /// Number of bytes of a value, equal in user memory and on the packed side, if several values
     /// may follow each other in a block. The number is 0 for a pair of a value and an index, which

@@ -189,8 +189,10 @@ fn run(
 /// number of packed blocks.
 ///
 /// # Safety
-/// The blocks must fulfil the conditions of [`pack`], and there must be at least 32 of them. A
-/// vector must hold at least four blocks. The machine must have AVX-512 VBMI.
+/// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
+/// bytes apart, and `n * len` bytes writable at `dst`. The source must not overlap the destination.
+/// The gaps between two blocks are read too, so each gap must be shorter than a page. `n` must be
+/// at least 32, and a vector must hold at least four blocks. The machine must have AVX-512 VBMI.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn pack_permuted(
     dst: *mut u8,
@@ -215,8 +217,9 @@ unsafe fn pack_permuted(
         _mm512_add_epi8(_mm512_add_epi8(times(quotients, stride), remainders), _mm512_set1_epi8(shift as i8))
     };
     let lanes = place(phase);
-    // Byte `bytes + j` of `second` names the same place as byte `j` of `lanes`, because the second
-    // vector begins `in_vector` strides after the first vector.
+    // `second` has the indices of bytes in the second vector. Its byte `bytes + j` is equal to byte
+    // `j` of `lanes`, which has the indices for the first vector, because the second vector begins
+    // `in_vector` strides after the first one.
     let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
     let step = if double { 2 * in_vector } else { in_vector };
@@ -262,8 +265,10 @@ unsafe fn pack_permuted(
 /// number of unpacked blocks.
 ///
 /// # Safety
-/// The blocks must fulfil the conditions of [`unpack`], and there must be at least 32 of them. A
-/// vector must hold at least eight blocks. The machine must have AVX-512 VBMI.
+/// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
+/// bytes apart, and `n * len` bytes readable at `src`. The source must not overlap the destination.
+/// `n` must be at least 32, and a vector must hold at least eight blocks. The machine must have
+/// AVX-512 VBMI.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn unpack_permuted(
     dst: *mut u8,
