@@ -44,8 +44,8 @@ pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len
 }
 
 /// List of the pieces in which a block of `LEN` bytes is copied. A piece is what one load and one
-/// store move; its entry has the offset in the block and the size in bytes, which is a power of two
-/// up to `WIDE`. Unused entries of the list are zeros.
+/// store move. The entry of a piece has its offset in the block and its size in bytes, which is a
+/// power of two up to `WIDE`. Unused entries of the list are zeros.
 struct Pieces<const LEN: usize, const WIDE: usize>;
 
 impl<const LEN: usize, const WIDE: usize> Pieces<LEN, WIDE> {

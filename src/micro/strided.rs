@@ -24,9 +24,9 @@ functions! {
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Family that copies blocks of equal length at constant steps. Block `i` lies `i` steps after the
-/// call's address, both in the user's buffer and in the packed stream, each of which has a step of
-/// its own. Blocks are moved in order.
+/// Family that copies blocks of equal length at constant steps. A call has an address and a step in
+/// the user's buffer, and an address and a step in the packed stream. Block `i` lies `i` steps
+/// after the address, in both. Blocks are moved in order.
 pub static FAMILY: Family = Family {
     name: "strided",
     directed: false,

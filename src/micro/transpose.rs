@@ -37,10 +37,10 @@ functions! {
     );
 }
 
-/// Family that transposes a matrix, given as two nested loops. Element `(i, j)` lies `i` steps of
-/// the outer loop and `j` steps of the inner loop after the call's address, both in the user's
-/// buffer and in the packed stream. Its length is the one for which the code is made. Elements are
-/// moved in any order.
+/// Family that transposes a matrix, given as two nested loops. A call has an address in the user's
+/// buffer and one in the packed stream. In both, element `(i, j)` lies `i` steps of the outer loop
+/// and `j` steps of the inner loop after the address. The length of an element is the one for which
+/// the code is made. Elements are moved in any order.
 pub static FAMILY: Family = Family {
     name: "transpose",
     directed: false,
