@@ -1,15 +1,16 @@
 //! Copies of one block: straight-line code for a constant length, and loops for a length known only
 //! at run time.
 //!
-//! `WIDE` is the number of bytes of the widest piece that the instruction set of the calling
-//! function moves at once: 16, 32 or 64. Pieces may overlap inside the block; no byte outside it is
-//! read or written.
+//! A piece is what one load and one store move. `WIDE` is the number of bytes of the widest piece
+//! of the calling function's instruction set: 16, 32 or 64. Pieces may overlap inside the block; no
+//! byte outside the block is read or written.
 
 use super::piece::{aligned, four, piece};
 use super::registers::Registers;
 use super::run;
 
-/// Copies a block of the constant length `LEN` with the widest pieces of `I`.
+/// Copies a block of the constant length `LEN` in pieces that are as wide as the loads and stores
+/// of the instruction set `I`.
 ///
 /// # Safety
 /// `LEN` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -25,7 +26,8 @@ pub(super) unsafe fn constant<I: Registers, const LEN: usize>(dst: *mut u8, src:
     }
 }
 
-/// Copies a block whose length is known only at run time, with the widest pieces of `I`.
+/// Copies a block whose length is known only at run time, in pieces that are as wide as the loads
+/// and stores of the instruction set `I`.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -41,22 +43,25 @@ pub(super) unsafe fn run_time_by<I: Registers>(dst: *mut u8, src: *const u8, len
     }
 }
 
-/// The pieces of a block of `LEN` bytes, in order, as pairs of offset and size. Sizes are powers of
-/// two up to `WIDE`. Unused entries of the list are zeros.
+/// List of the pieces in which a block of `LEN` bytes is copied. A piece is what one load and one
+/// store move. The entry of a piece has its offset in the block and its size in bytes, which is a
+/// power of two up to `WIDE`. Unused entries of the list are zeros.
 struct Pieces<const LEN: usize, const WIDE: usize>;
 
 impl<const LEN: usize, const WIDE: usize> Pieces<LEN, WIDE> {
     const LIST: [(usize, usize); 12] = pieces(LEN, WIDE);
 }
 
-/// Returns the list of pieces. The widest pieces come first. The remainder is covered by one piece
-/// of exactly its size, or by one that overlaps the pieces before it, or else by the next smaller
-/// pieces. The list is empty for blocks of more than eight of the widest pieces.
+/// Returns the offsets and sizes of the pieces in which a block of `len` bytes is copied. A piece
+/// is what one load and one store move. Pieces of `wide` bytes come first. The remainder of the
+/// block is covered by one piece of exactly the size of the remainder, or by one that overlaps the
+/// pieces before it, or else by smaller pieces. The list is empty for blocks of more than `8 *
+/// wide` bytes.
 const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
     let mut list = [(0, 0); 12];
     if len > 8 * wide {
-        // A block of more than eight of the widest pieces is copied by a loop, or by a call if it
-        // is very long.
+        // A block of more than eight pieces of `wide` bytes needs no list of pieces: it is copied
+        // by a loop, or by a call if it is very long.
         return list;
     }
     let (mut count, mut done, mut size) = (0, 0, wide);
@@ -78,8 +83,8 @@ const fn pieces(len: usize, wide: usize) -> [(usize, usize); 12] {
     list
 }
 
-/// Copies a block of the constant length `LEN`, with straight-line code for up to eight of the
-/// widest pieces.
+/// Copies a block of the constant length `LEN`: by straight-line code if the block has at most `8 *
+/// WIDE` bytes, or else by [`run_time`].
 ///
 /// # Safety
 /// `LEN` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -91,8 +96,9 @@ unsafe fn in_line<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const
         if const { LEN > 8 * WIDE } {
             return run_time::<WIDE>(dst, src, LEN);
         }
-        // The steps are written out instead of looped over, and each choice is a constant, so that
-        // steps without a piece are not compiled.
+        // The twelve steps, one for each entry of the list of pieces, are written out instead of
+        // looped over. The size of each piece is a constant, so that steps without a piece are not
+        // compiled.
         macro_rules! steps {
             ($($i:literal)*) => {$(
                 let at = const { Pieces::<LEN, WIDE>::LIST[$i].0 };
@@ -112,7 +118,8 @@ unsafe fn in_line<const LEN: usize, const WIDE: usize>(dst: *mut u8, src: *const
     }
 }
 
-/// Copies a block whose length is known only at run time.
+/// Copies a block whose length is known only at run time, in pieces of up to `WIDE` bytes or, if it
+/// is long, by a call.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -139,16 +146,19 @@ pub(crate) unsafe fn run_time<const WIDE: usize>(dst: *mut u8, src: *const u8, l
     }
 }
 
-/// Returns the maximum length in bytes of a block that is copied in line.
+/// Returns the maximum length in bytes of a block that is copied in line, in pieces of `wide`
+/// bytes. Longer blocks are copied by a call.
 pub(super) const fn max_inline(wide: usize) -> usize {
     if wide == 64 { 2048 } else { 16 * wide }
 }
 
-/// Copies a block of at least four pieces. All whole pieces are copied in order, so that they are
-/// aligned if the block is. The remainder is copied as one piece that ends with the block.
+/// Copies a block of at least four pieces of `WIDE` bytes. All whole pieces are copied in order
+/// from the start of the block, so that the pieces are aligned if the block is aligned. The
+/// remainder is copied as one piece that ends with the block.
 ///
 /// # Safety
-/// The conditions of [`run_time`], and `len >= 4 * WIDE`.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. `len`
+/// must be at least `4 * WIDE`.
 #[inline(always)]
 unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
@@ -181,13 +191,13 @@ unsafe fn long<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
 /// Every other misaligned store of 32 bytes, and every misaligned store of 64 bytes, crosses a
 /// boundary between cache lines.
 ///
-/// Stores of 32 bytes: blocks of 512 B at a stride of 1024 B, 8 MiB in L3 and misaligned by 16 B,
-/// take 500 us in order, 440 us with aligned stores and 448 us by `memcpy`. Blocks of 384 B take as
-/// long either way (Zen 3).
+/// Stores of 32 bytes: 8 MiB of blocks of 512 B at a stride of 1024 B, which lie in L3 and are
+/// misaligned by 16 B, take 500 us with misaligned stores, 440 us with aligned stores and 448 us by
+/// `memcpy`. Blocks of 384 B take the same time with misaligned and with aligned stores (Zen 3).
 ///
-/// Stores of 64 bytes: blocks of 320 B to 2 KiB, misaligned by 8 B, pack in L1 at 71 to 79 GB/s in
-/// order, at 87 to 131 GB/s with aligned stores and at 48 to 125 GB/s by `memcpy`. In L2 the three
-/// figures are 24 to 28, 28 to 39 and 23 to 36 GB/s (Emerald Rapids).
+/// Stores of 64 bytes: blocks of 320 B to 2 KiB, misaligned by 8 B, pack in L1 at 71 to 79 GB/s
+/// with misaligned stores, at 87 to 131 GB/s with aligned stores and at 48 to 125 GB/s by `memcpy`.
+/// In L2 the three figures are 24 to 28, 28 to 39 and 23 to 36 GB/s (Emerald Rapids).
 #[inline(always)]
 pub(super) fn should_align<const WIDE: usize>(dst: *mut u8, len: usize) -> bool {
     let shortest = if WIDE == 64 { 320 } else { 448 };
@@ -195,21 +205,22 @@ pub(super) fn should_align<const WIDE: usize>(dst: *mut u8, len: usize) -> bool 
 }
 
 /// Copies a long block by a call, mostly of the C library's `memcpy`. `memcpy` aligns its stores
-/// and, for very long blocks, uses what the machine has for them. Blocks of 1 KiB in L1 are copied
-/// at 186 GB/s, and by pieces of 32 bytes at 150 GB/s (Sapphire Rapids).
+/// and, for very long blocks, uses what the machine has for such blocks. Blocks of 1 KiB in L1 are
+/// copied by the call at 186 GB/s, and in pieces of 32 bytes at 150 GB/s (Sapphire Rapids).
 ///
 /// # Safety
-/// The conditions of [`run_time`].
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(always)]
 unsafe fn call(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: the conditions of `run::copy` are those of this function.
     unsafe { run::copy(dst, src, len) }
 }
 
-/// Copies a block of less than `2 * WIDE` bytes.
+/// Copies a block of less than `2 * WIDE` bytes in at most two pieces, which may overlap.
 ///
 /// # Safety
-/// The conditions of [`run_time`], and `len < 2 * WIDE`.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. `len`
+/// must be less than `2 * WIDE`.
 #[inline(always)]
 unsafe fn small<const WIDE: usize>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: the caller promises `len` bytes on both sides. Pieces of N bytes at 0 and at

@@ -1,10 +1,12 @@
-//! Blocks: `n` blocks of listed lengths at listed offsets on both sides.
+//! Family `blocks` of micro-kernels: copies `n` blocks whose lengths, whose offsets in user memory
+//! and whose offsets in the packed stream are listed in three tables.
 //!
 //! This family moves layouts without any pattern. Lengths differ from block to block. The processor
-//! learns a branch on the length if a short list is used again and again, but mispredicts it if the
-//! list is long. For long lists, AVX-512 moves blocks of up to 64 bytes under a mask, without such
-//! a branch. Blocks of 1 to 8 doubles on Sapphire Rapids: 1000 blocks reach 20 GB/s with branches
-//! and 10 to 18 with masks; 100,000 blocks reach 5 and 8 GB/s.
+//! learns a branch on the length if a short list is used again and again, but mispredicts this
+//! branch if the list is long. For long lists, AVX-512 moves blocks of up to 64 bytes under a mask,
+//! without such a branch. Blocks of 1 to 8 doubles on Sapphire Rapids: 1000 blocks reach 20 GB/s
+//! with branches and 10 to 18 with masks; 100,000 blocks reach 5 GB/s with branches and 8 GB/s with
+//! masks.
 
 use std::marker::PhantomData;
 
@@ -20,8 +22,8 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `lens[i]` bytes between `user + users[i]` and `packed + packeds[i]`, in
-    /// order. Each column has `n` entries of the width for which the function is made. No length is
-    /// negative.
+    /// order. `users`, `packeds` and `lens` are columns: tables of `n` integers of the width, 4 or
+    /// 8 bytes, for which the function is made. No length is negative.
     pub type Function = unsafe extern "C" fn(
         user: *mut u8,
         packed: *mut u8,
@@ -32,7 +34,7 @@ functions! {
     );
 }
 
-/// Widths of the three columns of a call.
+/// Widths of the entries of the three tables that a call of a micro-kernel of this family reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Widths {
     /// Width of the user offsets.
@@ -44,12 +46,14 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// Returns the widths of three columns: user offsets, packed offsets and lengths.
+    /// Returns the widths of the entries of three columns, which are tables of user offsets, packed
+    /// offsets and lengths.
     pub fn of([user, packed, len]: [&Column; 3]) -> Widths {
         Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
     }
 
-    /// Returns the number of the variant for these widths. The number has one bit per column.
+    /// Returns the number that encodes the three widths in the identity of a micro-kernel (its
+    /// variant), with one bit for each table.
     pub(super) fn number(self) -> u8 {
         self.user as u8 | (self.packed as u8) << 1 | (self.len as u8) << 2
     }
@@ -60,10 +64,12 @@ impl Widths {
     }
 }
 
-/// Roles of the columns of a call, in the order of its parameters.
+/// Roles that the three columns (tables of offsets or lengths) have in a call, in the order of the
+/// parameters.
 const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
 
-/// Returns the call that moves the blocks that `columns` list. In the plan, the columns are the
+/// Returns the call of a micro-kernel that moves the blocks whose user offsets, packed offsets and
+/// lengths the three `columns` list. In the plan to which the call belongs, the columns are the
 /// tables with the indices `tables`.
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [TableIndex; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
@@ -71,9 +77,10 @@ pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [
     Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
 }
 
-/// Family that copies blocks of listed lengths at listed offsets. Three columns list the user
-/// offsets, packed offsets and lengths, as for the node `blocks` of a nest. The number of the variant encodes the widths of the
-/// columns.
+/// Family that copies blocks of listed lengths at listed offsets. Three columns, which are tables
+/// of integers, list the user offsets, packed offsets and lengths, as for the node `blocks` of a
+/// nest, which is the tree of loops and tables that describes a datatype. The number of the variant
+/// encodes the widths of the columns.
 pub static FAMILY: Family = Family {
     name: "blocks",
     directed: true,
@@ -105,12 +112,14 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel for columns of `widths`.
+/// Returns the micro-kernel that reads the offsets and lengths of blocks from three tables, whose
+/// entries have the widths `widths`.
 pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
     Micro::new(&FAMILY, direction, level).with_variant(widths.number())
 }
 
-/// Scalar reference of the family: copies the bytes one by one.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies the
+/// bytes one by one.
 ///
 /// # Safety
 /// Each of the columns (user offsets, packed offsets, lengths) must have `n` entries of its width.
@@ -150,11 +159,14 @@ pub unsafe fn twin(
     }
 }
 
-/// Copies all blocks. `copy` copies one block of a length known only at run time.
+/// Copies all `n` blocks that the three columns list, in order. `copy` gets the destination, the
+/// source and the length of one block, and copies it.
 ///
 /// # Safety
-/// The conditions of [`twin`], with entries of the types `U`, `P` and `L`. `copy` must write
-/// exactly the bytes of the block.
+/// The columns must have `n` entries each: user offsets of the type `U`, packed offsets of the type
+/// `P` and lengths of the type `L`. Every byte of every block must be readable on the source side
+/// and writable on the destination side. The sides must not overlap. `copy` must write exactly the
+/// bytes of the block that it gets.
 #[inline(always)]
 unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     user: *mut u8,
@@ -172,12 +184,14 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
     }
 }
 
-/// Maximum number of blocks in a list that is copied with branches on the length. The processor
-/// does not learn the lengths of a longer list, so its blocks are copied under masks.
+/// Maximum number of blocks in a list that is copied with branches on the length of each block. The
+/// processor does not learn the branches of a longer list, so the blocks of a longer list are
+/// copied by masked loads and stores.
 const LEARNT: u64 = 4096;
 
-/// Body for blocks in one direction. The columns of user offsets, packed offsets and lengths have
-/// entries of the types `U`, `P` and `L`.
+/// Type without values whose [`Body`] is the code of the functions that copy blocks in one
+/// direction, generic over the instruction set. The columns of user offsets, packed offsets and
+/// lengths have entries of the types `U`, `P` and `L`.
 struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
 impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {
@@ -212,8 +226,8 @@ impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U
 
 /// Copies a block: in line if the column of lengths has entries of 4 bytes, or else by a call of
 /// [`run::copy`]. Entries of 8 bytes exist for lengths of 2 GiB and more, for which the call is
-/// best. If a column with entries of 8 bytes also has shorter blocks, the smaller code of the call
-/// is good enough for them.
+/// best. If a column with entries of 8 bytes also lists shorter blocks, the smaller code of the
+/// call is good enough for the shorter blocks.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -229,11 +243,13 @@ unsafe fn by_length<I: Isa, L: Offset>(dst: *mut u8, src: *const u8, len: usize)
     }
 }
 
-/// Copies a block: under a mask if it is short enough. Otherwise it is copied in pieces of the
-/// instruction set below, like the blocks of a short list.
+/// Copies a block of `len` bytes: by a masked load and a masked store if it has at most
+/// `MASKED_UP_TO` bytes. A longer block is copied by the code of the next lower instruction set,
+/// which also copies the blocks of short lists.
 ///
 /// # Safety
-/// The conditions of [`by_length`]. The machine must have the instructions of `I`.
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. The
+/// machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: the caller promises the block and the instructions of `I`, which include those of the
@@ -247,7 +263,8 @@ unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Returns the function for columns of `widths` with instruction set `I`.
+/// Returns the function of the instruction set `I` that reads the offsets and lengths of blocks
+/// from three tables, whose entries have the widths `widths`.
 fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {
@@ -262,7 +279,8 @@ fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     }
 }
 
-/// Returns the function for columns of `widths`.
+/// Returns the function that reads the offsets and lengths of blocks from three tables, whose
+/// entries have the widths `widths`, and copies the blocks.
 pub fn function(widths: Widths, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match direction {
         Direction::Pack => lookup::<I, true>(widths),

@@ -1,8 +1,8 @@
-//! Buffers: a handle on the two sides of one pack or unpack, through which code without `unsafe`
-//! can move bytes.
+//! Buffers: a handle on the user's buffer and the packed buffer of one pack or unpack, through
+//! which code without `unsafe` can move bytes.
 //!
-//! Making a handle is unsafe, and its contract covers all later uses: the handle is used only for
-//! valid blocks. The methods take offsets and call micro-kernels.
+//! The function that makes a handle is unsafe: its caller promises that the handle is used only for
+//! valid blocks. The methods are therefore safe. They take offsets and call micro-kernels.
 
 #[cfg(feature = "operations")]
 mod values;
@@ -17,14 +17,16 @@ use crate::target::Level;
 pub use values::{Combined, Element, Handed, LONGEST_VALUE};
 
 /// Length in bytes up to which [`Buffers::copy`] moves a block in line; longer blocks are moved by
-/// [`run`].
+/// the module [`run`], which copies long runs of bytes.
 const INLINE: usize = 64;
 
-/// Minimum number of bytes that one call streams. The bytes before the first and after the last
-/// whole cache line are not streamed, and they are a larger part of a short run.
+/// Minimum number of bytes of a call that uses streaming stores, which bypass the caches. The bytes
+/// before the first and after the last whole cache line are stored without streaming, and they are
+/// a larger part of a short run of bytes.
 const STREAMED: u64 = 4 << 10;
 
-/// The user buffer and the packed buffer of one call, and the direction in which bytes move.
+/// The user buffer and the packed buffer of one call, and the direction in which bytes move between
+/// them.
 ///
 /// Offsets are in bytes. User offsets count from the buffer address of the call (displacement 0 of
 /// instance 0), packed offsets from the first packed byte.
@@ -43,17 +45,17 @@ impl Buffers {
     /// # Safety
     /// As long as the handle is used, every block that its methods are given must be valid:
     /// readable on the source side of `direction` and writable on its destination side, not
-    /// accessed by anybody else at the same time, and without overlap between the sides. `combine`
-    /// and `hand_on` read and write the user side and read the packed side, whatever the direction.
-    /// The machine must run `level`. Whoever passes the handle to safe code vouches that this code
-    /// moves only blocks of the layout and the packed range for which the caller's buffers were
-    /// made.
+    /// accessed by anybody else at the same time, and without overlap between the sides. The
+    /// methods `combine` and `hand_on` read and write the user side and read the packed side,
+    /// whatever the direction. The machine must have the instructions of `level`. Whoever passes
+    /// the handle to safe code vouches that this code moves only blocks of the layout and the
+    /// packed range for which the caller's buffers were made.
     pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Buffers {
         Buffers { user, packed, direction, level, streaming: false }
     }
 
     /// Returns the same buffers with streaming stores, which bypass the caches, switched on or off.
-    /// They are used only for packing, and only where one call moves at least 4 KiB.
+    /// Streaming stores are used only for packing, and only where one call moves at least 4 KiB.
     pub fn streaming(self, on: bool) -> Buffers {
         Buffers { streaming: on && self.direction == Direction::Pack, ..self }
     }
@@ -63,7 +65,8 @@ impl Buffers {
         self.direction
     }
 
-    /// Returns the addresses that belong to a user offset and a packed offset.
+    /// Returns the address in the user's buffer at the offset `user`, and the address in the packed
+    /// buffer at the offset `packed`.
     pub fn at(&self, user: i64, packed: i64) -> (*mut u8, *mut u8) {
         (self.user(user), self.packed(packed))
     }
@@ -78,8 +81,8 @@ impl Buffers {
         self.packed.wrapping_offset(offset as isize)
     }
 
-    /// Moves one block of `len` bytes. If streaming is on and the block is long enough, the stores
-    /// bypass the caches.
+    /// Moves one block of `len` bytes between the user offset `user` and the packed offset
+    /// `packed`. If streaming is on and the block is long enough, the stores bypass the caches.
     #[inline(always)]
     pub fn copy(&self, user: i64, packed: i64, len: u64) {
         let (dst, src) = self.towards(user, packed);
@@ -95,8 +98,8 @@ impl Buffers {
         }
     }
 
-    /// Moves one block of `len` bytes by a call and without streaming. It is for places where the
-    /// inlined code of [`Buffers::copy`] would be too long.
+    /// Moves one block of `len` bytes by a call, and without stores that bypass the caches. This
+    /// method is for places where the inlined code of [`Buffers::copy`] would be too long.
     #[inline(always)]
     pub fn block(&self, user: i64, packed: i64, len: u64) {
         let (dst, src) = self.towards(user, packed);
@@ -105,7 +108,8 @@ impl Buffers {
         unsafe { one_by_call(dst, src, len as usize) }
     }
 
-    /// Returns the destination and the source that belong to a user offset and a packed offset.
+    /// Returns the addresses of the destination and of the source of a move between the user offset
+    /// `user` and the packed offset `packed`.
     #[inline(always)]
     fn towards(&self, user: i64, packed: i64) -> (*mut u8, *const u8) {
         let (user, packed) = self.at(user, packed);
@@ -115,8 +119,8 @@ impl Buffers {
         }
     }
 
-    /// Moves `n` blocks of `len` bytes, in order. Block `i` lies at `user + i * user_stride` and at
-    /// `packed + i * packed_stride`.
+    /// Moves `n` blocks of `len` bytes, in order. Block `i` lies at the user offset `user + i *
+    /// user_stride` and at the packed offset `packed + i * packed_stride`.
     #[inline(always)]
     pub fn strided(
         &self,
@@ -130,8 +134,9 @@ impl Buffers {
         self.rows_of_strided(Offsets::new(user, packed), [(1, Offsets::ZERO), row], len);
     }
 
-    /// Moves the blocks of `len` bytes of two nested loops, in order. The first of the two loops is
-    /// the outer one. The micro-kernel is looked up only once.
+    /// Moves one block of `len` bytes in every iteration of two nested loops, in order. Each loop
+    /// is given by its number of iterations and its steps in user memory and in packed memory, the
+    /// outer loop first. The micro-kernel for the inner loop is looked up only once.
     #[inline(always)]
     pub fn rows_of_strided(&self, at: Offsets, [(rows, row), (n, step)]: [(u64, Offsets); 2], len: u64) {
         let streamed = self.streaming && n.saturating_mul(len) >= STREAMED;
@@ -151,8 +156,9 @@ impl Buffers {
         }
     }
 
-    /// Moves the elements of `len` bytes of two nested loops, in any order, and returns true. The
-    /// first of the two loops is the outer one. The function returns false and moves nothing if
+    /// Moves one element of `len` bytes in every iteration of two nested loops, in any order, and
+    /// returns true. Each loop is given by its number of iterations and its steps in user memory
+    /// and in packed memory, the outer loop first. The function returns false and moves nothing if
     /// there is no transpose for this length, or if streaming is on. The elements must not overlap
     /// each other on the side that is written.
     pub fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
@@ -171,11 +177,12 @@ impl Buffers {
         true
     }
 
-    /// Moves `n` blocks of `len` bytes, in order, like [`Buffers::strided`], and reverses the bytes
-    /// of every unit of `unit` bytes in them.
+    /// Moves `n` blocks of `len` bytes, in order, and reverses the bytes of every unit of `unit`
+    /// bytes in these blocks. As in [`Buffers::strided`], block `i` lies at the user offset `user +
+    /// i * user_stride` and at the packed offset `packed + i * packed_stride`.
     ///
     /// # Panics
-    /// If `len` is not a multiple of `unit`, or if there is no micro-kernel for such units
+    /// If `len` is not a multiple of `unit`, or if there is no micro-kernel for units of this size
     /// ([`swap::UNITS`]).
     pub fn swapped(
         &self,
@@ -198,6 +205,9 @@ impl Buffers {
         }
     }
 
+    /// Moves `n` blocks of `len` bytes, in order. Block `i` lies at the user offset `user` plus
+    /// entry `first + i` of `column`, which is a table of offsets, and at the packed offset `packed
+    /// + i * packed_stride`.
     ///
     /// # Panics
     /// If the column has fewer than `first + n` entries.
@@ -219,8 +229,10 @@ impl Buffers {
         }
     }
 
-    /// Moves blocks of listed lengths, in order: for every entry `i` of `first..first + n`,
-    /// `lens[i]` bytes at `user + users[i]` and at `packed + packeds[i]`.
+    /// Moves `n` blocks whose places and lengths are listed in `columns`, in order. The columns are
+    /// the user offsets `users`, the packed offsets `packeds` and the lengths `lens`. For every `i`
+    /// in `first..first + n`, the block of `lens[i]` bytes at the user offset `user + users[i]` and
+    /// at the packed offset `packed + packeds[i]` is moved.
     ///
     /// # Panics
     /// If a column has fewer than `first + n` entries.
@@ -236,7 +248,7 @@ impl Buffers {
     }
 }
 
-/// Copies a block: short blocks in line, others by [`run::copy`].
+/// Copies a block of `len` bytes: in line if it is short, or else by [`run::copy`].
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -247,18 +259,18 @@ unsafe fn one(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { if len <= INLINE { block::run_time::<16>(dst, src, len) } else { run::copy(dst, src, len) } }
 }
 
-/// Copies a block like [`one`], but is never inlined.
+/// Copies a block of `len` bytes like the function [`one`], but is never inlined.
 ///
 /// # Safety
-/// The same as for [`one`].
+/// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
 #[inline(never)]
 unsafe fn one_by_call(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: the conditions of `one` are those of this function.
     unsafe { one(dst, src, len) }
 }
 
-/// Returns the address of entry `first` of `column`. Panics unless at least `n` entries follow from
-/// there.
+/// Returns the address of entry `first` of the table `column`. Panics if the table has fewer than
+/// `first + n` entries.
 #[inline(always)]
 fn entries(column: &Column, first: usize, n: usize) -> *const u8 {
     assert!(first <= column.len() && n <= column.len() - first, "rows beyond the end of their column");

@@ -1,9 +1,10 @@
-//! Loops over blocks of a constant length, for all kinds of cursors and all instruction sets.
+//! Loops over blocks of a constant length, for all instruction sets and for all kinds of cursors. A
+//! cursor yields the addresses of the blocks of one side, the source or the destination.
 //!
-//! There are three loops, because different code is fastest for each case. For a dense destination
-//! (pack), several blocks are combined into full vectors, which are stored at once. For a dense
-//! source (unpack), only the bytes of the blocks may be written. In the general case each block is
-//! copied separately.
+//! There are three loops, because different code is fastest for each case. A side is dense if its
+//! blocks follow each other directly. For a dense destination (pack), several blocks are combined
+//! into full vectors, which are stored at once. For a dense source (unpack), only the bytes of the
+//! blocks may be written. In the general case each block is copied separately.
 //!
 //! Invariant: blocks are written in order, and no byte outside them is written.
 
@@ -12,9 +13,10 @@ use super::cursor::{Cursor, Dense, opaque};
 use super::isa::{Code, Isa};
 use super::registers::{by_length, has};
 
-/// Returns the number of blocks per iteration of the plain loops: enough to hide the cost of the
-/// loop, and few enough for the cache of decoded instructions. With one block of 64 B per
-/// iteration, 64 blocks take 27 or 46 ns, depending on the address of the loop (Emerald Rapids).
+/// Returns the number of blocks of `len` bytes that the plain loops copy in one iteration. This
+/// number is large enough to hide the cost of the loop, and small enough for the code to fit into
+/// the cache of decoded instructions. With one block of 64 B per iteration, 64 blocks take 27 or 46
+/// ns, depending on the address of the loop (Emerald Rapids).
 const fn unrolled(len: usize) -> usize {
     match len {
         0..=16 => 8,
@@ -24,11 +26,12 @@ const fn unrolled(len: usize) -> usize {
     }
 }
 
-/// Copies `n` blocks, each separately.
+/// Copies `n` blocks of `LEN` bytes. Each block is copied separately.
 ///
 /// # Safety
-/// `n` blocks of `LEN` bytes must remain on both sides, readable in `src` and writable in `dst`,
-/// without overlap between the sides. The machine must have the instructions of `I`.
+/// At least `n` blocks of `LEN` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn each<I: Isa, const LEN: usize>(
     mut dst: impl Cursor,
@@ -54,10 +57,13 @@ pub(super) unsafe fn each<I: Isa, const LEN: usize>(
     unsafe { few::<I, LEN>(dst, src, n) }
 }
 
-/// Copies `n` blocks in a loop of one block per iteration, which the compiler does not unroll.
+/// Copies `n` blocks of `LEN` bytes in a loop of one block per iteration, which the compiler does
+/// not unroll.
 ///
 /// # Safety
-/// The conditions of [`each`].
+/// At least `n` blocks of `LEN` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize) {
     let mut left = n as isize;
@@ -70,11 +76,13 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
     }
 }
 
-/// Copies `n` blocks one by one. It serves the few blocks before the first and after the last whole
-/// group.
+/// Copies `n` blocks of `LEN` bytes one by one. Loops that copy groups of several blocks at once
+/// call this function for the few blocks before the first group and after the last one.
 ///
 /// # Safety
-/// The conditions of [`each`].
+/// At least `n` blocks of `LEN` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize) {
     for _ in 0..n {
@@ -85,23 +93,29 @@ unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Curs
     }
 }
 
-/// Returns true if [`pack`] is faster than [`each`] with arbitrary cursors.
+/// Returns true if blocks of `len` bytes are packed faster by [`pack`], the loop for a dense
+/// destination, than by [`each`], the loop for arbitrary cursors.
 ///
-/// Up to 16 bytes, a dense side is worth a loop of its own (8 B unpacked: 52 against 44 GB/s;
-/// Sapphire Rapids). For longer blocks this is true only if blocks are combined into groups.
+/// For blocks of up to 16 bytes, a side whose blocks follow each other directly is worth a loop of
+/// its own (blocks of 8 B are unpacked at 52 instead of 44 GB/s; Sapphire Rapids). For longer
+/// blocks such a loop pays only if it combines blocks into groups.
 pub(super) const fn has_pack<I: Isa>(len: usize) -> bool {
     len <= 16 || by_length(I::GATHERED, len) > 0
 }
 
-/// Returns true if [`unpack`] is faster than [`each`] with arbitrary cursors.
+/// Returns true if blocks of `len` bytes are unpacked faster by [`unpack`], the loop for a dense
+/// source, than by [`each`], the loop for arbitrary cursors.
 pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
     len <= 16 || has(I::MASKED, len) || by_length(I::SCATTERED, len) > 0
 }
 
-/// Copies `n` blocks to a dense destination.
+/// Copies `n` blocks of `LEN` bytes to a dense destination, where the blocks follow each other
+/// directly.
 ///
 /// # Safety
-/// The conditions of [`each`], where block `i` of the destination lies at `dst + i * LEN`.
+/// At least `n` blocks of `LEN` bytes must remain in `src` and be readable. Block `i` goes to `dst
+/// + i * LEN`, and all of these bytes must be writable. No source block may overlap a destination
+/// block. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl Cursor, mut n: usize) {
     let mut dst = Dense::<LEN>(dst);
@@ -109,8 +123,9 @@ pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl
         // SAFETY: the conditions of `each` are those of this function, for the same blocks.
         return unsafe { each::<I, LEN>(dst, src, n) };
     }
-    // The blocks before the first aligned store are copied separately, then whole groups, then the
-    // blocks that are left.
+    // First the blocks before the first aligned store are copied separately. Then the loop copies
+    // whole groups of `group` blocks. The blocks that are left after the last group are again
+    // copied separately.
     let group = const { by_length(I::GATHERED, LEN) };
     let first = if n > group { misaligned::<I, LEN>(dst.0) } else { 0 };
     // SAFETY: `first` is not greater than `n`. It is at most 3, and 0 unless more than a group of
@@ -135,8 +150,9 @@ pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl
     unsafe { few::<I, LEN>(dst, src, n) }
 }
 
-/// Returns the number of blocks, 0 to 3, after which the stores of groups are aligned. It is 0 if
-/// no such number exists, or if alignment does not pay for this length.
+/// Returns the number of blocks of `LEN` bytes, 0 to 3, that have to be copied separately so that
+/// the stores of full vectors after them are aligned. The result is 0 if no such number exists, or
+/// if alignment does not pay for this length.
 ///
 /// A store that crosses the boundary between two cache lines writes to both. If the destination is
 /// misaligned, this happens to every store of 64 bytes and to every other store of 32 bytes. 2000
@@ -150,11 +166,14 @@ pub(super) fn misaligned<I: Isa, const LEN: usize>(dst: *mut u8) -> usize {
     (1..4).find(|blocks| (dst as usize + blocks * LEN).is_multiple_of(align)).unwrap_or(0)
 }
 
-/// Copies `n` blocks from a dense source. `masked` is true if one masked store per block pays. It
-/// matters only for the lengths in [`Isa::MASKED`].
+/// Copies `n` blocks of `LEN` bytes from a dense source, where the blocks follow each other
+/// directly. `masked` is true if one masked store per block pays. `masked` matters only for the
+/// lengths in [`Isa::MASKED`].
 ///
 /// # Safety
-/// The conditions of [`each`], where block `i` of the source lies at `src + i * LEN`.
+/// At least `n` blocks of `LEN` bytes must remain in `dst` and be writable. Block `i` comes from
+/// `src + i * LEN`, and all of these bytes must be readable. No source block may overlap a
+/// destination block. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
     mut dst: impl Cursor,
@@ -164,8 +183,8 @@ pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
 ) {
     let mut src = Dense::<LEN>(src);
     if const { has(I::MASKED, LEN) } && masked {
-        // The last block is copied separately: a vector loaded from it would reach past the last
-        // packed byte.
+        // This loop never copies the last block, because the vector that is loaded from a block
+        // would there reach past the last packed byte. The last block is copied separately.
         while n > 4 {
             for u in 0..4 {
                 // SAFETY: more than four of the promised blocks remain, and `u` is less than four.

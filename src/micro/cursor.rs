@@ -6,19 +6,22 @@
 //! additions through all eight addresses. The loop is then limited by the latency of this chain
 //! instead of by memory (blocks of 8 B: 31 instead of 48 GB/s; Sapphire Rapids).
 
-/// The blocks of one side that are still to be copied.
+/// Cursor: it stands for the blocks of one side of a copy, the source or the destination, that are
+/// still to be copied, and returns their addresses.
 pub(super) trait Cursor: Copy {
-    /// Returns the address of the block `u` places after the next one. `u` is less than 8.
+    /// Returns the address of one of the remaining blocks: of the next block if `u` is 0, or else
+    /// of the block `u` places after the next one. `u` is less than 8.
     ///
     /// # Safety
-    /// At least `u + 1` blocks must remain.
+    /// At least `u + 1` blocks must remain in the cursor.
     unsafe fn at(&self, u: usize) -> *mut u8;
 
-    /// Advances by `blocks` blocks: 1, 2, 4 or 8.
+    /// Moves the cursor past the next `blocks` blocks: 1, 2, 4 or 8.
     fn advance(&mut self, blocks: usize);
 }
 
-/// Cursor over blocks of `LEN` bytes that follow each other directly.
+/// Cursor over blocks of `LEN` bytes that follow each other directly in memory. It holds the
+/// address of the next block.
 #[derive(Clone, Copy)]
 pub(super) struct Dense<const LEN: usize>(pub(super) *mut u8);
 
@@ -34,7 +37,8 @@ impl<const LEN: usize> Cursor for Dense<LEN> {
     }
 }
 
-/// Cursor over blocks at a constant stride.
+/// Cursor over blocks at a constant stride. It holds the address of the next block, and multiples
+/// of the stride.
 #[derive(Clone, Copy)]
 pub(super) struct Strided {
     next: *mut u8,
@@ -44,7 +48,8 @@ pub(super) struct Strided {
 }
 
 impl Strided {
-    /// Returns a cursor over blocks that begin at `start` and are `stride` bytes apart.
+    /// Returns a cursor over blocks at a constant stride: the first one begins at `start`, and each
+    /// further block begins `stride` bytes after the block before it.
     #[inline(always)]
     pub(super) fn new(start: *mut u8, stride: isize) -> Strided {
         let times = |k: isize| opaque(stride.wrapping_mul(k));
@@ -57,8 +62,8 @@ impl Cursor for Strided {
     unsafe fn at(&self, u: usize) -> *mut u8 {
         // An address in x86 code can be the sum of a register and another register times one, two,
         // four or eight, but not times three. Three times the stride is therefore kept in a
-        // register, and so is four times the stride, to which another multiple is added for `u`
-        // from 5 on.
+        // register. Four times the stride is kept in a register too; for `u` from 5 on, another
+        // multiple of the stride is added to it.
         let base = if u < 4 { self.next } else { self.next.wrapping_offset(self.by_4) };
         match u % 4 {
             0 => base,
@@ -80,12 +85,12 @@ impl Cursor for Strided {
     }
 }
 
-/// Entry of a column: an offset or a length.
+/// Type of the entries of a column, which is a table of offsets or of lengths in bytes.
 pub(super) trait Offset: Copy {
-    /// Returns entry `i` of `column`, in bytes.
+    /// Returns entry `i` of the table `column`, which is an offset or a length in bytes.
     ///
     /// # Safety
-    /// `column` must have more than `i` entries of this type.
+    /// `column` must be the address of a table of more than `i` entries of this type.
     unsafe fn load(column: *const u8, i: usize) -> isize;
 }
 
@@ -105,12 +110,12 @@ impl Offset for i64 {
     }
 }
 
-/// Cursor over blocks whose offsets are the entries of a column.
+/// Cursor over blocks whose offsets are the entries of a column, which is a table of integers.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<O> {
-    /// Address to which the offsets are relative.
+    /// Address to which the offsets in the column are relative.
     pub(super) base: *mut u8,
-    /// Address of the column's entry for the next block.
+    /// Address of the entry of the column that has the offset of the next block.
     pub(super) next: *const O,
 }
 
@@ -128,7 +133,8 @@ impl<O: Offset> Cursor for Listed<O> {
     }
 }
 
-/// Returns `x`, but hides its value from the optimizer. Under Miri, it simply returns `x`.
+/// Returns `x`, but hides from the optimizer that the result is equal to `x`. Under Miri, the
+/// function simply returns `x`.
 #[inline(always)]
 pub(super) fn opaque(x: isize) -> isize {
     #[cfg(not(miri))]

@@ -1,9 +1,9 @@
 //! Families of micro-kernels as data, and calls of micro-kernels, in which each argument has a
-//! role.
+//! role. A family is all micro-kernels of one C signature and one meaning.
 //!
 //! A family states in one place how its code is called, which arguments it takes in which order,
-//! which instances exist, what a call means, and which conditions a call must fulfil. Plans, their
-//! text form and their verifier, the context of a kernel, both emitters and precompiled code
+//! which micro-kernels exist, what a call means, and which conditions a call must fulfil. Plans,
+//! their text form and their verifier, the context of a kernel, both emitters and precompiled code
 //! therefore know only roles and need no code for each family.
 
 use std::fmt;
@@ -25,8 +25,8 @@ pub enum Role {
     User,
     /// Address in the packed stream at which the call begins.
     Packed,
-    /// Number of blocks, rows or instances. If there are two nested loops, it is the number of
-    /// iterations of the outer one.
+    /// Number of iterations of the loop over blocks, rows of a table, or instances of a layout. If
+    /// a micro-kernel has two nested loops, it is the number of iterations of the outer one.
     Iterations,
     /// Distance from one iteration to the next in the user's buffer.
     UserStep,
@@ -40,18 +40,18 @@ pub enum Role {
     InnerPackedStep,
     /// Number of bytes of a block.
     Length,
-    /// Offset of every block in the user's buffer.
+    /// Table with the offset of every block in the user's buffer.
     UserOffsets,
-    /// Offset of every block in the packed stream.
+    /// Table with the offset of every block in the packed stream.
     PackedOffsets,
-    /// Number of bytes of every block.
+    /// Table with the number of bytes of every block.
     Lengths,
-    /// Permutation that moves one instance.
+    /// Table of the permutation that moves the bytes of one instance of a small layout.
     Permutation,
 }
 
 impl Role {
-    /// Returns the word that stands for the role in text forms.
+    /// Returns the word that stands for the role in the text forms of plans and calls.
     pub fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -70,13 +70,14 @@ impl Role {
         }
     }
 
-    /// Returns true for the roles of the two addresses, which every call has.
+    /// Returns true for the roles of the two addresses, in the user's buffer and in the packed
+    /// stream, which every call has.
     pub fn is_address(self) -> bool {
         matches!(self, Role::User | Role::Packed)
     }
 
-    /// Returns true if `argument` is of the kind that this role takes. The addresses are not among
-    /// the arguments, so these two roles take none.
+    /// Returns true if `argument` is of the kind that this role takes. The two addresses of a call
+    /// are not among its arguments, so the roles `User` and `Packed` take no argument.
     fn takes(self, argument: Argument) -> bool {
         match self {
             Role::User | Role::Packed => false,
@@ -93,11 +94,11 @@ impl Role {
     }
 }
 
-/// Value that a call has for one role.
+/// Value of the argument that a call of a micro-kernel has for one role.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Argument {
-    /// Number of iterations or bytes. If the quantity is one per instance, the number of the call is
-    /// its constant times the instance count.
+    /// Number of iterations or of bytes. If the quantity counts per instance, the number that the
+    /// code gets is the constant of the quantity times the instance count.
     Number(Quantity),
     /// Distance in bytes.
     Step(i64),
@@ -115,22 +116,24 @@ impl fmt::Display for Argument {
     }
 }
 
-/// Index of a table in a plan. The table has the same index in the context of the plan.
+/// Index of a table in a plan, which is the compiler's list of moves, loops and calls. The table
+/// has the same index in the context, from which the code of the plan reads the addresses of its
+/// tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TableIndex(u32);
 
 impl TableIndex {
-    /// Returns the index of the table at `place`, from 0.
+    /// Returns the index of the table at `place` in the plan's list of tables, counted from 0.
     pub fn new(place: usize) -> TableIndex {
         TableIndex(place as u32)
     }
 
-    /// Returns the index as a number, from 0.
+    /// Returns the index of the table as a number, counted from 0.
     pub fn place(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the table at this index of `tables`, or `None` if there is none.
+    /// Returns the table at this index of `tables`, or `None` if the list is too short.
     pub fn of(self, tables: &[Table]) -> Option<&Table> {
         tables.get(self.place())
     }
@@ -142,7 +145,8 @@ impl fmt::Display for TableIndex {
     }
 }
 
-/// Table that code reads through its context.
+/// Table that the code of a plan reads at run time. The code finds the table's address in its
+/// context, a table of constants and addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Table {
     /// Offsets or lengths in bytes.
@@ -152,8 +156,8 @@ pub enum Table {
 }
 
 impl Table {
-    /// Returns the address of the first byte of the table. It is valid as long as a clone of the
-    /// table lives.
+    /// Returns the address of the first byte of the table. The address is valid as long as a clone
+    /// of the table lives.
     pub fn as_ptr(&self) -> *const u8 {
         match self {
             Table::Column(column) => column.as_ptr(),
@@ -169,7 +173,7 @@ impl Table {
         }
     }
 
-    /// Returns the column, or `None` if the table is a permutation.
+    /// Returns the column of offsets or lengths, or `None` if the table is a permutation.
     pub fn column(&self) -> Option<&Column> {
         match self {
             Table::Column(column) => Some(column),
@@ -187,18 +191,19 @@ impl fmt::Display for Table {
     }
 }
 
-/// Call of a micro-kernel with all of its arguments except the addresses, which the plan adds to
-/// every operation.
+/// Call of a micro-kernel in a plan (the compiler's list of moves, loops and calls), with all of
+/// its arguments except the two addresses. The plan states the addresses separately, as it does for
+/// each of its operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     callee: Micro,
-    /// The arguments in ascending order of their roles.
+    /// The arguments of the call, in ascending order of their roles.
     arguments: Arc<[(Role, Argument)]>,
 }
 
 impl Call {
-    /// Returns a call of `callee`; the order of `arguments` does not matter. Nothing is checked
-    /// here: see [`Call::verify`].
+    /// Returns a call of the micro-kernel `callee`; the order of `arguments` does not matter. This
+    /// function checks nothing; [`Call::verify`] does.
     pub fn new(callee: Micro, arguments: impl IntoIterator<Item = (Role, Argument)>) -> Call {
         let mut arguments: SmallVec<[_; 8]> = arguments.into_iter().collect();
         arguments.sort_unstable_by_key(|a| a.0);
@@ -210,12 +215,13 @@ impl Call {
         self.callee
     }
 
-    /// Returns the arguments in ascending order of their roles.
+    /// Returns the arguments of the call, in ascending order of their roles.
     pub fn arguments(&self) -> &[(Role, Argument)] {
         &self.arguments
     }
 
-    /// Returns the argument for `role`, or `None` if the call has none.
+    /// Returns the argument that the call has for `role`, or `None` if the call has no such
+    /// argument.
     pub fn argument(&self, role: Role) -> Option<Argument> {
         self.arguments.iter().find(|a| a.0 == role).map(|a| a.1)
     }
@@ -226,21 +232,21 @@ impl Call {
         matches!(self.argument(role), Some(Argument::Number(n)) if n.per_count)
     }
 
-    /// Returns the column in `tables` to which the argument for `role` refers, or `None` if there
-    /// is no such argument or it refers to no column.
+    /// Returns the column (table of offsets or lengths) in `tables` to which the argument for
+    /// `role` refers, or `None` if there is no such argument or it refers to no column.
     pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
         let Argument::Table(i) = self.argument(role)? else { return None };
         i.of(tables)?.column()
     }
 
-    /// Checks that the arguments are those that the callee takes, and that they fulfil the
-    /// conditions of its family.
+    /// Checks that the arguments are those that the called micro-kernel takes, and that the
+    /// arguments fulfil the conditions of its family.
     ///
     /// # Errors
     /// Returns the rule that the call breaks.
     pub fn verify(&self, tables: &[Table]) -> Result<(), &'static str> {
-        // The arguments are sorted by role, so the roles must be those of the parameters in the
-        // same order, without the addresses.
+        // The arguments of the call are sorted by role. Their roles must therefore be equal to the
+        // sorted roles of the micro-kernel's parameters without the addresses.
         let mut roles: Vec<Role> = self.callee.parameters().to_vec();
         roles.retain(|r| !r.is_address());
         roles.sort_unstable();
@@ -249,7 +255,7 @@ impl Call {
             return Err("other arguments than its micro-kernel takes");
         }
         // Each argument is checked by itself: numbers are not 0, a length is the one for which the
-        // callee is made, and table indices refer to tables of the right kind.
+        // called micro-kernel is made, and table indices refer to tables of the right kind.
         let mut counted = 0;
         for &(role, argument) in self.arguments.iter() {
             match argument {
@@ -269,8 +275,8 @@ impl Call {
                 },
             }
         }
-        // At most one argument may carry the instance count. The family then checks its own
-        // conditions for a single instance.
+        // At most one argument may be a number that is multiplied by the instance count. The family
+        // then checks its own conditions for a single instance.
         if counted > 1 {
             return Err("call that carries the instance count twice");
         }
@@ -279,8 +285,9 @@ impl Call {
     }
 
     /// Calls `f(offset, bytes)` for every block that the call moves for `count` instances,
-    /// according to the family's definition. If the order of the moves matters, the blocks come in
-    /// this order. Otherwise they come in an order in which an overlap would show.
+    /// according to the family's definition. If the order in which blocks are moved matters, the
+    /// blocks come in this order. Otherwise they come in an order in which blocks with overlapping
+    /// destinations would leave other bytes than the loops for which the call stands.
     ///
     /// # Panics
     /// If an argument that the family reads is missing or of the wrong kind, or if a column is too
@@ -290,7 +297,8 @@ impl Call {
     }
 }
 
-/// Arguments of a call for a certain number of instances, in the form in which a family reads them.
+/// Arguments of a call of a micro-kernel for a certain number of instances. The functions of a
+/// [`Family`] get the arguments of a call in this form.
 pub struct Actual<'a> {
     call: &'a Call,
     tables: &'a [Table],
@@ -310,8 +318,8 @@ impl Actual<'_> {
     /// Returns the number of iterations or bytes for `role`, for all instances.
     ///
     /// # Panics
-    /// If the call has no such number. The methods for other kinds of arguments panic in the same
-    /// way.
+    /// If the call has no argument for this role, or one that is not a number. The methods that
+    /// return other kinds of arguments panic in the same way.
     pub fn number(&self, role: Role) -> u64 {
         let Argument::Number(n) = self.argument(role) else { panic!("{} is no number", role.name()) };
         n.at(self.count)
@@ -323,23 +331,27 @@ impl Actual<'_> {
         self.call.carries_count(role)
     }
 
-    /// Returns the distance in bytes for `role`. Panics if the call has none.
+    /// Returns the distance in bytes that the call has as the argument for `role`. Panics if the
+    /// call has no such distance.
     pub fn step(&self, role: Role) -> i64 {
         let Argument::Step(k) = self.argument(role) else { panic!("{} is no step", role.name()) };
         k
     }
 
-    /// Returns the distances of one iteration on both sides. Panics if the call lacks one of them.
+    /// Returns the distances in bytes from one iteration to the next: in the user's buffer for the
+    /// role `user`, and in the packed stream for the role `packed`. Panics if the call lacks one of
+    /// the distances.
     pub fn steps(&self, user: Role, packed: Role) -> Offsets {
         Offsets::new(self.step(user), self.step(packed))
     }
 
-    /// Returns the column for `role`. Panics if the call has none.
+    /// Returns the column (table of offsets or lengths) that the call has as the argument for
+    /// `role`. Panics if the call has no such column.
     pub fn column(&self, role: Role) -> &Column {
         self.call.column(self.tables, role).unwrap_or_else(|| panic!("{} is no column", role.name()))
     }
 
-    /// Returns the permutation of the call. Panics if it has none.
+    /// Returns the permutation of the call. Panics if the call has no permutation.
     pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
         let Some(Table::Permutation(permutation)) = i.of(self.tables) else { panic!("no permutation") };
@@ -347,34 +359,41 @@ impl Actual<'_> {
     }
 }
 
-/// Family of micro-kernels: one algorithm, with code for several lengths, tables, directions and
-/// levels.
+/// Family of micro-kernels: one algorithm, with code for several block lengths, kinds of tables,
+/// directions and levels of instruction sets.
 pub struct Family {
-    /// Name of the family in plans, listings and reports. Two families with the same name are
-    /// equal.
+    /// Name of the family in the text forms of plans, in listings of machine code and in reports.
+    /// Two families with the same name are equal.
     pub name: &'static str,
-    /// Whether the code is made for one direction. Otherwise the same code serves both, and the
-    /// caller exchanges the sides.
+    /// Whether each function is made for one direction, packing or unpacking. Otherwise the same
+    /// function serves both directions, and the caller exchanges source and destination.
     pub directed: bool,
-    /// Roles of the parameters of its C functions, in order.
+    /// Returns the roles of the parameters of the family's C functions for a direction, in the
+    /// order of the parameters.
     pub parameters: fn(Direction) -> &'static [Role],
     /// Writes the part of a micro-kernel's name that stands for the variant with this number,
     /// including its leading dot.
     pub variant: fn(u8, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// Returns what happens to the bytes of a block, for the variant with this number.
+    /// Returns what a micro-kernel of the variant with this number does with the bytes of a block:
+    /// it copies, reverses or combines them.
     pub transform: fn(u8) -> Transform,
-    /// Returns the address of the code; 0 if the architecture of this build has none.
+    /// Returns the address of the code of a micro-kernel; 0 if the architecture of this build has
+    /// no such code.
     pub address: fn(Micro) -> usize,
-    /// Checks the conditions of a call that go beyond the kinds of its arguments.
+    /// Checks the conditions of this family for a call, beyond those on the kinds of arguments,
+    /// which [`Call::verify`] checks for all families.
     pub check: fn(&Actual<'_>) -> Result<(), &'static str>,
-    /// Calls the function with every block that a call moves ([`Call::blocks`]).
+    /// Calls the given function with the offsets and the length of every block that a call moves
+    /// ([`Call::blocks`]).
     pub blocks: fn(&Actual<'_>, &mut dyn FnMut(Offsets, u64)),
-    /// Returns the call that moves a loop over equal blocks, if this family moves such a loop
-    /// faster than the family `strided`, which can move any. Otherwise it returns `None`.
+    /// Returns the call that moves a loop over equal blocks, if this family moves the blocks of
+    /// this loop faster than the family `strided`, which can move any such loop. Otherwise it
+    /// returns `None`.
     pub takes: fn(&Repeated) -> Option<Call>,
 }
 
-/// What happens to the bytes of a block on their way.
+/// What a micro-kernel does with the bytes of a block on their way from the source to the
+/// destination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transform {
     /// Bytes are copied as they are.
@@ -382,17 +401,18 @@ pub enum Transform {
     /// The block is divided into units of this number of bytes, and the bytes of each unit are
     /// reversed.
     Reversed(u8),
-    /// The block consists of values, which are combined with those at their destination.
+    /// The block consists of values, which are combined with the values at their destination.
     Combined(Op, Value),
-    /// The bytes of the block are reversed: the block is a single unit, of any size.
+    /// All bytes of the block are reversed: the block is a single unit, which may have any size.
     Mirrored,
 }
 
 impl Transform {
-    /// Returns true if a call with this transform may occur in a plan for `operation`. A plain copy
-    /// may occur for `Bytes`, for `External32`, and for the reduction `Replace`, but for no other
-    /// reduction. In external32 it moves values that need no conversion. Any other transform may
-    /// occur only for the operation to which it belongs.
+    /// Returns true if a call of a micro-kernel with this transform may occur in a plan for
+    /// `operation`. A plain copy may occur in plans for `Bytes`, for `External32`, and for the
+    /// reduction `Replace`, but for no other reduction. In a plan for `External32`, a plain copy
+    /// moves the values that need no conversion. Any other transform may occur only in plans for
+    /// the operation to which it belongs.
     pub fn serves(self, operation: Operation) -> bool {
         match (self, operation) {
             (Transform::Copied, Operation::Reduce(op)) => op == Op::Replace,
@@ -401,7 +421,7 @@ impl Transform {
         }
     }
 
-    /// Returns the operation to which the transform belongs.
+    /// Returns the operation of a plan, such as `External32`, to which the transform belongs.
     fn operation(self) -> Operation {
         match self {
             Transform::Copied => Operation::Bytes,
@@ -411,8 +431,8 @@ impl Transform {
     }
 }
 
-/// Innermost loop over equal blocks, as the schedule finds it and offers it to the families
-/// ([`Family::takes`]).
+/// Innermost loop over equal blocks at constant steps. The module `schedule`, which makes plans,
+/// finds such loops and offers them to the families of micro-kernels ([`Family::takes`]).
 ///
 /// Invariant of a family that takes such a loop: the destination has the same bytes at the end as
 /// if the blocks had been moved one after the other, even if destinations overlap.
@@ -431,23 +451,25 @@ pub struct Repeated {
 }
 
 impl Family {
-    /// Writes nothing. This is the `variant` of families without variants.
+    /// Writes nothing. This is the function [`Family::variant`] of families without variants.
     pub(super) fn plain(_: u8, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
     }
 
-    /// Returns [`Transform::Copied`]. This is the `transform` of families that move bytes as they
-    /// are.
+    /// Returns [`Transform::Copied`]. This is the function [`Family::transform`] of families that
+    /// move bytes as they are.
     pub(super) fn copied(_: u8) -> Transform {
         Transform::Copied
     }
 
-    /// Returns `None`. This is the `takes` of families that the schedule chooses by other means.
+    /// Returns `None`. This is the function [`Family::takes`] of families that the module
+    /// `schedule`, which makes plans, chooses by other means.
     pub(super) fn nothing(_: &Repeated) -> Option<Call> {
         None
     }
 
-    /// Accepts every call. This is the `check` of families without further conditions.
+    /// Accepts every call. This is the function [`Family::check`] of families that have no
+    /// conditions of their own.
     pub(super) fn anything(_: &Actual<'_>) -> Result<(), &'static str> {
         Ok(())
     }
@@ -479,8 +501,8 @@ mod tests {
     use crate::micro::{FAMILIES, permute};
     use crate::target::Target;
 
-    /// A plain copy leaves values as they were in the stream. The only reduction that it serves is
-    /// `replace`.
+    /// A plain copy does not change the values of the packed stream. The only reduction that a
+    /// plain copy serves is therefore `replace`.
     #[test]
     fn a_copy_serves_no_sum() {
         for op in Op::ALL {
@@ -493,7 +515,8 @@ mod tests {
         assert!(!Transform::Mirrored.serves(Operation::Bytes));
     }
 
-    /// Permutations and columns are both tables, but each fits only the roles of its own kind.
+    /// Permutations and columns (tables of offsets or lengths) are both tables, but each fits only
+    /// the roles that take this kind of table.
     #[test]
     fn tables_are_of_the_kind_that_a_role_takes() {
         let part = |user, packed| permute::Part { user, packed, len: 8, unit: 1 };
@@ -505,7 +528,8 @@ mod tests {
         assert!(call.verify(std::slice::from_ref(&column)).is_err() && call.verify(&[]).is_err());
     }
 
-    /// Families are compared by their names, so names are unique, and the debug form is the name.
+    /// Two families are equal if their names are equal, so every family must have a name of its
+    /// own. The debug form of a family is its name.
     #[test]
     fn families_show_their_names() {
         for family in FAMILIES {

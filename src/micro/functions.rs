@@ -1,12 +1,14 @@
-//! Functions of a family: one for each instruction set, made from a body that is written once for
-//! all instruction sets.
+//! Functions of a family of micro-kernels: one for each instruction set, made from a body that is
+//! written once for all instruction sets.
 //!
-//! A function with enabled target features cannot be generic over them, so a macro makes one
-//! function for each instruction set. A family states only the signature; its bodies are types.
+//! A function with enabled target features cannot be generic over these features, so a macro makes
+//! one function for each instruction set. A family states only the signature of its functions; each
+//! body is a type that implements the trait `Body`.
 
-/// Declares the type of a family's functions and two traits. `Body` is what a function does, for
-/// any instruction set. `Functions` is implemented by every instruction set, and returns its
-/// function for a body.
+/// Declares the type of the functions of a family of micro-kernels, and two traits. A type that
+/// implements `Body` is the code of a function, generic over the instruction set. Every instruction
+/// set implements `Functions`, which returns the function that runs a body with this instruction
+/// set.
 macro_rules! functions {
     // Implements `Functions` for one instruction set.
     (@of ($isa:ty) ($(#[$feature:meta])?) unsafe $(extern $abi:literal)? fn($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
@@ -17,10 +19,11 @@ macro_rules! functions {
                 if const { matches!(B::ONE_LENGTH, Some(blocks) if !blocks.has_code(&<$isa>::MADE_FOR)) } {
                     return <$isa>::below::<B>();
                 }
-                /// Runs the body `B` with this instruction set.
+                /// Runs the body `B`, compiled for this instruction set.
                 ///
                 /// # Safety
-                /// The conditions of [`Body::run`], on a machine that has this instruction set.
+                /// The caller must fulfil the conditions of [`Body::run`], and the machine must
+                /// have the instruction set.
                 $(#[$feature])?
                 unsafe $(extern $abi)? fn entry<B: Body>($($argument: $type),*) $(-> $result)? {
                     // SAFETY: the caller promises the conditions of `Body::run`, and the machine
@@ -40,27 +43,30 @@ macro_rules! functions {
         $(#[$doc])*
         pub type Function = unsafe $(extern $abi)? fn($($type),*) $(-> $result)?;
 
-        /// What a function does, written for any instruction set.
+        /// Code of a function of this family, written once and generic over the instruction set.
         trait Body {
-            /// The length and arrangement of the blocks for which the body is made, if it is made
-            /// for one length.
+            /// If the body is made for blocks of one length only, this length and the arrangement
+            /// of the blocks; otherwise `None`.
             const ONE_LENGTH: Option<$crate::micro::isa::OneLength> = None;
 
-            /// Moves the bytes.
+            /// Moves the blocks that the arguments describe.
             ///
             /// # Safety
-            /// The conditions of the family's scalar reference, for blocks for which the body is
-            /// made. The machine must have the instructions of `I`.
+            /// The arguments must fulfil the conditions of the family's scalar reference, and their
+            /// blocks must be such as the body is made for. The machine must have the instructions
+            /// of `I`.
             #[allow(clippy::too_many_arguments, reason = "the signature is the family's")]
             unsafe fn run<I: Functions>($($argument: $type),*) $(-> $result)?;
         }
 
-        /// The functions of an instruction set.
+        /// The functions of one family of micro-kernels that are compiled for one instruction set.
         trait Functions: $crate::micro::isa::Code {
-            /// Returns the function for body `B`. If this instruction set has no code of its own
-            /// for the blocks of `B`, it is the function of the instruction set below.
+            /// Returns the function that runs the body `B` with this instruction set. If this
+            /// instruction set has no code of its own for the blocks of `B`, the function of the
+            /// next lower instruction set is returned.
             fn of<B: Body>() -> Function;
-            /// Returns the function for body `B` of the instruction set below this one.
+            /// Returns the function that runs the body `B` with the next lower instruction set,
+            /// such as AVX2 below AVX-512.
             fn below<B: Body>() -> Function;
         }
 

@@ -2,22 +2,23 @@
 //! decides which micro-kernel it calls, once for all of its iterations.
 //!
 //! Cranelift has no vector wider than 16 bytes. These loops are therefore written in Rust and
-//! compiled with the instruction set of their [`Level`]; where that pays, the block length is a
-//! const generic. Compiled code finds the address of a micro-kernel in its context. All
-//! micro-kernels of one family have the same C signature, whose parameters the [`Family`] lists by
-//! role. A scalar reference, mostly a loop over bytes named `twin`, defines what a family means.
-//! The tests compare the micro-kernels with it.
+//! compiled with the instruction set of their [`Level`], such as AVX2; where that pays, the block
+//! length is a const generic. Code that Cranelift makes reads the address of a micro-kernel from
+//! its context, a table of constants and addresses. The micro-kernels with one meaning and one C
+//! signature are a [`Family`], which lists the role of each parameter. A scalar reference, mostly a
+//! loop over bytes named `twin`, defines what the micro-kernels of a family do. The tests compare
+//! the micro-kernels with the scalar reference.
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;
-//! * no byte is read outside the blocks, except gap bytes between two mapped bytes that are less
-//!   than 4096 bytes apart, as such a gap lies on the pages of these two bytes;
+//! * no byte is read outside the blocks, except bytes of a gap between two bytes of blocks that are
+//!   less than 4096 bytes apart, as such a gap lies on the pages of these two bytes;
 //! * destination blocks that overlap hold at the end what they would hold if the blocks had been
-//!   copied one after the other (only transposes and unpacked permutations need disjoint
-//!   destinations);
+//!   copied one after the other (only transposes, and permutations that unpack, need destination
+//!   blocks that do not overlap);
 //! * source and destination do not overlap, which callers ensure (MPI 5.0, section 4.1: a buffer is
 //!   not both).
-// Copies through raw pointers, with instruction sets that are chosen at run time.
+// The unsafe code copies through raw pointers, with instruction sets that are chosen at run time.
 #![allow(unsafe_code)]
 
 mod block;
@@ -69,12 +70,12 @@ pub enum Width {
 }
 
 impl Width {
-    /// Returns the width whose discriminant is the lowest bit of `number`.
+    /// Returns the width of entries that the lowest bit of `number` encodes.
     pub(crate) fn of_number(number: u8) -> Width {
         if number & 1 == 0 { Width::I32 } else { Width::I64 }
     }
 
-    /// Returns the width in which `column` is stored.
+    /// Returns the width of the entries of `column`.
     pub fn of(column: &Column) -> Width {
         match column {
             Column::I32(_) => Width::I32,
@@ -105,20 +106,25 @@ pub const FAMILIES: &[&Family] = &[
     &reduce::FAMILY,
 ];
 
-/// Identity of a micro-kernel: plain data that plans, keys and logs can hold.
+/// Identity of a micro-kernel, which is a precompiled inner loop: plain data that plans, keys and
+/// logs can hold.
 ///
-/// The text form is for example `strided<8>.avx2`, or `strided.baseline` without a length if the
-/// length is an argument. Further examples: `rows<24>.i32.pack.avx2`,
-/// `blocks.i32.i32.i32.unpack.avx512`, `permute.byte.pack.avx512`, `transpose<16>.avx2`.
+/// The text form is for example `strided<8>.avx2` for blocks of 8 bytes. If the block length is an
+/// argument of the C function, the text form has no length, as in `strided.baseline`. Further
+/// examples: `rows<24>.i32.pack.avx2`, `blocks.i32.i32.i32.unpack.avx512`,
+/// `permute.byte.pack.avx512`, `transpose<16>.avx2`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Micro {
     family: &'static Family,
-    /// Block length in bytes for which the code is made; 0 if the length is an argument.
+    /// Block length in bytes for which the code is made; 0 if the length is an argument of the C
+    /// function.
     len: u16,
-    /// Variant for which the code is made, in addition to the length; each family numbers its own.
+    /// Number of the variant for which the code is made. Each family of micro-kernels defines its
+    /// own variants, for example the width of its offsets.
     variant: u8,
     direction: Direction,
-    /// Level for which the code is made. It may be lower than the level that was asked for.
+    /// Level of instruction sets, such as AVX2, for which the code is made. It may be lower than
+    /// the level that the caller asked for.
     level: Level,
 }
 
@@ -130,40 +136,44 @@ impl Micro {
         Micro { family, len: 0, variant: 0, direction, level }
     }
 
-    /// Returns the same micro-kernel for blocks of `len` bytes, or for blocks of any length if
-    /// `len` is 0.
+    /// Returns `self` with another block length: the micro-kernel for blocks of `len` bytes, or for
+    /// blocks of any length if `len` is 0.
     pub(super) fn with_length(self, len: u16) -> Micro {
         Micro { len, ..self }
     }
 
-    /// Returns the same micro-kernel for `variant`, a number that its family defines.
+    /// Returns `self` with another variant: the micro-kernel for `variant`, a number whose meaning
+    /// its family defines.
     pub(super) fn with_variant(self, variant: u8) -> Micro {
         Micro { variant, ..self }
     }
 
-    /// Returns the family, which is the algorithm of the micro-kernel.
+    /// Returns the family of the micro-kernel. All micro-kernels of a family have the same
+    /// algorithm.
     pub fn family(self) -> &'static Family {
         self.family
     }
 
-    /// Returns the roles of the parameters of its C function, in order.
+    /// Returns the roles of the parameters of the micro-kernel's C function, in the order of the
+    /// parameters.
     pub fn parameters(self) -> &'static [Role] {
         (self.family.parameters)(self.direction)
     }
 
     /// Returns the block length in bytes for which the code is made, or `None` if the length is an
-    /// argument.
+    /// argument of the C function.
     pub fn made_for(self) -> Option<u64> {
         (self.len > 0).then_some(u64::from(self.len))
     }
 
-    /// Returns the number of the variant for which the code is made. Its family defines the
-    /// meaning.
+    /// Returns the number of the variant for which the code is made. The family of the micro-kernel
+    /// defines what the number means.
     pub(crate) fn variant(self) -> u8 {
         self.variant
     }
 
-    /// Returns what happens to the bytes of a block on their way.
+    /// Returns what the micro-kernel does with the bytes of a block: it copies, reverses or
+    /// combines them.
     pub fn transform(self) -> Transform {
         (self.family.transform)(self.variant)
     }
@@ -173,14 +183,14 @@ impl Micro {
         self.direction
     }
 
-    /// Returns the level for which the code is made.
+    /// Returns the level of instruction sets, such as AVX2, for which the code is made.
     pub fn level(self) -> Level {
         self.level
     }
 
-    /// Returns the address of the code, whose C signature is that of its family. The address is the
-    /// same for the life of the process; it is 0 if the architecture of this build has no such
-    /// code.
+    /// Returns the address of the micro-kernel's code, whose C signature is that of its family. The
+    /// address is the same for the life of the process; it is 0 if the architecture of this build
+    /// has no such code.
     pub fn address(self) -> usize {
         (self.family.address)(self)
     }

@@ -1,9 +1,10 @@
-//! Pairs: `n` blocks of `len` bytes at listed offsets on both sides.
+//! Family `pairs` of micro-kernels: copies `n` blocks of `len` bytes whose offsets in the source
+//! and in the destination are listed in two tables.
 //!
-//! Two tables without a common pattern become such blocks when bytes go directly from one layout to
-//! another. As in [`super::rows`], the loop is limited by latency. All blocks have the same length,
-//! so the loop has no branch on the length, which [`super::blocks`] has and which the processor
-//! mispredicts.
+//! Such blocks arise when bytes go directly from one layout to another and the tables of the two
+//! layouts have no common pattern. As in [`super::rows`], the loop is limited by the latency of its
+//! loads. All blocks have the same length, so the loop has no branch on the length. The loop of
+//! [`super::blocks`] has such a branch, which the processor mispredicts.
 
 use super::cursor::{Listed, Offset};
 use super::functions::functions;
@@ -16,8 +17,8 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes from `src + src_rows[i]` to `dst + dst_rows[i]`, in order.
-    /// Both columns have `n` entries of 4 bytes. A function that is made for one length does not
-    /// read `len`.
+    /// The columns `dst_rows` and `src_rows` are tables of `n` offsets of 4 bytes. A function that
+    /// is made for one length does not read `len`.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
         src: *const u8,
@@ -28,9 +29,11 @@ functions! {
     );
 }
 
-/// Family that copies equal blocks at listed offsets on both sides. There is one block per row, at
-/// `a + (user row i, packed row i)`, where `a` stands for the call's addresses on the two sides.
-/// Blocks are moved in order. All columns have offsets of 4 bytes.
+/// Family that copies blocks of equal length between listed offsets in the user's buffer and listed
+/// offsets in the packed stream. Two columns, which are tables of offsets of 4 bytes, list the
+/// blocks. The offset of block `i` in the user's buffer is entry `i` of the column of user offsets,
+/// and its offset in the packed stream is entry `i` of the column of packed offsets. Both are
+/// relative to the addresses of the call. Blocks are moved in order.
 pub static FAMILY: Family = Family {
     name: "pairs",
     directed: false,
@@ -63,9 +66,9 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the call that moves a block of `len` bytes for each of the `n` rows of two columns of
-/// 4-byte offsets: user offsets and packed offsets. In the plan, the columns are the tables with
-/// the indices `tables`.
+/// Returns the call of a micro-kernel that moves `n` blocks of `len` bytes. Two tables of the plan
+/// list the blocks: `tables[0]` is the index of the table of user offsets, and `tables[1]` that of
+/// the table of packed offsets. Both tables have `n` entries of 4 bytes.
 pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2], len: u64) -> Call {
     let (made_for, level) = choose(len, level);
     let arguments = [
@@ -77,11 +80,12 @@ pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2
     Call::new(Micro::new(&FAMILY, direction, level).with_length(made_for), arguments)
 }
 
-/// Scalar reference of the family: copies the bytes one by one.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies the
+/// bytes one by one.
 ///
 /// # Safety
-/// Both columns must have `n` entries of 4 bytes. Every byte of every block must be readable at its
-/// source and writable at its destination. The sides must not overlap.
+/// Both columns of offsets must have `n` entries of 4 bytes. Every byte of every block must be
+/// readable at its source and writable at its destination. The sides must not overlap.
 pub unsafe extern "C" fn twin(
     dst: *mut u8,
     src: *const u8,
@@ -102,17 +106,19 @@ pub unsafe extern "C" fn twin(
     }
 }
 
-/// Returns cursors over the blocks of the destination and of the source.
+/// Returns cursors over the blocks of the destination and of the source. A cursor yields the
+/// addresses of the blocks of one side.
 fn sides(
     (dst, src): (*mut u8, *const u8),
     (dst_rows, src_rows): (*const u8, *const u8),
 ) -> (Listed<i32>, Listed<i32>) {
-    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
-    // side, and the loops write only through the cursor of the destination.
+    // The source is only read. Its pointer is cast to `*mut u8` because the cursors of both sides
+    // have the same type. The loops write only through the cursor of the destination.
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
-/// Body for blocks of `LEN` bytes.
+/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes,
+/// generic over the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -134,7 +140,8 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Body for blocks of any length.
+/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
+/// generic over the instruction set.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {
@@ -154,14 +161,15 @@ impl Body for OfAnyLength {
     }
 }
 
-/// Declares the lengths for which functions are made, and the function that looks them up.
+/// Declares `LENGTHS`, the block lengths for which functions are made, and `lookup`, which finds
+/// the function for a length.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes for which functions are made, in ascending order.
+        /// Block lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
-        /// is the function for any length.
+        /// Returns the function for blocks of `len` bytes. If `len` is 0 or no function is made for
+        /// this length, the function for blocks of any length is returned.
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -173,14 +181,14 @@ macro_rules! lengths {
 
 lengths! { 4 8 12 16 24 32 48 64 }
 
-/// Returns the function for `len` (0 for any length) at `level`, or at a lower level whose code is
-/// as good.
+/// Returns the function for blocks of `len` bytes (0 for any length), compiled for `level` or for a
+/// lower level whose code is as good.
 fn get(len: u16, level: Level) -> Function {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
-/// level for which this function is made.
+/// Returns which function moves blocks of `len` bytes on a target of `level`: the block length (0
+/// for any length) and the level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))

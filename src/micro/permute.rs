@@ -1,17 +1,17 @@
-//! Permutation: moves instances of one small layout by one permutation per vector. An instance fits
-//! into a vector of at most 64 bytes.
+//! Family `permute` of micro-kernels: moves instances of one small layout, each of which fits into
+//! a vector of at most 64 bytes. One permutation moves the bytes of a whole vector to their places.
 //!
-//! This serves arrays of structures and any short blocks that repeat. To pack, load a vector,
-//! permute its bytes into packed order, and store it; to unpack, do the reverse and store through a
-//! mask. As many instances as fit share one vector. Loads and the last stores are masked too, so
-//! nothing outside the instances is accessed and no remainder is left to other code. Bytes are
-//! permuted with AVX-512 VBMI, words of 4 bytes with AVX-512 or with AVX2 (vectors of 32 bytes).
-//! NEON looks bytes up in tables. It has no masks, so it only packs, and reads vectors with their
-//! gaps.
+//! This family serves arrays of structures and any short blocks that repeat. To pack, the code
+//! loads a vector, permutes its bytes into packed order, and stores it; to unpack, it does the
+//! reverse and stores through a mask. As many instances as fit share one vector. Loads and the last
+//! stores are masked too, so nothing outside the instances is accessed and no remainder is left to
+//! other code. Bytes are permuted with AVX-512 VBMI, words of 4 bytes with AVX-512 or with AVX2
+//! (vectors of 32 bytes). The NEON code looks bytes up in tables. NEON has no masks, so its code
+//! only packs, and reads vectors with the gaps between blocks.
 //!
-//! Parts may have units whose bytes are reversed. If bytes are permuted, this only needs another
-//! table. If words are permuted, the bytes inside each word are shuffled after the words are in
-//! their places.
+//! The contiguous parts of an instance may consist of units whose bytes are reversed. If the code
+//! permutes bytes, the reversal only needs another table. If the code permutes words, the bytes
+//! inside each word are shuffled after the words are in their places.
 
 pub(super) mod table;
 
@@ -24,10 +24,11 @@ use crate::target::{Level, Target};
 use table::Table;
 pub use table::{Function, Granule};
 
-/// Family that permutes instances of one small layout. Instance `i` lies at
-/// `a + i * (user-step, its size)`, where `a` stands for the call's addresses on the two sides. The
-/// parts of each instance are moved in the order in which the permutation lists them. The variant
-/// tells what is permuted and whether units are reversed.
+/// Family that permutes the bytes or words of the instances of one small layout. Instance `i` lies
+/// `i * user-step` bytes after the call's address in the user's buffer, and `i` times the size of
+/// an instance after the call's address in the packed stream. The parts of each instance are moved
+/// in the order in which the permutation lists them. The variant tells whether bytes or words are
+/// permuted, and whether units of bytes are reversed.
 pub static FAMILY: Family = Family {
     name: "permute",
     directed: true,
@@ -59,7 +60,8 @@ pub static FAMILY: Family = Family {
         for i in 0..call.number(Role::Iterations) as i64 {
             for part in permutation.parts.iter() {
                 let at = Offsets::ZERO.step(step, i) + Offsets::new(part.user, part.packed as i64);
-                // If units are reversed, each unit is a block of its own.
+                // If the bytes of units are reversed, each unit of a part is reported as a block of
+                // its own.
                 let len = if permutation.swaps() { part.unit.into() } else { part.len };
                 for k in 0..part.len / len {
                     f(at + Offsets::new((k * len) as i64, (k * len) as i64), len);
@@ -70,7 +72,7 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel for instances of `permutation`.
+/// Returns the micro-kernel that moves instances of a layout by `permutation`.
 ///
 /// # Panics
 /// If the direction is `Unpack` and the permutation cannot be unpacked ([`Permutation::unpacks`]).
@@ -82,11 +84,11 @@ pub fn micro(permutation: &Permutation, direction: Direction) -> Micro {
     Micro::new(&FAMILY, direction, permutation.level()).with_variant(permutation.number())
 }
 
-/// Returns the call that moves `n` instances of `permutation`, which is the table with the index
-/// `table` in the plan.
+/// Returns the call of a micro-kernel that moves `n` instances by `permutation`, which is the table
+/// with the index `table` in the plan.
 ///
 /// # Panics
-/// The same as for [`micro`].
+/// If the direction is `Unpack` and the permutation cannot be unpacked ([`Permutation::unpacks`]).
 pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutation, TableIndex)) -> Call {
     let arguments = [
         (Role::Iterations, Argument::Number(n)),
@@ -96,26 +98,29 @@ pub fn call(direction: Direction, n: Quantity, (permutation, table): (&Permutati
     Call::new(micro(permutation, direction), arguments)
 }
 
-/// One contiguous part of an instance.
+/// One contiguous part of the bytes of an instance of the small layout that a permutation moves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
     /// Offset in bytes from the address of the instance in the user's buffer.
     pub user: i64,
     /// Offset in bytes from the first packed byte of the instance.
     pub packed: u64,
-    /// Number of bytes, a multiple of the unit.
+    /// Number of bytes of the part, a multiple of `unit`.
     pub len: u64,
-    /// Number of bytes of the units whose bytes are reversed, a power of two; 1 if no bytes are
-    /// reversed.
+    /// Number of bytes of each unit, a power of two. The bytes of every unit are reversed; a unit
+    /// of 1 byte stays as it is.
     pub unit: u8,
 }
 
-/// Decodes the number of a variant: what is permuted, and whether units are reversed.
+/// Decodes the variant number of a micro-kernel of this family: whether it permutes bytes or words
+/// of 4 bytes (its granule), and whether it reverses the bytes of units, which are groups of two or
+/// more bytes.
 fn of_number(number: u8) -> (Granule, bool) {
     (if number & 1 == 0 { Granule::Byte } else { Granule::Word }, number & 2 != 0)
 }
 
-/// A small layout as a permutation. Contexts hold the address of its table.
+/// A small layout as a permutation of the bytes of a vector. The code of a plan finds the address
+/// of the permutation's table in its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
     table: Table,
@@ -124,26 +129,28 @@ pub struct Permutation {
     granule: Granule,
     swaps: bool,
     level: Level,
-    /// Whether no byte of a vector is mapped twice and the level has masked stores.
+    /// Whether the permutation can unpack: no byte of the user's vector belongs to two parts, and
+    /// the level has masked stores.
     unpacks: bool,
 }
 
 impl Permutation {
-    /// Returns the permutation of instances that consist of `parts` and lie `stride` bytes apart.
-    /// Returns `None` if `target` has no code for it:
-    /// * there are no bytes, the level has no permutations, or a part is not a number of whole units
-    ///   whose size is a power of two;
+    /// Returns the permutation that moves instances which consist of `parts` and lie `stride` bytes
+    /// apart. Returns `None` if `target` has no code for this, which is so in each of these cases:
+    /// * there are no bytes, the level has no permutations, or a part does not consist of whole
+    ///   units whose size is a power of two;
     /// * the packed bytes of the parts are not `0..size` in some order, or they exceed a vector;
-    /// * the mapped bytes of an instance, with the gaps between them, exceed a vector;
+    /// * the bytes of an instance in user memory, with the gaps between them, exceed a vector;
     /// * words are permuted, but the packed bytes are not whole words of the user's vector;
     /// * words are permuted, but bytes change places inside a word although no part has units;
-    /// * the level has no masks, and a vector holds fewer than two instances.
+    /// * the level has no masked loads and stores, and a vector holds fewer than two instances.
     pub fn new(parts: &[Part], stride: i64, target: Target) -> Option<Permutation> {
         let level = target.level();
         let Permuting { vector, masked } = with_isa!(level, I => I::PERMUTATION)?;
         // List the user offset of every packed byte, and find how many instances fit into one
-        // vector. Instances share a vector only if they do not interleave, that is if the stride is
-        // at least the span.
+        // vector. Instances share a vector only if they do not interleave, that is if the stride
+        // between instances is at least the span of an instance, from its lowest byte to its
+        // highest.
         let granule = if target.permutes_bytes() { Granule::Byte } else { Granule::Word };
         let bytes = bytes_of(parts, vector)?;
         let lowest = *bytes.iter().min()?;
@@ -160,8 +167,9 @@ impl Permutation {
             Granule::Word => 4,
         };
         // Fill the table for all instances of a full vector, lane by lane. A lane is a byte or a
-        // word of 4 bytes. For each lane of the packed side, the table has the lane of the user's
-        // vector from which it comes, and vice versa.
+        // word of 4 bytes. For each lane of the packed side, the table has the index of the lane of
+        // the user's vector from which it comes, and for each lane of the user's vector, the index
+        // of the lane of the packed side.
         let none = [0; 64];
         let mut table = Table {
             pack: none,
@@ -178,14 +186,15 @@ impl Permutation {
         let mut disjoint = true;
         for i in 0..instances {
             for (k, word) in bytes.chunks(unit).enumerate() {
-                // The bytes of a packed lane must be exactly the bytes of one lane of the user's
-                // vector.
+                // The bytes of a lane (a byte or a word) of the packed side must be exactly the
+                // bytes of one lane of the user's vector.
                 let at = |user: &i64| (i as i64).wrapping_mul(stride).wrapping_add(user - lowest) as usize;
                 let (lane, to) = (at(&word[0]) / unit, i as usize * size as usize / unit + k);
                 let whole = word.iter().fold(0u8, |seen, user| seen | 1 << (at(user) % unit));
                 let moved = word.iter().enumerate().any(|(k, user)| at(user) % unit != k);
                 let torn = word.iter().any(|user| at(user) / unit != lane) || whole != (1u8 << unit) - 1;
-                // The bytes inside words are shuffled only if there are units to reverse.
+                // The code shuffles the bytes inside words only if there are units whose bytes are
+                // reversed.
                 if torn || moved && !swaps {
                     return None;
                 }
@@ -204,8 +213,8 @@ impl Permutation {
         if !size.is_multiple_of(unit as u64) || !span.is_multiple_of(unit as u64) {
             return None;
         }
-        // Without masks, a vector is read together with its gaps. This pays only if it holds more
-        // than one instance, and then the gaps are short.
+        // Without masked loads, a vector is read together with the gaps between blocks. This pays
+        // only if the vector holds more than one instance, and then the gaps are short.
         if !masked && instances == 1 {
             return None;
         }
@@ -213,33 +222,34 @@ impl Permutation {
         Some(Permutation { table, parts: parts.into(), stride, granule, swaps, level, unpacks })
     }
 
-    /// Returns the number of packed bytes of one instance.
+    /// Returns the number of packed bytes of one instance of the layout.
     pub fn size(&self) -> u64 {
         self.table.size
     }
 
-    /// Returns the number of instances that one vector holds.
+    /// Returns the number of instances of the layout that one vector holds.
     pub fn instances(&self) -> u64 {
         self.table.instances
     }
 
-    /// Returns true if the instances can be unpacked. This needs masked stores, and parts that do
-    /// not overlap: a masked store writes all bytes at once, so overlapping parts have no order.
+    /// Returns true if the instances can be unpacked. Unpacking needs masked stores, and parts that
+    /// do not overlap: a masked store writes all bytes at once, so overlapping parts have no order.
     pub fn unpacks(&self) -> bool {
         self.unpacks
     }
 
-    /// Returns what the code permutes: bytes or words.
+    /// Returns the unit of data that the code of this permutation moves: bytes or words of 4 bytes.
     pub fn granule(&self) -> Granule {
         self.granule
     }
 
-    /// Returns true if the bytes of units are reversed.
+    /// Returns true if the permutation reverses the bytes of units, which are groups of two or more
+    /// bytes.
     pub fn swaps(&self) -> bool {
         self.swaps
     }
 
-    /// Returns the variant number of the micro-kernel that moves this permutation.
+    /// Returns the variant number of the micro-kernel that moves instances by this permutation.
     fn number(&self) -> u8 {
         self.granule as u8 | u8::from(self.swaps) << 1
     }
@@ -249,8 +259,8 @@ impl Permutation {
         self.level
     }
 
-    /// Returns the address of the table with which the code is called. It is valid as long as
-    /// `self` is neither moved nor dropped.
+    /// Returns the address of the permutation's table, which the code of the permutation gets as an
+    /// argument. The address is valid as long as `self` is neither moved nor dropped.
     pub fn as_ptr(&self) -> *const u8 {
         std::ptr::from_ref(&self.table).cast()
     }
@@ -269,15 +279,17 @@ impl fmt::Display for Permutation {
     }
 }
 
-/// Writes the index of a lane, which takes 1 byte if lanes are bytes and 4 bytes if they are words.
-/// The bytes other than the first must be 0 already.
+/// Writes `value` as entry `at` of the table `lanes`. An entry takes 1 byte if bytes are permuted
+/// and 4 bytes if words are permuted. All bytes of the entry except the first must be 0 already.
 fn put(lanes: &mut [u8; 64], at: usize, value: usize, unit: usize) {
-    // The first byte is the lowest one, because the machines that run this code are little-endian.
+    // The first byte of an entry is the lowest one, because the machines that run this code are
+    // little-endian.
     lanes[at * unit] = value as u8;
 }
 
-/// Returns the user offset of every packed byte of an instance. Returns `None` unless the parts are
-/// whole units, have at most `limit` packed bytes, and make exactly the bytes `0..size`.
+/// Returns the user offset of every packed byte of an instance. Returns `None` unless the parts
+/// consist of whole units, have at most `limit` packed bytes together, and cover each of the packed
+/// bytes `0..size` once.
 fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     let mut bytes: Vec<Option<i64>> = Vec::new();
     for part in parts {
@@ -297,7 +309,8 @@ fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
     bytes.into_iter().collect()
 }
 
-/// Scalar reference of the family: copies the bytes one by one.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies the
+/// bytes one by one.
 ///
 /// # Safety
 /// Every byte of every instance must be readable on the source side and writable on the destination
@@ -332,8 +345,8 @@ pub unsafe fn twin(
 #[cfg(target_arch = "x86_64")]
 pub(super) mod masked;
 
-/// Returns the function at `level` for permutations of the given granule, with or without reversed
-/// units, or `None` if there is none.
+/// Returns the function for `level` that permutes bytes or words (`granule`), with or without units
+/// whose bytes are reversed. Returns `None` if there is no such function.
 pub fn function((granule, swaps): (Granule, bool), direction: Direction, level: Level) -> Option<Function> {
     with_code!(level, I => I::permute(granule, swaps, direction))
 }

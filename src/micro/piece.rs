@@ -1,10 +1,11 @@
-//! Copies of pieces of a block: of one piece, by one load and one store; of four pieces in order;
-//! and of all pieces of a long block, with aligned stores.
+//! Functions that copy pieces of a block. A piece is what one load and one store move. There is a
+//! function for one piece, one for four pieces in order, and one for all pieces of a long block,
+//! whose stores are aligned.
 
 use std::ptr;
 
-/// Copies one piece of `N` bytes. This is one load and one store if the instruction set has
-/// registers of this width.
+/// Copies `N` bytes. The compiler makes one load and one store of this if the instruction set has
+/// registers of `N` bytes.
 ///
 /// # Safety
 /// `N` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -14,7 +15,7 @@ pub(super) unsafe fn piece<const N: usize>(dst: *mut u8, src: *const u8) {
     unsafe { ptr::copy_nonoverlapping(src, dst, N) }
 }
 
-/// Copies four pieces of `WIDE` bytes in order.
+/// Copies four consecutive pieces of `WIDE` bytes each, in order.
 ///
 /// # Safety
 /// `4 * WIDE` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -29,8 +30,8 @@ pub(super) unsafe fn four<const WIDE: usize>(dst: *mut u8, src: *const u8) {
     }
 }
 
-/// Copies more than 192 bytes in pieces of `WIDE` bytes, which is 32 or 64. Except at the start and
-/// at the end of the block, the stores are aligned.
+/// Copies a block of more than 192 bytes in pieces of `WIDE` bytes, which is 32 or 64. The stores
+/// are aligned, except those at the start and at the end of the block.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap. `len`
@@ -59,9 +60,9 @@ pub(super) unsafe fn aligned<const WIDE: usize>(dst: *mut u8, src: *const u8, le
             return;
         }
         // What is left is less than four pieces. With pieces of 32 bytes, the last four pieces of
-        // the block cover it. With pieces of 64 bytes, whole pieces are copied in order, and then
-        // the last piece of the block. In both cases, the last pieces may overlap bytes that are
-        // already copied.
+        // the block cover what is left. With pieces of 64 bytes, whole pieces are copied in order,
+        // and then the last piece of the block. In both cases, the last pieces may overlap bytes
+        // that are already copied.
         if const { WIDE == 32 } {
             return four::<WIDE>(dst.add(len - 128), src.add(len - 128));
         }

@@ -1,16 +1,17 @@
-//! Reduce: strided blocks of values. Each value is combined with the value at its destination:
-//! `dst = op(src, dst)`.
+//! Family `reduce` of micro-kernels: combines the values of strided blocks with the values at their
+//! destination: `dst = op(src, dst)`.
 //!
-//! Unlike a copy, a combination must not be done twice, and a value that it loads may have been
-//! stored by the block just before. Therefore blocks are combined strictly one after the other.
-//! Within a block, whose values do not overlap, rows of whole values are combined in registers. No
-//! remainder reaches back over values that are already combined, and no block is loaded before the
-//! block ahead of it is stored. An element that is in several blocks thus gets each contribution,
+//! Unlike a copy, a combination must not be done twice, and a value that it loads from the
+//! destination may have been stored when the block just before was combined. Therefore blocks are
+//! combined strictly one after the other. Within a block, whose values do not overlap, rows of
+//! whole values are combined in registers. The code for the remainder of a block never covers
+//! values that are already combined, and no block is loaded before the results of the preceding
+//! block are stored. An element that is in several destination blocks thus gets each contribution,
 //! in order. Both sides have strides, so source and destination may be any layouts.
 //!
-//! For each operation and value in `LIST` there is code that serves blocks of any length: one
-//! function for every instruction set if the combination is used often (`hot`), or else one
-//! function for all. Other values are combined one by one ([`meaning`]).
+//! For each pair of an operation and a class of values in `LIST` there is code that serves blocks
+//! of any length: one function for every instruction set if the pair is used often (`hot`), or else
+//! one function for all instruction sets. Other values are combined one by one ([`meaning`]).
 
 mod cells;
 pub mod meaning;
@@ -31,16 +32,18 @@ use cells::{
 use vector::Vector;
 
 functions! {
-    /// Combines blocks of `len` bytes of whole values. The blocks lie at strides, as for
-    /// [`strided::Function`]. If the values are pairs, a block is a single pair, and `len` is the
-    /// number of its bytes on the source side.
+    /// Combines the values of `n` blocks of `len` bytes with the values at their destination. Block
+    /// `i` lies at `src + i * src_stride` and at `dst + i * dst_stride`, and consists of whole
+    /// values. If the values are pairs of a value and an index, a block is a single pair, and `len`
+    /// is the number of its bytes on the source side.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// Family that combines values: equal blocks of values at constant steps on both sides. The values
-/// of each block are combined with the values at its destination. The variant is an index into
-/// `LIST`.
+/// Family that combines the values of blocks of equal length at constant steps in user memory and
+/// on the packed side. The values of each block are combined with the values at its destination.
+/// The variant is an index into `LIST`, whose entries are pairs of an operation and a class of
+/// values.
 pub static FAMILY: Family = Family {
     name: "reduce",
     directed: false,
@@ -65,11 +68,12 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
         return Err("values that no micro-kernel is made for");
     };
     let (unit, len) = (value.packed() as u64, call.number(Role::Length));
-    // A packed stream has a pair without padding. If the packed side is a layout in user memory too,
-    // a pair has its padding there, and thus the size that it has in user memory.
+    // In a packed stream, a pair of a value and an index has no padding. If the packed side is a
+    // second layout in user memory, a pair has its padding there, and thus the size that it has in
+    // user memory.
     let one = [unit, value.user() as u64].contains(&len) && !call.carries_count(Role::Length);
-    // The length is checked for one instance. If it carries the instance count, it is a multiple of
-    // the value's size for any count.
+    // The length is checked for one instance. If the length is multiplied by the instance count, it
+    // is a multiple of the value's size for any count.
     match value.user() == value.packed() && !is_pair(value) {
         false if !one => Err("blocks that are not one pair"),
         true if !len.is_multiple_of(unit) => Err("blocks that are not whole values"),
@@ -83,9 +87,10 @@ pub(super) fn is_pair(value: Value) -> bool {
     matches!(value.class(), crate::nest::Class::Pair(_))
 }
 
-/// Returns the call that combines `n` blocks of `units` values, where `step` leads from one block
-/// to the next on both sides. Returns `None` if there is no code for the operation and value, if a
-/// block is too long, or if the values are pairs and `units` is not 1.
+/// Returns the call of a micro-kernel that combines `n` blocks of `units` values with the values at
+/// their destination. `step` has the distances from one block to the next in user memory and on the
+/// packed side. Returns `None` if there is no code for the operation and the class of values, if a
+/// block is too long, or if the values are pairs of a value and an index and `units` is not 1.
 pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, value: Value) -> Option<Call> {
     let cell = Cell::of(value)?;
     let variant = LIST.iter().position(|&known| known == (op, cell))?;
@@ -97,7 +102,8 @@ pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, v
     })
 }
 
-/// Combines values one after the other, in a loop that is small on purpose.
+/// Combines the values of `n` blocks of `len` bytes with the values at their destination, one after
+/// the other. The machine code of this loop is small on purpose.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, of at least one value each, must be readable at `src`. The values of
@@ -130,8 +136,9 @@ unsafe fn each<T: Held, O: Combine<T>>(
     }
 }
 
-/// Keeps the compiler from unrolling or vectorizing a loop. The size of the code of all operations
-/// is limited, and it is spent on the operations that are used most.
+/// Keeps the compiler from unrolling or vectorizing the loop that calls this function. The size of
+/// the code of all operations together is limited, so long code is made only for the operations
+/// that are used most.
 #[inline(always)]
 fn small() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -141,8 +148,8 @@ fn small() {
     }
 }
 
-/// Combines one value. `len` is the number of bytes of the value on the source side; only pairs use
-/// it.
+/// Combines one value with the value at its destination. `len` is the number of bytes of the value
+/// on the source side; only pairs of a value and an index use `len`.
 ///
 /// # Safety
 /// The value must be readable at `src` and at `dst`, and writable at `dst`.
@@ -154,14 +161,16 @@ unsafe fn one<T: Held, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) 
 }
 
 /// Declares functions that combine a fixed number of values that follow each other directly. Each
-/// loads all of its values before it stores any. The elements are written out so that they stay in
-/// registers whatever code surrounds them.
+/// function loads all of its values before it stores any. The elements of the arrays are written
+/// out, so that they stay in registers whatever code surrounds them.
 macro_rules! rows_of {
     ($($name:ident $n:literal: $($k:literal)*;)*) => {$(
-        /// Combines a row of values.
+        /// Combines a row of values that follow each other directly with the values at their
+        /// destination.
         ///
         /// # Safety
-        /// The conditions of [`one`] for all values of the row, which must not overlap.
+        /// Every value of the row must be readable at `src` and at `dst`, and writable at `dst`.
+        /// The values must not overlap.
         #[inline(always)]
         unsafe fn $name<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8) {
             // SAFETY: the caller promises the values of the row on both sides; all bit patterns are
@@ -181,8 +190,8 @@ rows_of! {
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
 }
 
-/// Operation `O` on rows of numbers of type `T`: the body for blocks of any length, and the
-/// operation on vectors.
+/// Type without values that stands for operation `O` on numbers of type `T`. It is the body of the
+/// functions that combine blocks of any length, and the operation on whole vectors.
 struct Rows<T, O>(PhantomData<(T, O)>);
 
 impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
@@ -203,10 +212,12 @@ impl<T: Plain, O: Combine<T>> Vector for Rows<T, O> {
     }
 }
 
-/// Combines `len` bytes of values that follow each other directly.
+/// Combines `len` bytes of values that follow each other directly with the values at their
+/// destination.
 ///
 /// # Safety
-/// The conditions of [`eight`] for these values; `len` must be a multiple of their size.
+/// Every value must be readable at `src` and at `dst`, and writable at `dst`. The values must not
+/// overlap. `len` must be a multiple of the size of a value.
 #[inline(always)]
 unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
@@ -229,10 +240,14 @@ unsafe fn dense<T: Plain, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usiz
     }
 }
 
-/// Combines blocks of any length, in rows of values. It serves the values and operations in `hot`.
+/// Combines the values of `n` blocks of any length with the values at their destination, in rows of
+/// several values. This code is made for the operations and types in `hot`, for which every
+/// instruction set has code.
 ///
 /// # Safety
-/// The conditions of [`each`]. The machine must have the instructions of `I`.
+/// Blocks of `len` bytes, `n` in number and of at least one value each, must be readable at `src`,
+/// and readable and writable at `dst`, at the strides `ss` and `ds`. The sides must not overlap.
+/// The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
     mut dst: *mut u8,
@@ -269,8 +284,8 @@ unsafe fn rows<I: Code, T: Plain, O: Combine<T>>(
                 }
                 blocks! { one::<T, O>(dst, src, len) }
             }
-            // If registers have fewer than 32 bytes, the functions for rows of two to eight values
-            // are not used, so that they are not compiled for these instruction sets.
+            // Instruction sets with registers of fewer than 32 bytes do not use the functions for
+            // rows of two to eight values, so that these functions are not compiled for them.
             _ if I::WIDE < 32 => blocks! { dense::<T, O>(dst, src, len) },
             2 => blocks! { two::<T, O>(dst, src) },
             3 => blocks! { three::<T, O>(dst, src) },
@@ -297,8 +312,8 @@ impl<T: Plain, O: Combine<T>> Body for Rows<T, O> {
     }
 }
 
-/// Calls a macro with the values and operations that are combined in rows, by code of every
-/// instruction set.
+/// Calls a macro with the list of types and operations for which values are combined in rows of
+/// several values, by code of every instruction set.
 macro_rules! hot {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -312,8 +327,8 @@ macro_rules! hot {
     };
 }
 
-/// Calls a macro with the values and operations for which values are combined one by one, by code
-/// of the baseline.
+/// Calls a macro with the list of types and operations for which values are combined one by one, by
+/// code of the baseline.
 macro_rules! cold {
     ($with:ident $($arguments:tt)*) => {
         $with! { ($($arguments)*)
@@ -349,8 +364,8 @@ macro_rules! listed {
 const HOT: &[(Op, Cell)] = hot!(listed);
 const COLD: &[(Op, Cell)] = cold!(listed);
 
-/// Operations and values for which there is code. The index of an entry is the number of the
-/// variant.
+/// Pairs of an operation and a class of values for which there is code. The index of an entry is
+/// the variant number of its micro-kernel.
 const LIST: [(Op, Cell); HOT.len() + COLD.len()] = {
     let mut list = [HOT[0]; HOT.len() + COLD.len()];
     let mut i = 0;
@@ -361,7 +376,8 @@ const LIST: [(Op, Cell); HOT.len() + COLD.len()] = {
     list
 };
 
-/// Returns true if every instruction set has code of its own for this operation and value.
+/// Returns true if every instruction set has code of its own for this operation on this class of
+/// values.
 fn is_hot(op: Op, cell: Cell) -> bool {
     HOT.contains(&(op, cell))
 }
@@ -375,8 +391,8 @@ macro_rules! chosen {
     };
 }
 
-/// Returns the function for an operation and a value for which every instruction set has code of
-/// its own, or `None` for others.
+/// Returns the function of the instruction set `I` for an operation on a class of values. Returns
+/// `None` if not every instruction set has code of its own for this pair.
 fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
     macro_rules! made {
         ($t:ty, $name:ident) => {
@@ -386,10 +402,13 @@ fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
     hot!(chosen made op cell None)
 }
 
-/// Combines blocks of values of one type, one value after the other.
+/// Combines the values of `n` blocks of `len` bytes with the values at their destination, one value
+/// after the other.
 ///
 /// # Safety
-/// The conditions of [`each`].
+/// Blocks of `len` bytes, `n` in number and of at least one value each, must be readable at `src`.
+/// The values of these blocks must be readable and writable at `dst` in the form that they have in
+/// user memory. The sides must not overlap.
 unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
     dst: *mut u8,
     src: *const u8,
@@ -412,7 +431,8 @@ fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
     cold!(chosen made op cell with_code!(level, I => hot::<I>(op, cell)))
 }
 
-/// Returns the function for an operation on a value, or `None` if there is none.
+/// Returns the function that combines values of the class `value` by the operation `op`, or `None`
+/// if there is no such function.
 pub fn function(op: Op, value: Value, level: Level) -> Option<Function> {
     get(op, Cell::of(value)?, level)
 }

@@ -1,13 +1,13 @@
-//! Resize: values whose size or form differs between the two sides. Values are converted one after
-//! the other until one does not fit.
+//! Conversion of values whose size or form in the source differs from that in the destination.
+//! Values are converted one after the other, until one of them does not fit into the destination.
 //!
-//! The user of this module gives the conversion as a type, which tells whether a value fits and
-//! what it becomes. The loops are here, so that they are compiled with the instructions of their
-//! level. Dense values are converted in groups: first all values of a group are tested together,
-//! then they are converted together. In a group no branch depends on a single value, so the
-//! compiler makes vector code for integers of any sign. If a group has a value that does not fit,
-//! the values from the start of this group on are converted one by one. So are the values after the
-//! last whole group.
+//! The user of this module gives the conversion as a type, which tells whether a value fits into
+//! the destination and what the value becomes there. The loops are here, so that they are compiled
+//! with the instructions of their level. Dense values are converted in groups: first all values of
+//! a group are tested together, then they are converted together. In a group no branch depends on a
+//! single value, so the compiler makes vector code for integers of any sign. If a group has a value
+//! that does not fit, the values from the start of this group on are converted one by one. The
+//! values after the last whole group are converted one by one too.
 
 use std::marker::PhantomData;
 
@@ -37,17 +37,19 @@ pub trait Conversion {
     /// Bits of the value at the destination.
     type To: Bits;
 
-    /// Whether every value fits, so that no value is tested.
+    /// Whether every value fits into the destination, so that no value has to be tested.
     const ALWAYS: bool = false;
 
     /// Returns true if the destination can hold `value`.
     fn fits(value: Self::From) -> bool;
 
-    /// Returns the value at the destination if `value` fits. It is called only for values that fit.
+    /// Returns what `value` becomes at the destination. This function is called only for values
+    /// that fit into the destination.
     fn converted(value: Self::From) -> Self::To;
 }
 
-/// Blocks of dense values at constant strides. Strides are in bytes.
+/// Blocks at constant strides in the source and in the destination. The values of a block follow
+/// each other directly. Strides are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks {
     /// Address of the first block in the destination.
@@ -65,15 +67,16 @@ pub struct Blocks {
 }
 
 functions! {
-    /// Converts the values of some blocks in order. Stops before the first value that does not fit,
-    /// and returns the number of values before it.
+    /// Converts the values of all blocks in order. Stops before the first value that does not fit
+    /// into the destination, and returns the number of values before it.
     pub type Function = unsafe fn(blocks: &Blocks) -> u64;
 }
 
 /// Number of values that are tested together.
 const GROUP: usize = 16;
 
-/// Scalar reference: converts value by value.
+/// Scalar reference, with which the tests compare the functions: converts one value after the
+/// other.
 ///
 /// # Safety
 /// Every value of every block must be readable at the source and writable at the destination. The
@@ -100,11 +103,12 @@ unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
     done
 }
 
-/// Converts `n` dense values. Stops before the first value that does not fit, and returns the
-/// number of values before it.
+/// Converts `n` values that follow each other directly. Stops before the first value that does not
+/// fit into the destination, and returns the number of values before it.
 ///
 /// # Safety
-/// The values must be readable at `src` and writable at `dst`, without overlap.
+/// The values must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination.
 #[inline(always)]
 unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -> usize {
     let mut done = 0;
@@ -144,7 +148,8 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// Body for blocks of values that `C` converts.
+/// Type without values whose [`Body`] is the code of the functions that convert blocks of values by
+/// `C`, generic over the instruction set.
 struct Converted<C>(PhantomData<C>);
 
 impl<C: Conversion> Body for Converted<C> {
@@ -165,7 +170,7 @@ impl<C: Conversion> Body for Converted<C> {
     }
 }
 
-/// Returns the function for the conversion `C` at `level`.
+/// Returns the function that converts values by `C`, compiled with the instructions of `level`.
 #[inline]
 pub fn function<C: Conversion>(level: Level) -> Function {
     with_code!(level, I => I::of::<Converted<C>>())
@@ -176,7 +181,8 @@ mod tests {
     use super::*;
     use crate::micro::testing::{Guarded, fill};
 
-    /// Conversion for the tests: half of a value, which fits if it is even and less than 2^33.
+    /// Conversion for the tests, which halves a value. A value fits if it is even and less than
+    /// 2^33.
     struct Half;
 
     impl Conversion for Half {

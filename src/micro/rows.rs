@@ -1,8 +1,10 @@
-//! Rows: `n` blocks of `len` bytes at listed user offsets, at a constant stride on the packed side.
+//! Family `rows` of micro-kernels: copies `n` blocks of `len` bytes. Their offsets in user memory
+//! are listed in a table; on the packed side they lie at a constant stride.
 //!
 //! Packing gathers blocks, unpacking scatters them. The table is a column of offsets of 4 or 8
-//! bytes. These loops are limited by latency (`load row; load [user + row]`); they are therefore
-//! plain and unrolled, and the processor overlaps their loads.
+//! bytes, each of which is called a row. These loops are limited by the latency of two loads, of
+//! which the second needs the result of the first (`load row; load [user + row]`). The loops are
+//! therefore plain and unrolled, so that the processor overlaps the loads of several blocks.
 
 use std::marker::PhantomData;
 
@@ -18,7 +20,8 @@ use crate::target::Level;
 
 functions! {
     /// Copies block `i` of `len` bytes between `user + rows[i]` and `packed + i * packed_stride`,
-    /// in order. `rows` has `n` entries of the width for which the function is made.
+    /// in order. `rows` is a table of `n` offsets of the width, 4 or 8 bytes, for which the
+    /// function is made.
     pub type Function = unsafe extern "C" fn(
         user: *mut u8,
         packed: *mut u8,
@@ -29,9 +32,10 @@ functions! {
     );
 }
 
-/// Family that copies equal blocks at listed user offsets. There is one block per row, at
-/// `a + (row i, i * packed-step)`, where `a` stands for the call's addresses on the two sides.
-/// Blocks are moved in order. The variant is the width of the column.
+/// Family that copies equal blocks at listed user offsets. Block `i` lies in the user's buffer at
+/// the call's address plus the offset in row `i` of a table, and in the packed stream at the call's
+/// address plus `i * packed-step`. Blocks are moved in order. The variant is the width of the
+/// table's entries.
 pub static FAMILY: Family = Family {
     name: "rows",
     directed: true,
@@ -63,14 +67,16 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Returns the micro-kernel for blocks of `len` bytes at the offsets in a column of `width`.
+/// Returns the micro-kernel that moves blocks of `len` bytes whose user offsets are listed in a
+/// table with entries of `width`.
 pub fn micro(len: u64, width: Width, direction: Direction, level: Level) -> Micro {
     let (len, level) = choose(len, level);
     Micro::new(&FAMILY, direction, level).with_length(len).with_variant(width as u8)
 }
 
-/// Returns the call that moves a block of `len` bytes for every row of `column`, which is the table
-/// with the index `table` in the plan.
+/// Returns the call of a micro-kernel that moves a block of `len` bytes for every offset in
+/// `column`, which is the table with the index `table` in the plan. On the packed side, each block
+/// lies `packed_step` bytes after the block before it.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -87,13 +93,15 @@ pub fn call(
     Call::new(micro(len, Width::of(column), direction, level), arguments)
 }
 
-/// Returns the destination and the source of a move between the two sides.
+/// Returns the addresses of the destination and of the source of a move between user memory and
+/// packed memory: `PACK` is true if `packed` is the destination.
 #[inline(always)]
 pub(super) fn ends<const PACK: bool>(user: *mut u8, packed: *mut u8) -> (*mut u8, *const u8) {
     if PACK { (packed, user) } else { (user, packed) }
 }
 
-/// Scalar reference of the family: copies the bytes one by one.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies the
+/// bytes one by one.
 ///
 /// # Safety
 /// `rows` must have `n` entries of `width`. Every byte of every block must be readable on the
@@ -126,13 +134,14 @@ pub unsafe fn twin(
     }
 }
 
-/// Copies blocks of `LEN` bytes by the loop that fits the direction and the stride on the packed
-/// side. If there are many blocks that are far apart, it prefetches them, moves them one by one, or
-/// both ([`MANY`], [`PAGES`]).
+/// Copies `n` blocks of `LEN` bytes by the loop that fits the direction and the stride on the
+/// packed side. If there are many blocks that are far apart, the function prefetches the blocks,
+/// moves them one by one, or both ([`MANY`], [`PAGES`]).
 ///
 /// # Safety
-/// The conditions of [`twin`] with `len = LEN` and entries of type `O`. The machine must have the
-/// instructions of `I`.
+/// `rows` must have `n` entries of the type `O`. Every byte of every block must be readable on the
+/// source side and writable on the destination side. The sides must not overlap. The machine must
+/// have the instructions of `I`.
 #[inline(always)]
 unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
     user: *mut u8,
@@ -177,12 +186,13 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
 /// Number of pages that the second-level TLB holds. If blocks lie in more pages, most accesses need
 /// a page walk, and blocks are moved one by one: the entry of each block is read just before the
 /// block is moved. Reading four entries before their four blocks are moved would take 13 % more
-/// time (87,500 blocks of 12 B in 40 MB; Emerald Rapids). If the TLB holds the pages, reading four
-/// entries first takes 15 % less time.
+/// time (87,500 blocks of 12 B in 40 MB; Emerald Rapids). If the TLB holds all pages, reading four
+/// entries before their four blocks are moved takes 15 % less time than moving blocks one by one.
 const PAGES: usize = 2048;
 
-/// Number of bytes of [`PAGES`] pages. Blocks are far apart if the lowest and the highest sampled
-/// entry of their column differ by at least this number of bytes.
+/// Number of bytes of [`PAGES`] pages. Some offsets of the table that lists the blocks are sampled.
+/// The blocks are far apart if the lowest and the highest sampled offset differ by at least this
+/// number of bytes.
 const FAR: usize = 4096 * PAGES;
 
 /// Number of blocks that are prefetched while the blocks before them are moved. A prefetch brings
@@ -190,15 +200,15 @@ const FAR: usize = 4096 * PAGES;
 /// blocks at listed offsets.
 const AHEAD: usize = 32;
 
-/// The spread of addresses is sampled only for more blocks than this.
+/// How far the blocks are spread over memory is sampled only if there are more blocks than this.
 const FEW: usize = 16 * AHEAD;
 
-/// Maximum number of blocks for which prefetching gains, by 2 to 12 %. For more blocks it can cost
-/// up to 6 % (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
+/// Maximum number of blocks for which prefetching pays: it gains 2 to 12 %. For more blocks,
+/// prefetching can cost up to 6 % (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
 const MANY: usize = 1 << 15;
 
-/// Returns the distance in bytes between the lowest and the highest of eight entries, which are
-/// sampled from all parts of the column.
+/// Returns the distance in bytes between the lowest and the highest of eight offsets, which are
+/// sampled from all parts of the table `rows`.
 ///
 /// # Safety
 /// `rows` must have `n` entries of type `O`, and `n` must be greater than [`FEW`].
@@ -213,10 +223,10 @@ unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
     most.abs_diff(least)
 }
 
-/// Prefetches the cache lines in which the next `n` blocks begin.
+/// Prefetches the cache lines in which the next `n` blocks of the cursor `rows` begin.
 ///
 /// # Safety
-/// `rows` must have `n` entries left.
+/// At least `n` blocks must remain in the cursor `rows`.
 #[inline(never)]
 unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     for _ in 0..n {
@@ -231,7 +241,8 @@ unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     }
 }
 
-/// Body for blocks of `LEN` bytes in one direction, at offsets of one width.
+/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes, one
+/// direction and offsets of the type `O`, generic over the instruction set.
 struct OfLength<const PACK: bool, O, const LEN: usize>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, LEN> {
@@ -252,7 +263,8 @@ impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, L
     }
 }
 
-/// Body for blocks of any length in one direction, at offsets of one width.
+/// Type without values whose [`Body`] is the code of the functions for blocks of any length, one
+/// direction and offsets of the type `O`, generic over the instruction set.
 struct OfAnyLength<const PACK: bool, O>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
@@ -281,14 +293,15 @@ impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {
     }
 }
 
-/// Declares the lengths for which functions are made, and the function that looks them up.
+/// Declares `LENGTHS`, the block lengths for which functions are made, and `lookup`, which finds
+/// the function for a length.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths in bytes for which functions are made, in ascending order.
+        /// Block lengths in bytes for which functions are made, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for `len`. For 0, and for lengths for which no function is made, it
-        /// is the function for any length.
+        /// Returns the function for blocks of `len` bytes. If `len` is 0 or no function is made for
+        /// this length, the function for blocks of any length is returned.
         fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
             match len {
                 $($len => I::of::<OfLength<PACK, O, $len>>(),)*
@@ -300,8 +313,8 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 20 24 32 40 48 64 }
 
-/// Returns the function for `len` (0 for any length) at `level`, or at a lower level whose code is
-/// as good.
+/// Returns the function for blocks of `len` bytes (0 for any length), compiled for `level` or for a
+/// lower level whose code is as good.
 pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) -> Function {
     with_code!(level, I => match (direction, width) {
         (Direction::Pack, Width::I32) => lookup::<I, true, i32>(len),
@@ -311,18 +324,19 @@ pub(super) fn get(len: u16, width: Width, direction: Direction, level: Level) ->
     })
 }
 
-/// Returns which function moves blocks of `len` bytes at `level`: the length (0 for any) and the
-/// level for which this function is made.
+/// Returns which function moves blocks of `len` bytes on a target of `level`: the block length (0
+/// for any length) and the level for which this function is made.
 fn choose(len: u64, level: Level) -> (u16, Level) {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok()).unwrap_or(0);
     (made_for, OneLength::Rows(made_for.into()).serving(level))
 }
 
-/// Returns the function for blocks of `len` bytes.
+/// Returns the function that moves blocks of `len` bytes whose user offsets are listed in a table
+/// with entries of `width`.
 #[inline]
 pub fn function(len: u64, width: Width, direction: Direction, level: Level) -> Function {
-    // Only the table in `get` is used, and not `choose`: callers with many short runs look up a
-    // function for each of them.
+    // `get`, which is only a `match` on the length, is used here, and not `choose`, which searches
+    // a list: callers with many short runs of bytes look up a function for each run.
     get(u16::try_from(len).unwrap_or(0), width, direction, level)
 }
 

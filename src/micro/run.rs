@@ -4,27 +4,28 @@
 //! glibc copies runs of more than 2 KiB by `rep movsb` if the processor announces that this
 //! instruction is fast. How fast it really is depends on the family of processors:
 //!
-//! * Zen 3 announces it. If the destination lies 1 to 31 bytes after the source, not counting whole
-//!   pages, `rep movsb` takes up to thirty times as long: 750 instead of 36 ns for 2200 bytes, 86
-//!   instead of 6 us for 256 KiB. The loop takes 22 ns and 6 us wherever the buffers lie (glibc
-//!   2.36).
-//! * On Emerald Rapids, the start of `rep movsb` costs some 20 cycles. With it, runs of 2.5 to 4
-//!   KiB at a stride of twice their length pack from L1 at 119 to 157 GB/s if they are aligned and
-//!   at 105 to 117 GB/s if they are not. The loop reaches 180 and 135 GB/s. For aligned runs,
-//!   `memcpy` is as good as the loop from 12 KiB on. For misaligned runs, it is as good at no
-//!   length: runs of 12 KiB in L1 reach 119 GB/s by `memcpy` and 142 GB/s by the loop, and in L2 34
-//!   and 38 GB/s. For data that exceeds L2, `memcpy` is better by up to 5 % (1 MiB of runs of 4
-//!   KiB).
+//! * Zen 3 announces that `rep movsb` is fast. If the destination lies 1 to 31 bytes after the
+//!   source, not counting whole pages, `rep movsb` takes up to thirty times as long as with other
+//!   distances: 750 instead of 36 ns for 2200 bytes, 86 instead of 6 us for 256 KiB. The loop of
+//!   this file takes 22 ns and 6 us wherever the buffers lie (glibc 2.36).
+//! * On Emerald Rapids, the start of `rep movsb` costs some 20 cycles. With `rep movsb`, runs of
+//!   2.5 to 4 KiB at a stride of twice their length pack from L1 at 119 to 157 GB/s if they are
+//!   aligned and at 105 to 117 GB/s if they are not. The loop reaches 180 GB/s if they are aligned
+//!   and 135 GB/s if they are not. For aligned runs, `memcpy` is as good as the loop from 12 KiB
+//!   on. For misaligned runs, `memcpy` is as good as the loop at no length: runs of 12 KiB in L1
+//!   reach 119 GB/s by `memcpy` and 142 GB/s by the loop, and in L2 they reach 34 GB/s by `memcpy`
+//!   and 38 GB/s by the loop. For data that exceeds L2, `memcpy` is better by up to 5 % (1 MiB of
+//!   runs of 4 KiB).
 //!
 //! The measurements are in docs/history/performance.md, "Long runs".
 
 use std::ptr;
 
-/// Function that copies a run of `len` bytes.
+/// Function that copies a run, which is `len` contiguous bytes, from `src` to `dst`.
 pub(super) type Function = unsafe fn(dst: *mut u8, src: *const u8, len: usize);
 
-/// Returns the loop that copies runs of `len` bytes each and `total` bytes together. The first run
-/// goes to `dst`. Returns `None` where `memcpy` is the best choice.
+/// Returns a function that copies runs of `len` bytes in a loop, or `None` if `memcpy` is the best
+/// choice for them. All runs together have `total` bytes, and the first run goes to `dst`.
 #[inline(always)]
 #[cfg_attr(any(not(target_arch = "x86_64"), miri), expect(unused_variables))]
 pub(super) fn by_loop(dst: *mut u8, len: usize, total: usize) -> Option<Function> {
@@ -35,7 +36,8 @@ pub(super) fn by_loop(dst: *mut u8, len: usize, total: usize) -> Option<Function
     None
 }
 
-/// Copies `len` bytes, by a loop or by `memcpy`.
+/// Copies a run of `len` bytes by a loop of this file or by `memcpy`, depending on the processor
+/// and on the length.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -57,17 +59,20 @@ mod x86 {
     use super::super::piece;
     use crate::target::Family;
 
-    /// Maximum length in bytes of runs that `memcpy` copies with vectors on every processor.
+    /// Maximum length in bytes of runs (contiguous bytes) that `memcpy` copies with vectors, and
+    /// not by `rep movsb`, on every processor.
     pub(super) const SHORT: usize = 2048;
     /// Minimum length in bytes of runs for which stores that bypass the caches pay. `memcpy` uses
-    /// such stores.
+    /// such stores, and the loops of this file do not.
     const LARGE: usize = 16 << 20;
-    /// Maximum length in bytes of runs that are copied with vectors of 64 bytes, if their
-    /// destinations are aligned (first constant) and if they are not (second constant).
+    /// Maximum length in bytes of runs that are copied in a loop with vectors of 64 bytes. The
+    /// first constant is for runs whose destination is aligned to 64 bytes, the second for other
+    /// runs.
     const ALIGNED: usize = 8 << 10;
     const MISALIGNED: usize = 24 << 10;
-    /// Maximum number of bytes of all runs together if they are copied with vectors of 64 bytes.
-    /// Source and destination must both fit into the second-level cache.
+    /// Maximum number of bytes that all runs of a copy may have together if they are copied in a
+    /// loop with vectors of 64 bytes. Source and destination must both fit into the second-level
+    /// cache.
     const CACHED: usize = 512 << 10;
 
     #[inline]
@@ -82,22 +87,22 @@ mod x86 {
         }
     }
 
-    /// Copies more than 192 bytes in pieces of 32 bytes with aligned stores.
+    /// Copies a run of more than 192 bytes in pieces of 32 bytes with aligned stores.
     ///
     /// # Safety
-    /// The conditions of [`super::copy`]; `len` must be greater than 192, and the machine must have
-    /// AVX2.
+    /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
+    /// `len` must be greater than 192, and the machine must have AVX2.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn by_avx2(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: the caller promises the bytes on both sides and `len > 192`.
         unsafe { piece::aligned::<32>(dst, src, len) }
     }
 
-    /// Copies more than 192 bytes in pieces of 64 bytes with aligned stores.
+    /// Copies a run of more than 192 bytes in pieces of 64 bytes with aligned stores.
     ///
     /// # Safety
-    /// The conditions of [`super::copy`]; `len` must be greater than 192, and the machine must have
-    /// AVX-512 F.
+    /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
+    /// `len` must be greater than 192, and the machine must have AVX-512 F.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn by_avx512(dst: *mut u8, src: *const u8, len: usize) {
         // SAFETY: the caller promises the bytes on both sides and `len > 192`.
@@ -109,8 +114,8 @@ mod x86 {
 mod tests {
     use super::*;
 
-    /// Every byte of the run is copied and no byte outside it is written, at all alignments of both
-    /// sides and for all remainders of the length.
+    /// Every byte of the run is copied and no byte outside the run is written, at many alignments
+    /// of source and destination and for many lengths.
     #[test]
     fn copies_the_run_alone() {
         let source: Vec<u8> = (0..9000u32).map(|i| (i * 31 + i / 251) as u8).collect();

@@ -1,8 +1,9 @@
 //! Loops over blocks of one length that is known only at run time.
 //!
-//! A block of medium length is a few of the widest pieces at fixed offsets, and a last piece that
-//! ends with the block and may overlap the one before it. The number of pieces is determined once,
-//! before the loop, so the loop is as free of branches as one that is made for the length.
+//! A piece is what one load and one store move. A block of medium length is copied as a few pieces
+//! of the widest size at fixed offsets, and a last piece that ends with the block and may overlap
+//! the piece before it. The number of pieces is determined once, before the loop over the blocks.
+//! This loop is therefore as free of branches as a loop that is compiled for one length.
 
 use std::ptr;
 
@@ -10,15 +11,16 @@ use super::cursor::Cursor;
 use super::isa::Isa;
 use super::{block, piece, run};
 
-/// Copies `n` blocks of `len` bytes, in order.
+/// Copies `n` blocks of `len` bytes, in order, by a loop that is chosen by the length.
 ///
 /// # Safety
-/// `n` blocks of `len` bytes must remain on both sides, readable in `src` and writable in `dst`,
-/// without overlap between the sides. The machine must have the instructions of `I`.
+/// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, len: usize) {
-    // Selects the loop for the number of pieces of `$wide` bytes that a block has, if this number
-    // is in the list.
+    // Runs the loop that is made for the number of pieces of `$wide` bytes in a block and returns,
+    // if this number is in the list `$count`.
     macro_rules! pieces {
         ($wide:literal: $($count:literal)*) => {
             match len.div_ceil($wide) {
@@ -33,8 +35,10 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
     unsafe {
         match const { I::WIDE } {
             64 if len.is_multiple_of(64) => {
-                // If the first two blocks at a constant stride are aligned, all are. At listed
-                // offsets these two are only a sample. The result decides nothing but the speed.
+                // Whether the destination is aligned is tested for the first two blocks. If the
+                // blocks lie at a constant stride and the first two are aligned, all of them are.
+                // If the offsets of the blocks are read from a table, the first two are only a
+                // sample. The result decides nothing but the speed.
                 if (0..n.min(2)).any(|i| block::should_align::<64>(dst.at(i), len)) {
                     return each::<I>(dst, src, n, len);
                 }
@@ -44,20 +48,22 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 }
             }
             64 | 32 if len > 32 => {
-                // If the last piece of 64 bytes overlaps the one before it, pieces of 64 bytes are
-                // used only if there are half as many of them as of pieces of 32 bytes. Under this
-                // condition, blocks of 100, 120, 168, 184 and 248 B take 0.75 to 0.92 of the time
-                // of pieces of 32 bytes (24 blocks) or 0.91 to 1.07 of it (512 blocks). Without
-                // this condition, blocks of 92 B would take 1.25 to 1.44 of that time, and blocks
-                // of 152 B 1.1 to 1.4 (Emerald Rapids).
+                // If the last piece of 64 bytes of a block overlaps the piece before it, pieces of
+                // 64 bytes are used only if there are half as many of them as of pieces of 32
+                // bytes. Under this condition, blocks of 100, 120, 168, 184 and 248 B take 0.75 to
+                // 0.92 of the time that pieces of 32 bytes take (24 blocks), or 0.91 to 1.07 of
+                // that time (512 blocks). Without this condition, blocks of 92 B would take 1.25 to
+                // 1.44 of the time that pieces of 32 bytes take, and blocks of 152 B would take 1.1
+                // to 1.4 of it (Emerald Rapids).
                 if I::WIDE == 64 && len % 64 > 32 {
                     pieces! { 64: 2 3 4 }
                 }
                 pieces! { 32: 2 3 4 5 6 7 8 }
                 if n == 1 {
-                    // A single block is copied in pieces up to the length from which on aligned
-                    // stores pay (`should_align`). Several blocks are not: many blocks of 264 B in
-                    // L2 would take 1.13 of the time that `each` needs.
+                    // A single block is copied in pieces of 32 bytes up to a length of 320 bytes,
+                    // from which on aligned stores of 64 bytes pay (`should_align`). Several blocks
+                    // of such a length are not copied in pieces: many blocks of 264 B in L2 would
+                    // take 1.13 of the time that `each` needs.
                     pieces! { 32: 9 10 }
                 }
                 if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {
@@ -74,10 +80,12 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
     }
 }
 
-/// Copies blocks that are so long that each is copied by a call.
+/// Copies `n` blocks of `len` bytes that are so long that each is copied by a call: of `memcpy`, or
+/// of a function that copies long runs in a loop.
 ///
 /// # Safety
-/// The conditions of [`any`].
+/// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block.
 #[inline(always)]
 unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for `len`
@@ -97,12 +105,13 @@ unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize)
     }
 }
 
-/// Copies blocks of `COUNT` pieces of `WIDE` bytes each. The last piece of a block may overlap the
-/// one before it.
+/// Copies `n` blocks of `len` bytes, each as `COUNT` pieces of `WIDE` bytes. A piece is what one
+/// load and one store move. The last piece of a block may overlap the piece before it.
 ///
 /// # Safety
-/// The conditions of [`any`]. `len` must be at least `WIDE`, greater than `(COUNT - 1) * WIDE` and
-/// at most `COUNT * WIDE`.
+/// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. `len` must be at least `WIDE`,
+/// greater than `(COUNT - 1) * WIDE` and at most `COUNT * WIDE`.
 #[inline(always)]
 unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
     mut dst: impl Cursor,
@@ -117,8 +126,8 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
         // `len`.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            // The pieces are written out because they must be unrolled. Those after the count are
-            // not compiled.
+            // The copies of the pieces are written out instead of looped over, because they must be
+            // unrolled. Copies after the last of the `COUNT` pieces are not compiled.
             macro_rules! steps {
                 ($($i:literal)*) => {$(
                     if const { $i + 1 < COUNT } {
@@ -134,11 +143,14 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
     }
 }
 
-/// Copies blocks of a multiple of four pieces, so that no remainder has to be tested for: 16 blocks
-/// of 768 B take 0.89 of the time (Sapphire Rapids, L1).
+/// Copies `n` blocks whose length is a multiple of four pieces of `WIDE` bytes. No remainder of a
+/// block has to be tested for, so 16 blocks of 768 B take 0.89 of the time that they take with such
+/// a test (Sapphire Rapids, L1).
 ///
 /// # Safety
-/// The conditions of [`any`]; `len` must be a multiple of `4 * WIDE`.
+/// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. `len` must be a multiple of `4 *
+/// WIDE`.
 #[inline(always)]
 unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
@@ -147,8 +159,8 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
         // `should_align` is true, which needs more than 192 bytes.
         unsafe {
             let (d, s) = (dst.at(0), src.at(0).cast_const());
-            // For pieces of 64 bytes, `any` has already tested the alignment of the first two
-            // blocks.
+            // For pieces of 64 bytes, the caller, `any`, has already tested the alignment of the
+            // first two blocks.
             if const { WIDE == 32 } && block::should_align::<WIDE>(d, len) {
                 piece::aligned::<WIDE>(d, s, len);
             } else {
@@ -164,11 +176,13 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
     }
 }
 
-/// Copies blocks that are very short, or so long that each needs a loop of its own, which is
-/// inlined.
+/// Copies `n` blocks of `len` bytes that are very short, or so long that each block needs an inner
+/// loop over its pieces. That inner loop is inlined here.
 ///
 /// # Safety
-/// The conditions of [`any`].
+/// At least `n` blocks of `len` bytes must remain in both cursors, readable in `src` and writable
+/// in `dst`. No source block may overlap a destination block. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn each<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {

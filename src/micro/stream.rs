@@ -1,10 +1,10 @@
-//! Stream: a strided pack whose stores bypass the caches.
+//! Packing of strided blocks with streaming stores, which bypass the caches.
 //!
-//! It is for payloads that exceed the last-level cache and that nobody reads soon. A plain store
-//! first reads the cache line that it overwrites; a streaming store does not. Short blocks are
-//! packed into a small buffer by the strided micro-kernel, and whole lines are streamed from there;
-//! long blocks are streamed directly. For data in the caches this is far slower than plain stores,
-//! so the caller decides when to use it.
+//! Streaming is for payloads that exceed the last-level cache and that nobody reads soon. A plain
+//! store first reads the cache line that it overwrites; a streaming store does not. Short blocks
+//! are packed into a small buffer by the strided micro-kernel, and whole cache lines are streamed
+//! from this buffer; long blocks are streamed directly. For data in the caches, streaming is far
+//! slower than plain stores, so the caller decides when to use it.
 
 use super::functions::functions;
 use super::isa::{Code, with_code};
@@ -12,25 +12,28 @@ use super::{block, strided};
 use crate::target::Level;
 
 functions! {
-    /// Copies as [`strided::Function`] does. The destination should be dense (`dst_stride` equal to
-    /// `len`); otherwise the blocks are copied by plain stores.
+    /// Copies block `i` of `len` bytes from `src + i * src_stride` to `dst + i * dst_stride`, in
+    /// order, as [`strided::Function`] does. The blocks should follow each other directly in the
+    /// destination (`dst_stride` equal to `len`); otherwise they are copied by plain stores.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Number of bytes that are packed before they are streamed: many lines, and small enough for L1.
+/// Number of bytes that are packed into a buffer before they are streamed from it: many cache
+/// lines, but few enough to stay in the L1 cache.
 const BUFFER: usize = 8 << 10;
 /// Blocks of at least this many bytes are streamed without being packed into the buffer first.
 const LONG: usize = 2 << 10;
 
-/// Copies `len` bytes. Whole cache lines of the destination are streamed; the bytes before and
-/// after them are copied by plain stores.
+/// Copies `len` bytes. Whole cache lines of the destination are written by streaming stores, which
+/// bypass the caches; the bytes before the first and after the last whole line are copied by plain
+/// stores.
 ///
 /// # Safety
-/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. The machine must
-/// have the instructions of `I`.
+/// `len` bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
     let head = dst.align_offset(LINE).min(len);
@@ -45,11 +48,14 @@ unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Copies `n` short blocks to a dense destination through a buffer.
+/// Copies `n` short blocks of `len` bytes, at a stride of `src_stride` bytes, to a destination in
+/// which they follow each other directly. The blocks are packed into a buffer, from which whole
+/// cache lines are streamed.
 ///
 /// # Safety
-/// The conditions of [`strided::twin`] with `dst_stride = len`, where `len` is greater than 0 and
-/// less than `LONG`. `pack` must be the strided micro-kernel for `len`. The machine must have the
+/// All blocks must be readable in the source, and `n * len` bytes must be writable at `dst`. The
+/// two sides must not overlap. `len` must be greater than 0 and less than `LONG`. `pack` must be
+/// the function of the family `strided` for blocks of `len` bytes. The machine must have the
 /// instructions of `I`.
 #[inline(always)]
 unsafe fn buffered<I: Code>(
@@ -62,7 +68,8 @@ unsafe fn buffered<I: Code>(
 ) {
     let mut room = [std::mem::MaybeUninit::<u8>::uninit(); LINE + BUFFER];
     let buffer = room.as_mut_ptr().cast::<u8>();
-    // Number of bytes at the start of the buffer that are packed but not yet stored.
+    // `held` is the number of bytes at the start of the buffer that are packed but not yet stored
+    // to the destination.
     let mut held = 0;
     while n > 0 {
         let blocks = n.min(((BUFFER - held) / len).max(1));
@@ -90,7 +97,8 @@ unsafe fn buffered<I: Code>(
     unsafe { block::run_time::<16>(dst, buffer, held) }
 }
 
-/// Body for blocks of any length.
+/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
+/// generic over the instruction set.
 struct Streamed;
 
 impl Body for Streamed {
@@ -125,7 +133,8 @@ impl Body for Streamed {
     }
 }
 
-/// Returns the function for blocks of any length.
+/// Returns the function that packs blocks of any length with streaming stores, compiled with the
+/// instructions of `level`.
 pub fn function(level: Level) -> Function {
     with_code!(level, I => I::of::<Streamed>())
 }

@@ -1,11 +1,12 @@
-//! Swap: strided blocks of units of 2, 4, 8 or 16 bytes, in which the bytes of every unit are
-//! reversed. On a little-endian machine, this is the conversion to and from external32 of values
-//! that have the same size and format on both sides.
+//! Family `swap` of micro-kernels: copies strided blocks that consist of units of 2, 4, 8 or 16
+//! bytes, and reverses the bytes of every unit. On a little-endian machine, this is the conversion
+//! to and from external32 of values that have the same size and format in user memory and in the
+//! packed stream.
 //!
 //! Long blocks are moved in registers of whole units. Short blocks that are near to each other are
-//! moved like those of the family `strided`, by a permutation that also reverses. Other blocks of a
-//! single unit are gathered and scattered in groups of eight, through full vectors if the
-//! instruction set has code for that.
+//! moved as in the family `strided`, by a permutation of the bytes of a vector, which here also
+//! reverses the units. Other blocks of a single unit are gathered and scattered in groups of eight,
+//! through full vectors if the instruction set has code for that.
 
 use std::marker::PhantomData;
 
@@ -19,14 +20,16 @@ use crate::nest::{Offsets, Quantity};
 use crate::target::Level;
 
 functions! {
-    /// Copies blocks as [`strided::Function`] does, and reverses the bytes of every unit. `len` is
-    /// a multiple of the unit for which the function is made.
+    /// Copies block `i` of `len` bytes from `src + i * src_stride` to `dst + i * dst_stride`, in
+    /// order, as [`strided::Function`] does, and reverses the bytes of every unit. `len` is a
+    /// multiple of the size of the units for which the function is made.
     pub type Function =
         unsafe extern "C" fn(dst: *mut u8, src: *const u8, n: u64, dst_stride: i64, src_stride: i64, len: u64);
 }
 
-/// The family of swaps: equal blocks at constant steps on both sides, with the bytes of every unit
-/// reversed. The variant is the number of bytes of a unit.
+/// Family that copies blocks of equal length at constant steps in user memory and on the packed
+/// side, and reverses the bytes of every unit in them. The variant is the number of bytes of a
+/// unit.
 pub static FAMILY: Family = Family {
     name: "swap",
     directed: false,
@@ -39,23 +42,24 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// Unit sizes in bytes for which functions exist.
+/// Sizes in bytes of the units whose bytes the functions of this family reverse.
 pub const UNITS: [u8; 4] = [2, 4, 8, 16];
 
 fn check(call: &Actual<'_>) -> Result<(), &'static str> {
     let unit = u64::from(call.callee().variant());
     match UNITS.iter().any(|&u| u64::from(u) == unit) {
         false => Err("units that no micro-kernel is made for"),
-        // The length of one instance is checked. If the length of the call is a multiple of the
-        // instance count, it is then a multiple of the unit for any count.
+        // The length for one instance is checked. If the length of the call is this length times
+        // the instance count, it is then a multiple of the unit for any count.
         true if !call.number(Role::Length).is_multiple_of(unit) => Err("blocks that are not whole units"),
         true => Ok(()),
     }
 }
 
-/// Returns the call that moves `n` blocks of `len` bytes in units of `unit` bytes, where `step`
-/// leads from one block to the next on both sides. Returns `None` if there is no such unit. Whether
-/// `len` is a multiple of the unit is not checked here.
+/// Returns the call of a micro-kernel that moves `n` blocks of `len` bytes and reverses the bytes
+/// of each of their units of `unit` bytes. `step` has the distances from one block to the next in
+/// user memory and on the packed side. Returns `None` if there is no code for units of this size.
+/// Whether `len` is a multiple of `unit` is not checked here.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -68,10 +72,12 @@ pub fn call(
     Some(strided::with(Micro::new(&FAMILY, direction, level).with_variant(unit), n, step, len))
 }
 
-/// Scalar reference of the family: copies the bytes of every unit in reverse order.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies the
+/// bytes of every unit in reverse order.
 ///
 /// # Safety
-/// The conditions of [`strided::twin`]. `len` must be a multiple of `UNIT`.
+/// Every byte of every source block must be readable, and every byte of every destination block
+/// writable. The two sides must not overlap. `len` must be a multiple of `UNIT`.
 pub unsafe extern "C" fn twin<const UNIT: usize>(
     dst: *mut u8,
     src: *const u8,
@@ -92,10 +98,13 @@ pub unsafe extern "C" fn twin<const UNIT: usize>(
     }
 }
 
-/// Copies `n` blocks of one unit of `UNIT` bytes, reversed.
+/// Copies `n` blocks, each of which is one unit of `UNIT` bytes, and reverses the bytes of each
+/// unit.
 ///
 /// # Safety
-/// The conditions of [`twin`] with `len = UNIT`. The machine must have the instructions of `I`.
+/// `n` blocks of `UNIT` bytes must be readable from `src` on at the stride `ss`, and writable from
+/// `dst` on at the stride `ds`. The two sides must not overlap. The machine must have the
+/// instructions of `I`.
 #[inline(always)]
 unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     dst: *mut u8,
@@ -103,8 +112,8 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     mut n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
-    // side.
+    // The source is only read. Its pointer is cast to `*mut u8` because the cursors of both sides
+    // have the same type.
     let src = src.cast_mut();
     // SAFETY: `n` always counts the promised blocks that remain after those that the cursors have
     // passed. The functions for eight units are used only if eight remain, on the side that is
@@ -137,11 +146,12 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
     }
 }
 
-/// Copies `n` units, reversed, and advances both cursors past them.
+/// Copies the next `n` units of the cursor `src` to those of the cursor `dst`, reverses the bytes
+/// of each unit, and advances both cursors past these units.
 ///
 /// # Safety
-/// `n` units must remain on both sides, readable in `src` and writable in `dst`, without overlap
-/// between the sides.
+/// At least `n` units must remain in both cursors, readable in `src` and writable in `dst`. No
+/// source unit may overlap a destination unit.
 #[inline(always)]
 unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
     for _ in 0..n {
@@ -152,10 +162,13 @@ unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
     }
 }
 
-/// Copies blocks of any number of whole units, reversed.
+/// Copies `n` blocks of `len` bytes, which are any number of whole units, and reverses the bytes of
+/// each unit.
 ///
 /// # Safety
-/// The conditions of [`twin`]. The machine must have the instructions of `I`.
+/// `n` blocks of `len` bytes must be readable from `src` on at the stride `ss`, and writable from
+/// `dst` on at the stride `ds`. The two sides must not overlap. `len` must be a multiple of `UNIT`.
+/// The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     dst: *mut u8,
@@ -189,11 +202,13 @@ unsafe fn any<I: Code, U: Unit, const UNIT: usize>(
     }
 }
 
-/// Copies `n` blocks of `LEN` bytes (16, 32 or 64) and reverses the bytes of each unit. As the length is constant, nothing
-/// has to be tested for each block.
+/// Copies `n` blocks of `LEN` bytes (16, 32 or 64) and reverses the bytes of each unit. As the
+/// length is a constant, the loop has no test of the length for each block.
 ///
 /// # Safety
-/// The conditions of [`twin`] with `len = LEN`. The machine must have the instructions of `I`.
+/// `n` blocks of `LEN` bytes must be readable from `src` on at the stride `ss`, and writable from
+/// `dst` on at the stride `ds`. The two sides must not overlap. `LEN` must be a multiple of `UNIT`.
+/// The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     dst: *mut u8,
@@ -201,8 +216,8 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     n: usize,
     (ds, ss): (isize, isize),
 ) {
-    // The source is only read. Its pointer is cast to `*mut u8` because a cursor serves either
-    // side.
+    // The source is only read. Its pointer is cast to `*mut u8` because the cursors of both sides
+    // have the same type.
     let (src, len) = (src.cast_mut(), LEN as isize);
     // SAFETY: in each case these are the promised blocks; a dense cursor is used only where the
     // stride is `LEN`.
@@ -220,8 +235,8 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
 /// Copies `n` blocks of `LEN` bytes (16, 32 or 64) and reverses the bytes of each unit.
 ///
 /// # Safety
-/// `n` blocks must remain on both sides, readable in `src` and writable in `dst`, without overlap
-/// between the sides. The machine must have the instructions of `I`.
+/// At least `n` blocks must remain in both cursors, readable in `src` and writable in `dst`. No
+/// source block may overlap a destination block. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     mut dst: impl Cursor,
@@ -246,7 +261,8 @@ unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Body for blocks of units of `UNIT` bytes.
+/// Type without values whose [`Body`] is the code of the functions for blocks of units of `UNIT`
+/// bytes, generic over the instruction set.
 struct OfUnits<U, const UNIT: usize>(PhantomData<U>);
 
 impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {
@@ -275,7 +291,8 @@ fn of_unit<I: Functions>(unit: u64) -> Option<Function> {
     }
 }
 
-/// Returns the function for units of `unit` bytes, or `None` if there is none.
+/// Returns the function that copies blocks and reverses the bytes of units of `unit` bytes, or
+/// `None` if there is no such function.
 pub fn function(unit: u64, level: Level) -> Option<Function> {
     with_code!(level, I => of_unit::<I>(unit))
 }
@@ -297,9 +314,10 @@ mod tests {
         }
     }
 
-    /// Compares the functions of all levels and units with the scalar reference. Blocks have the
-    /// listed numbers of units, and there are `counts` of them. One side is dense; the other has
-    /// the strides in bytes that `strides` returns for the length of a block.
+    /// Compares the functions for all levels and sizes of units with the scalar reference. `units`
+    /// lists the numbers of units in a block, and `counts` the numbers of blocks. On one side the
+    /// blocks follow each other directly; on the other side they have each of the strides in bytes
+    /// that `strides` returns for the length of a block.
     fn between_guard_pages(units: &[i64], strides: impl Fn(i64) -> Vec<i64>, counts: &[u64]) {
         let twins: [Function; 4] = [twin::<2>, twin::<4>, twin::<8>, twin::<16>];
         let mut areas = (Guarded::new(300 << 10), Guarded::new(300 << 10));

@@ -1,9 +1,10 @@
-//! Equipment of the tests: memory between two pages that must not be touched, and a comparison that
-//! places blocks at both edges of this memory.
+//! Helpers of the tests of micro-kernels: memory between two pages that must not be touched, and a
+//! comparison that places blocks at both edges of this memory.
 
 use std::ptr;
 
-/// Accessible memory with an inaccessible page on each side.
+/// Accessible memory with an inaccessible page directly before it and another one directly after
+/// it.
 pub(super) struct Guarded {
     start: *mut u8,
     len: usize,
@@ -35,7 +36,8 @@ impl Guarded {
         Guarded { start, len }
     }
 
-    /// Returns the first `len` bytes. Before them is an inaccessible page.
+    /// Returns the first `len` bytes of the accessible memory. An inaccessible page lies directly
+    /// before these bytes.
     pub(super) fn front(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
         // SAFETY: `len` bytes from `start` are accessible, and `self` is borrowed mutably as long
@@ -43,7 +45,8 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts_mut(self.start, len) }
     }
 
-    /// Returns the last `len` bytes. After them is an inaccessible page.
+    /// Returns the last `len` bytes of the accessible memory. An inaccessible page lies directly
+    /// after these bytes.
     pub(super) fn back(&mut self, len: usize) -> &mut [u8] {
         assert!(len <= self.len);
         // SAFETY: the last `len` of the accessible bytes; `self` is borrowed mutably as long as the
@@ -51,7 +54,8 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(self.len - len), len) }
     }
 
-    /// Returns the last `len` bytes if `back` is true, or else the first.
+    /// Returns the last `len` bytes of the accessible memory if `back` is true, or else its first
+    /// `len` bytes.
     pub(super) fn edge(&mut self, back: bool, len: usize) -> &mut [u8] {
         if back { self.back(len) } else { self.front(len) }
     }
@@ -71,16 +75,17 @@ pub(super) fn fill(bytes: &mut [u8], seed: u8) {
     }
 }
 
-/// Returns the number of bytes from the lowest to the highest of `n` blocks, and the offset of
-/// block 0 in them.
+/// Returns the number of bytes from the start of the lowest to the end of the highest of `n` blocks
+/// of `len` bytes, and the offset of block 0 in these bytes.
 pub(super) fn span(n: u64, stride: i64, len: u64) -> (usize, usize) {
     let reach = (n.max(1) - 1) as usize * stride.unsigned_abs() as usize;
     (if n == 0 { 0 } else { reach + len as usize }, if stride < 0 { reach } else { 0 })
 }
 
-/// Checks that `run` leaves the destination as `model` does, and the source unchanged. Both sides
-/// lie against a guard page, at the front edge and then at the back edge. `run` and `model` get the
-/// addresses of the destination and of the source.
+/// Checks that `run` leaves the same bytes in the destination as `model` does, and that it leaves
+/// the source unchanged. Source and destination lie next to a page that must not be touched, first
+/// directly after it and then directly before it. `run` and `model` get the addresses of the
+/// destination and of the source.
 pub(super) fn check(
     areas: &mut (Guarded, Guarded),
     (dst_len, src_len): (usize, usize),

@@ -1,13 +1,14 @@
-//! Transpose: a matrix of small elements whose rows become columns, tile by tile.
+//! Family `transpose` of micro-kernels: copies a matrix of small elements so that its rows become
+//! columns, tile by tile.
 //!
 //! A column type accesses memory at a large stride, and touches a cache line again for every
-//! element in it. If the stride is a multiple of the page size, the line is evicted in between.
-//! This code moves blocks of elements through registers. A block uses up whole lines of at least
-//! one side at once. Tiles have few rows and many columns, and a tile is read along as many rows as
-//! the hardware prefetches.
+//! element in it. If the stride is a multiple of the page size, the line is evicted in between. The
+//! code of this family moves blocks of elements through registers. A block uses up whole cache
+//! lines of at least one side at once. Tiles have few rows and many columns. A tile is read along
+//! all of its rows at the same time, which are as many as the hardware prefetcher can follow.
 //!
-//! Elements are not written in the order of the nest, so this family is only for destinations
-//! without overlap.
+//! Elements are not written in the order of the loops of the datatype, so this family is used only
+//! if no elements of the destination overlap.
 
 pub(super) mod pieces;
 
@@ -22,8 +23,8 @@ use pieces::shape;
 
 functions! {
     /// Copies, for all `r < rows` and `c < cols`, the element at `src + r * src_row + c * src_step`
-    /// to `dst + c * dst_row + r * dst_step`. Strides are in bytes and may have any sign. No two
-    /// destination elements overlap.
+    /// to `dst + c * dst_row + r * dst_step`. All elements have the length for which the function
+    /// is made. Strides are in bytes and may have any sign. No two destination elements overlap.
     pub type Function = unsafe extern "C" fn(
         dst: *mut u8,
         src: *const u8,
@@ -36,9 +37,10 @@ functions! {
     );
 }
 
-/// Family that transposes a matrix. Element `(i, j)` lies at `a + i * steps + j * inner steps`,
-/// where `a` stands for the call's addresses on the two sides, and has the length for which the
-/// code is made. Elements are moved in any order.
+/// Family that transposes a matrix, given as two nested loops. A call has an address in the user's
+/// buffer and one in the packed stream. In both, element `(i, j)` lies `i` steps of the outer loop
+/// and `j` steps of the inner loop after the address. The length of an element is the one for which
+/// the code is made. Elements are moved in any order.
 pub static FAMILY: Family = Family {
     name: "transpose",
     directed: false,
@@ -53,16 +55,18 @@ pub static FAMILY: Family = Family {
     takes: Family::nothing,
 };
 
-/// A loop: its number of iterations, and its steps in bytes.
+/// A loop, given by its number of iterations and its steps in bytes in user memory and on the
+/// packed side.
 pub type Repeat = (Quantity, Offsets);
 
-/// Returns two loops around one element of `len` bytes as the outer and the inner loop of a
-/// transpose. The inner loop runs along the packed side and the outer one along the user's side,
-/// both at small strides. Returns `None` if the loops do not have this form, if one has too few
-/// iterations, or if an element is so long that a transpose does not pay.
+/// Returns two nested loops around one element of `len` bytes in the form that a transpose needs:
+/// the outer loop goes along user memory and the inner loop along the packed side, both at small
+/// strides. Returns `None` if the loops cannot be brought into this form, if one of them has too
+/// few iterations, or if an element is so long that a transpose does not pay.
 pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
-    // In a stream the inner loop always runs along the packed side. Between two layouts, the outer
-    // loop may run along the packed side instead; the two loops are then exchanged.
+    // If the packed side is a packed stream, the inner loop always goes along the packed side. In a
+    // copy between two layouts, the outer loop may go along the packed side instead; the two loops
+    // are then exchanged.
     let [outer, inner] = if outer.1.packed.unsigned_abs() < inner.1.packed.unsigned_abs() {
         [inner, outer]
     } else {
@@ -72,21 +76,24 @@ pub fn suited([outer, inner]: [Repeat; 2], len: u64) -> Option<[Repeat; 2]> {
     let near = [outer.1.user, inner.1.packed].iter().all(|s| s.unsigned_abs() <= cost::TRANSPOSED_STRIDE);
     let crossed = inner.1.user.unsigned_abs() > outer.1.user.unsigned_abs()
         && inner.1.packed.unsigned_abs() < outer.1.packed.unsigned_abs();
-    // Elements of at least a whole cache line do not share lines, so a transpose does not pay.
+    // Elements of at least a whole cache line do not share cache lines, so a transpose does not pay
+    // for them.
     let lines = len >= cost::TRANSPOSED_STRIDE;
     (!few(&outer.0) && !few(&inner.0) && near && crossed && !lines).then_some([outer, inner])
 }
 
-/// Returns the micro-kernel for elements of `len` bytes, or `None` if there is no code for this
-/// length. It must be used only if no elements of the destination overlap.
+/// Returns the micro-kernel that transposes matrices of elements of `len` bytes, or `None` if there
+/// is no code for this length. The micro-kernel must be used only if no elements of the destination
+/// overlap.
 pub fn micro(len: u64, direction: Direction, level: Level) -> Option<Micro> {
     let (len, level) = choose(len, level)?;
     Some(Micro::new(&FAMILY, direction, level).with_length(len))
 }
 
-/// Returns the call that transposes elements of `len` bytes. `trips` has the numbers of iterations
-/// and `steps` the steps of two nested loops, the outer loop first. Returns `None` if there is no
-/// code for this length.
+/// Returns the call of a micro-kernel that transposes a matrix of elements of `len` bytes. The
+/// matrix is given as two nested loops, the outer loop first: `trips` has their numbers of
+/// iterations, and `steps` their steps in user memory and on the packed side. Returns `None` if
+/// there is no code for this length.
 pub fn call(
     direction: Direction,
     level: Level,
@@ -105,8 +112,9 @@ pub fn call(
     Some(Call::new(micro(len, direction, level)?, arguments))
 }
 
-/// Returns the roles of the parameters in the order of [`Function`]. The rows of the source become
-/// columns of the destination, and the inner loop runs along the packed side.
+/// Returns the roles that the arguments of a call have as parameters of [`Function`], in the order
+/// of the parameters. The rows of the source become columns of the destination, and the inner loop
+/// of the call goes along the packed side.
 fn parameters(direction: Direction) -> &'static [Role] {
     use Role::{
         InnerIterations, InnerPackedStep, InnerUserStep, Iterations, Packed, PackedStep, User, UserStep,
@@ -121,9 +129,10 @@ fn parameters(direction: Direction) -> &'static [Role] {
     }
 }
 
-/// Calls `f` with every element, in the reverse of the nest's order. The machine code moves the
-/// elements tile by tile, so its result depends on the order if two elements have the same
-/// destination. A test that compares both with the nest then sees a difference.
+/// Calls `f` with the offsets and the length of every element, in the reverse of the order of the
+/// two nested loops. The machine code moves the elements tile by tile, so its result depends on the
+/// order if two elements have the same destination. A test that executes the loops in order and
+/// compares the results then sees a difference.
 fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     let (outer, inner) = (call.number(Role::Iterations) as i64, call.number(Role::InnerIterations) as i64);
     let step = call.steps(Role::UserStep, Role::PackedStep);
@@ -135,20 +144,22 @@ fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
     }
 }
 
-/// Strides of the elements: the last four arguments of [`Function`].
+/// Strides in bytes of the elements of a matrix and of its transpose: the last four arguments of
+/// [`Function`].
 #[derive(Clone, Copy, Debug)]
 pub struct Strides {
-    /// Distance in the destination from one source column to the next.
+    /// Distance in the destination between elements that come from neighbouring source columns.
     pub dst_row: i64,
-    /// Distance in the source from one source row to the next.
+    /// Distance in the source between elements of neighbouring source rows.
     pub src_row: i64,
-    /// Distance in the destination from one source row to the next.
+    /// Distance in the destination between elements that come from neighbouring source rows.
     pub dst_step: i64,
-    /// Distance in the source from one source column to the next.
+    /// Distance in the source between elements of neighbouring source columns.
     pub src_step: i64,
 }
 
-/// Scalar reference of the family: copies elements of `len` bytes byte by byte.
+/// Scalar reference of this family of micro-kernels, with which the tests compare them: copies
+/// elements of `len` bytes byte by byte.
 ///
 /// # Safety
 /// Every byte of every source element must be readable, and every byte of every destination element
@@ -167,23 +178,26 @@ pub unsafe fn twin(dst: *mut u8, src: *const u8, (rows, cols): (u64, u64), s: St
     }
 }
 
-/// Order in which elements are moved: tile by tile. In each tile, the code goes down the rows and
-/// then on to the next columns.
+/// Order in which the elements of a matrix are moved: tile by tile. In each tile, the code goes
+/// down the rows and then on to the next columns.
 struct Tiles {
     /// Number of source rows of a tile.
     rows: usize,
     /// Number of source columns of a tile.
     cols: usize,
-    /// Whether the next tile is the one below. Otherwise it is the one to the right.
+    /// Whether the code continues with the tile below the current tile. Otherwise it continues with
+    /// the tile to the right.
     down: bool,
 }
 
-/// Returns the tiles for elements of `len` bytes.
+/// Returns the size and order of the tiles in which a matrix of elements of `len` bytes is
+/// transposed.
 ///
 /// Each row of a tile is read as a stream of its own, and the prefetcher of the second-level cache
-/// follows about 16 streams. Time of 1024 x 1024 elements relative to tiles of 512 by 512 bytes: 8
-/// B 0.53, 12 B 0.71, 16 B 0.79, 24 B 0.69 (in L2 0.58, 0.73, 0.83 and 0.73). With tiles of 32 rows
-/// that follow each other downwards: 4 B 0.80, 32 B 0.91, 64 B 0.76 (Sapphire Rapids).
+/// follows about 16 streams. Relative to tiles of 512 by 512 bytes, 1024 x 1024 elements take 0.53
+/// of the time for elements of 8 B, 0.71 for 12 B, 0.79 for 16 B and 0.69 for 24 B (in L2 0.58,
+/// 0.73, 0.83 and 0.73). With tiles of 32 rows that follow each other downwards, they take 0.80 of
+/// the time for elements of 4 B, 0.91 for 32 B and 0.76 for 64 B (Sapphire Rapids).
 const fn tiles(len: usize) -> Tiles {
     match len {
         1 | 2 => Tiles { rows: 64, cols: 64, down: false },
@@ -192,7 +206,8 @@ const fn tiles(len: usize) -> Tiles {
     }
 }
 
-/// Addresses and strides of the elements, for code that is made for their length.
+/// Addresses and strides in bytes of the elements of a matrix and of its transpose. The code that
+/// uses them is made for elements of `LEN` bytes.
 #[derive(Clone, Copy)]
 struct Matrix<const LEN: usize> {
     dst: *mut u8,
@@ -204,7 +219,8 @@ struct Matrix<const LEN: usize> {
 }
 
 impl<const LEN: usize> Matrix<LEN> {
-    /// Returns the addresses of element `(r, c)` in the destination and in the source.
+    /// Returns the addresses of the element in row `r` and column `c` of the source: first its
+    /// address in the destination, then its address in the source.
     #[inline(always)]
     fn place(self, r: usize, c: usize) -> (*mut u8, *const u8) {
         let (r, c) = (r as isize, c as isize);
@@ -216,11 +232,11 @@ impl<const LEN: usize> Matrix<LEN> {
         )
     }
 
-    /// Moves the elements of some rows and columns one by one.
+    /// Moves the elements of the source rows `rows` and the source columns `cols` one by one.
     ///
     /// # Safety
-    /// The elements must be readable in the source and writable in the destination. The two sides
-    /// must not overlap.
+    /// All of these elements must be readable in the source and writable in the destination. The
+    /// two sides must not overlap.
     #[inline(always)]
     unsafe fn each(self, rows: Range<usize>, cols: Range<usize>) {
         let (mut to, mut from) = self.place(rows.start, cols.start);
@@ -236,11 +252,13 @@ impl<const LEN: usize> Matrix<LEN> {
         }
     }
 
-    /// Moves the elements of some rows and columns. Where the steps between elements are dense,
-    /// they are moved in blocks through registers.
+    /// Moves the elements of the source rows `rows` and the source columns `cols`. If the elements
+    /// of a row follow each other directly both in the source and in the destination, they are
+    /// moved in blocks through registers.
     ///
     /// # Safety
-    /// The conditions of [`Matrix::each`]. The machine must have the instructions of `I`.
+    /// All of these elements must be readable in the source and writable in the destination. The
+    /// two sides must not overlap. The machine must have the instructions of `I`.
     #[inline(always)]
     unsafe fn tile<I: Code>(self, rows: Range<usize>, cols: Range<usize>) {
         let (block_rows, block_cols) = const { shape::<I>(LEN) };
@@ -248,8 +266,9 @@ impl<const LEN: usize> Matrix<LEN> {
             // SAFETY: the conditions of `each` are those of this function, for the same elements.
             return unsafe { self.each(rows, cols) };
         }
-        // Whole blocks are transposed in registers, down the rows of each group of columns. The
-        // rows below and the columns to the right, which fill no whole block, are moved one by one.
+        // Whole blocks of `block_rows` by `block_cols` elements are transposed in registers, down
+        // the rows of each group of columns. The elements of the rows below and of the columns to
+        // the right, which fill no whole block, are moved one by one.
         let whole = |all: &Range<usize>, block: usize| all.start + (all.end - all.start) / block * block;
         let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
         let mut c = cols.start;
@@ -275,10 +294,12 @@ impl<const LEN: usize> Matrix<LEN> {
     }
 }
 
-/// Moves all elements tile by tile.
+/// Moves all elements of a matrix of `rows` rows and `cols` columns tile by tile, so that rows
+/// become columns.
 ///
 /// # Safety
-/// The conditions of [`twin`] with `len = LEN`. The machine must have the instructions of `I`.
+/// Every element of `LEN` bytes must be readable in the source and writable in the destination, at
+/// the strides `s`. The two sides must not overlap. The machine must have the instructions of `I`.
 #[inline(always)]
 unsafe fn made_for<I: Code, const LEN: usize>(
     dst: *mut u8,
@@ -291,7 +312,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(
         [s.dst_row, s.src_row, s.dst_step, s.src_step].map(|s| s as isize);
     let matrix = Matrix::<LEN> { dst, src, dst_row, src_row, dst_step, src_step };
     let Tiles { rows: by_rows, cols: by_cols, down } = const { tiles(LEN) };
-    // A single tile does not need what is prepared for many, which takes some 20 ns.
+    // If the matrix is a single tile, the loops over tiles, whose preparation takes some 20 ns, are
+    // not needed.
     if rows <= by_rows && cols <= by_cols {
         // SAFETY: these are all elements. The caller promises them, and a machine with the
         // instructions of `I`.
@@ -310,7 +332,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     }
 }
 
-/// Body for elements of `LEN` bytes.
+/// Type without values whose [`Body`] is the code of the functions for elements of `LEN` bytes,
+/// generic over the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -334,13 +357,15 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Declares the lengths of elements for which code exists, and the function that looks it up.
+/// Declares `LENGTHS`, the lengths of elements for which code exists, and `lookup`, which finds the
+/// function for a length.
 macro_rules! lengths {
     ($($len:literal)*) => {
-        /// Lengths of elements in bytes for which code exists, in ascending order.
+        /// Lengths in bytes of matrix elements for which code exists, in ascending order.
         pub const LENGTHS: &[u16] = &[$($len),*];
 
-        /// Returns the function for elements of `len` bytes, or `None` if there is none.
+        /// Returns the function that transposes elements of `len` bytes with the instruction set
+        /// `I`, or `None` if there is no such function.
         fn lookup<I: Functions>(len: u16) -> Option<Function> {
             Some(match len {
                 $($len => I::of::<OfLength<$len>>(),)*
@@ -352,20 +377,22 @@ macro_rules! lengths {
 
 lengths! { 1 2 4 8 12 16 24 32 64 }
 
-/// Returns the function for elements of `len` bytes at `level`, or at a lower level whose code is
-/// as good. Returns `None` if there is no code for this length.
+/// Returns the function that transposes elements of `len` bytes, compiled for `level` or for a
+/// lower level whose code is as good. Returns `None` if there is no code for this length.
 pub(super) fn get(len: u16, level: Level) -> Option<Function> {
     with_code!(level, I => lookup::<I>(len))
 }
 
-/// Returns the length and the level of the code for elements of `len` bytes, or `None` if there is
-/// no code for this length.
+/// Returns for which length of elements and for which level the code is made that transposes
+/// elements of `len` bytes on a target of `level`. Returns `None` if there is no code for this
+/// length.
 fn choose(len: u64, level: Level) -> Option<(u16, Level)> {
     let made_for = u16::try_from(len).ok().filter(|l| LENGTHS.binary_search(l).is_ok())?;
     Some((made_for, OneLength::Transposed(made_for.into()).serving(level)))
 }
 
-/// Returns the function for elements of `len` bytes, or `None` if there is none.
+/// Returns the function that transposes elements of `len` bytes on a machine of `level`, or `None`
+/// if there is no such function.
 pub fn function(len: u64, level: Level) -> Option<Function> {
     get(u16::try_from(len).ok()?, level)
 }

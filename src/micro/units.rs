@@ -1,10 +1,10 @@
-//! Units: 2, 4, 8 or 16 bytes whose order is to be reversed. They are reversed one by one in
-//! integer registers, or in rows of 16, 32 or 64 bytes.
+//! Reversal of units. A unit is 2, 4, 8 or 16 consecutive bytes whose order is to be reversed.
+//! Units are reversed one by one in integer registers, or in rows of 16, 32 or 64 bytes.
 
 use super::block;
 use super::cursor::Cursor;
 
-/// Unsigned integer of the size of a unit.
+/// Unsigned integer with as many bytes as a unit, a group of bytes whose order is reversed.
 pub(super) trait Unit: Copy {
     fn swapped(self) -> Self;
 }
@@ -21,7 +21,7 @@ macro_rules! units {
 }
 units! { u16 u32 u64 u128 }
 
-/// Copies one unit and reverses its bytes.
+/// Copies one unit, which has the size of `U`, and reverses the order of its bytes.
 ///
 /// # Safety
 /// The unit must be readable at `src` and writable at `dst`.
@@ -32,12 +32,12 @@ pub(super) unsafe fn one<U: Unit>(dst: *mut u8, src: *const u8) {
     unsafe { dst.cast::<U>().write_unaligned(src.cast::<U>().read_unaligned().swapped()) }
 }
 
-/// Copies `LEN` bytes and reverses every unit of `UNIT` bytes in them, one unit after the other. It
-/// serves instruction sets that cannot reverse bytes in a vector register.
+/// Copies `LEN` bytes and reverses the bytes of every unit of `UNIT` bytes in them, one unit after
+/// the other. This function serves instruction sets that cannot reverse bytes in a vector register.
 ///
 /// # Safety
-/// The bytes must be readable at `src` and writable at `dst`, without overlap. `LEN` must be a
-/// multiple of `UNIT`.
+/// The bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `LEN` must be a multiple of `UNIT`.
 #[inline(always)]
 pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
     for at in (0..LEN).step_by(UNIT) {
@@ -55,8 +55,8 @@ pub(super) unsafe fn by_units<const UNIT: usize, const LEN: usize>(dst: *mut u8,
     }
 }
 
-/// Returns, for each byte of a register of 16 bytes whose units of `UNIT` bytes are reversed, the
-/// place that it comes from.
+/// Returns the table for a shuffle that reverses the bytes of every unit of `UNIT` bytes in a
+/// register of 16 bytes: entry `i` is the index of the byte that the shuffle moves to byte `i`.
 pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     let mut places = [0; 16];
     let mut i = 0;
@@ -67,13 +67,14 @@ pub(super) const fn places<const UNIT: usize>() -> [u8; 16] {
     places
 }
 
-/// The registers in which an instruction set reverses units.
+/// How an instruction set reverses units, which are groups of 2 to 16 bytes.
 pub(super) trait Reverse {
-    /// Copies a row of `LEN` bytes (16, 32 or 64) and reverses the bytes of every unit of `UNIT`
-    /// bytes (2, 4, 8 or 16).
+    /// Copies a row of `LEN` contiguous bytes (16, 32 or 64) and reverses the bytes of every unit
+    /// of `UNIT` bytes (2, 4, 8 or 16) in it.
     ///
     /// # Safety
-    /// The row must be readable at `src` and writable at `dst`, without overlap.
+    /// The row must be readable at `src` and writable at `dst`. The source must not overlap the
+    /// destination.
     #[inline(always)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
         // SAFETY: the caller promises the row on both sides. `LEN` is a multiple of `UNIT`, as both
@@ -82,20 +83,22 @@ pub(super) trait Reverse {
     }
 }
 
-/// Reverses units one by one, which works on every machine.
+/// Type without values, whose implementation of `Reverse` reverses units one by one, which works on
+/// every machine.
 struct OneByOne;
 
 impl Reverse for OneByOne {}
 
 /// Minimum length in bytes of a block whose stores are aligned to whole cache lines. A store that
-/// crosses the boundary between two lines writes to both.
+/// crosses the boundary between two cache lines writes to both.
 const ALIGNED: usize = 512;
 
-/// Copies `len` bytes of units that follow each other directly, and reverses each unit.
+/// Copies `len` bytes, which are units of `UNIT` bytes that follow each other directly, and
+/// reverses the bytes of each unit.
 ///
 /// # Safety
-/// The bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
-/// multiple of `UNIT`. The machine must have the instructions of `I`.
+/// The bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `len` must be a multiple of `UNIT`. The machine must have the instructions of `I`.
 #[inline(always)]
 pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8, src: *const u8, len: usize) {
     let mut at = 0;
@@ -108,8 +111,8 @@ pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8,
             I::reverse::<UNIT, 64>(dst, src);
             at = before;
         }
-        // From here on `at` is the number of bytes that need not be moved again, and the rest is
-        // moved in rows of decreasing size.
+        // From here on `at` is the number of bytes from the start that need not be moved again. The
+        // rest of the bytes is moved in rows of 64, 32 and 16 bytes, and then unit by unit.
         while len - at >= 256 {
             for row in 0..4 {
                 I::reverse::<UNIT, 64>(dst.add(at + 64 * row), src.add(at + 64 * row));
@@ -135,12 +138,13 @@ pub(super) unsafe fn dense<I: Reverse, U: Unit, const UNIT: usize>(dst: *mut u8,
     }
 }
 
-/// Copies one block and reverses its units of `unit` bytes; with a unit of 1 byte it only copies.
-/// The code for AVX-512 calls this for the blocks before an aligned one.
+/// Copies one block and reverses the bytes of each of its units of `unit` bytes; with units of 1
+/// byte it only copies. The code for AVX-512 calls this function for the blocks before the first
+/// block in a cache line.
 ///
 /// # Safety
-/// `len` bytes must be readable at `src` and writable at `dst`, without overlap. `len` must be a
-/// multiple of `unit`.
+/// `len` bytes must be readable at `src` and writable at `dst`. The source must not overlap the
+/// destination. `len` must be a multiple of `unit`.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
 #[inline(always)]
 pub(super) unsafe fn swapped(dst: *mut u8, src: *const u8, len: usize, unit: usize) {
@@ -157,9 +161,10 @@ pub(super) unsafe fn swapped(dst: *mut u8, src: *const u8, len: usize, unit: usi
     }
 }
 
-/// Copies eight units of `UNIT` bytes from a dense source and reverses each. Units shorter than 8
-/// bytes are loaded in words of 8 bytes, whose bytes are reversed at once; the first unit is then
-/// in the highest bits.
+/// Copies eight units of `UNIT` bytes, which follow each other directly at `src`, to the next eight
+/// blocks of `dst`, and reverses the bytes of each unit. Units shorter than 8 bytes are loaded in
+/// words of 8 bytes. All bytes of a word are reversed at once; its first unit is then in the
+/// highest bits.
 ///
 /// # Safety
 /// Eight blocks of `UNIT` bytes must remain in `dst` and be writable. `8 * UNIT` bytes must be

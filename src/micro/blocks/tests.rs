@@ -1,4 +1,4 @@
-//! Irregular blocks, compared with the scalar reference.
+//! Micro-kernels for blocks of irregular lengths and offsets, compared with the scalar reference.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ fn blocks_by_hand() {
     }
 }
 
-/// Blocks of the lengths `lens`, which follow each other with gaps in user memory and are packed
-/// densely in the reverse order of their addresses.
+/// Blocks of a test, which follow each other with gaps in user memory and are packed without gaps
+/// in the reverse order of their addresses.
 struct Layout {
     columns: [Column; 3],
     bases: [i64; 2],
@@ -55,7 +55,8 @@ fn layout(lens: &[u64], wide: [bool; 3]) -> Layout {
         packed_len += len as usize;
     }
     let lens = lens.iter().map(|&l| l as i64);
-    // No length needs 8 bytes here, but a column of lengths may have entries of 8 bytes.
+    // All lengths of this test fit into entries of 4 bytes, but a column of lengths may also have
+    // entries of 8 bytes.
     let lens = if wide[2] { Column::I64(Arc::new(lens.collect())) } else { lens.collect() };
     let n = users.len() as u64;
     let columns = [users.into(), packeds.into(), lens];
@@ -140,7 +141,7 @@ fn names() {
     let widths = Widths { user: Width::I64, packed: Width::I32, len: Width::I32 };
     let micro = super::micro(widths, Direction::Unpack, Level::Baseline);
     assert_eq!(micro.to_string(), "blocks.i64.i32.i32.unpack.baseline");
-    // The number of a variant stands for all three widths.
+    // The variant number of a micro-kernel encodes the widths of all three columns.
     for [user, packed, len] in (0..8).map(|bits| [0, 1, 2].map(|b| Width::of_number(bits >> b))) {
         let widths = Widths { user, packed, len };
         assert_eq!(Widths::of_number(widths.number()), widths);

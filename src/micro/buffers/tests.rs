@@ -1,5 +1,5 @@
-//! Tests of the methods of `Buffers`: each moves exactly the blocks that its arguments describe, in
-//! both directions.
+//! Tests of the methods of `Buffers`: each method moves exactly the blocks that its arguments
+//! describe, in both directions.
 
 use super::values::STAGE;
 use super::{Buffers, Element, Handed};
@@ -10,7 +10,8 @@ use crate::micro::testing::{Guarded, fill};
 use crate::nest::{Leaf, Offsets, Value};
 use crate::target::Level;
 
-/// Runs `f` on buffers of 2 KiB of user memory and 1 KiB of packed memory, and returns both.
+/// Runs `f` on a handle on a user buffer of 2 KiB and a packed buffer of 1 KiB, and returns the
+/// contents of both buffers afterwards.
 fn run(direction: Direction, level: Level, f: impl Fn(&Buffers)) -> (Vec<u8>, Vec<u8>) {
     let (mut user, mut packed) = (vec![0; 2048], vec![0; 1024]);
     fill(&mut user, 1);
@@ -72,8 +73,9 @@ fn rows_past_the_column_are_refused() {
     run(Direction::Pack, Level::Baseline, |m| m.rows(0, 0, (&rows, 1, 2), 8, 8));
 }
 
-/// If values lack the alignment of the element, the function gets copies of them: each value once,
-/// in order, and nothing else.
+/// If the values in the buffers lack the alignment that the caller's function needs,
+/// [`Buffers::hand_on`] passes copies of the values to this function: each value once, in order,
+/// and nothing else.
 #[test]
 fn values_are_handed_on_once() {
     let value = Value::native(Named::Double);
@@ -81,7 +83,8 @@ fn values_are_handed_on_once() {
     let (mut user, mut packed) = (vec![0_u8; 8 * n + 9], vec![0_u8; 8 * n + 9]);
     fill(&mut user, 1);
     fill(&mut packed, 100);
-    // At most one of the two sides is aligned.
+    // At most one of the two sides, user memory and packed memory, is aligned to the 8 bytes of a
+    // value.
     let (user_at, packed_at) = (1 + user.as_ptr().align_offset(8), packed.as_ptr().align_offset(8));
     let (before, want) = (user.clone(), packed[packed_at..packed_at + 8 * n].to_vec());
     let (mut handed, mut calls) = (Vec::new(), 0);
@@ -115,8 +118,8 @@ fn values_are_handed_on_once() {
     );
 }
 
-/// In user memory, padding precedes the index of a pair. The stream does not have this padding, and
-/// the padding is not written.
+/// A pair is a value and an index. In user memory, padding precedes the index. The packed stream
+/// does not have this padding, and the padding in user memory is not written.
 #[test]
 fn pairs_are_handed_on_with_their_padding() {
     let value = Value::native(Named::ShortInt);

@@ -1,5 +1,5 @@
-//! The part of [`Buffers`] that works on values: conversions between representations, and
-//! reductions. It needs the feature `operations`.
+//! Methods of [`Buffers`] that work on values instead of bytes: conversions between
+//! representations, and reductions. They need the feature `operations`.
 
 use super::Buffers;
 use crate::kind::Op;
@@ -7,50 +7,53 @@ use crate::micro::resize::{Blocks, Conversion};
 use crate::micro::{Direction, reduce, resize};
 use crate::nest::{Leaf, Offsets, Value};
 
-/// Maximum number of bytes of a value on each side for [`Buffers::convert`].
+/// Maximum number of bytes, in user memory and in packed memory, of a value that
+/// [`Buffers::convert`] converts.
 pub const LONGEST_VALUE: usize = 16;
 
 /// Maximum number of bytes of a value that [`Buffers::combine`] combines without a micro-kernel.
 const LONGEST_COMBINED: usize = 64;
 
-/// Blocks of values to be combined with values in user memory. Block `i` of `n` lies at
-/// `at + i * step` and has `units` values, which follow each other directly.
+/// Blocks of values on the packed side that [`Buffers::combine`] combines with values in user
+/// memory. Block `i` of the `n` blocks lies at `at + i * step` and has `units` values, which follow
+/// each other directly.
 #[derive(Clone, Copy, Debug)]
 pub struct Combined {
     /// Operation by which the values are combined.
     pub op: Op,
     /// Class of the values.
     pub value: Value,
-    /// Offsets of the first block on both sides.
+    /// Offsets of the first block, in user memory and in packed memory.
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next, in user memory and in packed memory.
+    /// Distance in bytes from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
-    /// Number of bytes of a value on the packed side. If that side is a stream, a value has no
-    /// padding inside. If it is a second layout, a value has the same form as in user memory.
+    /// Number of bytes of a value on the packed side. If the packed side is the packed stream of a
+    /// call, a value has no padding inside. In a transfer between two layouts, the packed side is
+    /// the memory of the second layout, where a value has the same form as in user memory.
     pub packed: i64,
 }
 
-/// Blocks of values to be passed to a function of the caller. Block `i` of `n` lies at
-/// `at + i * step` and has `units` values, which follow each other directly.
+/// Blocks of values that [`Buffers::hand_on`] passes to a function of its caller. Block `i` of the
+/// `n` blocks lies at `at + i * step` and has `units` values, which follow each other directly.
 #[derive(Clone, Copy, Debug)]
 pub struct Handed {
     /// Class of the values.
     pub value: Value,
-    /// Offsets of the first block on both sides.
+    /// Offsets of the first block, in user memory and in packed memory.
     pub at: Offsets,
     /// Number of blocks.
     pub n: u64,
-    /// Distance from one block to the next, in user memory and in packed memory.
+    /// Distance in bytes from one block to the next, in user memory and in packed memory.
     pub step: Offsets,
     /// Number of values in a block.
     pub units: u64,
 }
 
-/// Element of an array as a compiler lays it out. Both numbers are in bytes.
+/// Extent and alignment, in bytes, of the elements of an array as a compiler lays it out.
 #[derive(Clone, Copy, Debug)]
 pub struct Element {
     /// Distance from one element to the next.
@@ -59,24 +62,26 @@ pub struct Element {
     pub alignment: usize,
 }
 
-/// Number of bytes of a stage. Values of one side are copied into a stage if they do not lie in
-/// memory as an aligned array of elements.
+/// Number of bytes of a stage, which is a temporary buffer. The values of one side are copied into
+/// a stage if they do not lie in memory as an aligned array of elements.
 pub(super) const STAGE: usize = 4096;
 
-/// Staging memory whose alignment suffices for any element.
+/// Temporary buffer for values, whose alignment suffices for any type of element.
 #[repr(align(64))]
 struct Stage([u8; STAGE]);
 
 impl Stage {
-    /// Returns two stages, one for each side.
+    /// Returns two temporary buffers: one for values of the packed side, and one for values of the
+    /// user side.
     fn two() -> (Stage, Stage) {
         (Stage([0; STAGE]), Stage([0; STAGE]))
     }
 }
 
 impl Buffers {
-    /// Moves `n` blocks of `units` values, in order, and converts each value. Stops before the
-    /// first value that does not fit, and returns the number of values before it.
+    /// Moves `n` blocks of `units` values, in order, and converts each value as `C` defines. Stops
+    /// before the first value that the destination cannot hold, and returns the number of values
+    /// before it.
     pub fn resized<C: Conversion>(
         &self,
         (user, packed): (i64, i64),
@@ -95,14 +100,14 @@ impl Buffers {
         unsafe { resize::function::<C>(self.level)(&blocks) }
     }
 
-    /// Moves one value, which has the given number of bytes on each side. `convert` makes the bytes
-    /// of the destination from those of the source.
+    /// Moves one value, which has `user_len` bytes in user memory and `packed_len` bytes in packed
+    /// memory. `convert` makes the bytes of the destination from the bytes of the source.
     ///
     /// # Errors
     /// Returns the error of `convert`; in this case nothing is moved.
     ///
     /// # Panics
-    /// If a side has more than [`LONGEST_VALUE`] bytes.
+    /// If the value has more than [`LONGEST_VALUE`] bytes on one of the two sides.
     pub fn convert<E>(
         &self,
         (user, packed): (i64, i64),
@@ -126,16 +131,17 @@ impl Buffers {
         Ok(())
     }
 
-    /// Combines values of the packed side with those in user memory, in order. The user side is
-    /// always the destination; the direction of the handle does not matter.
+    /// Combines the values of the packed side that `run` describes with the values in user memory,
+    /// in order. The user side is always the destination; the direction of the handle does not
+    /// matter.
     ///
     /// # Panics
-    /// If there is no micro-kernel for the operation and the value, and the value has more than 64
-    /// bytes on one side.
+    /// If there is no micro-kernel for the operation and the class of values, and a value has more
+    /// than 64 bytes on one side.
     pub fn combine(&self, run: &Combined) {
         let Combined { op, value, at, n, step, units, packed } = *run;
-        // Pairs, and values with padding on one side, are passed to the micro-kernel as blocks of a
-        // single value each.
+        // Pairs of a value and an index, and values with padding on one side only, are passed to
+        // the micro-kernel as blocks of a single value each.
         let alone = value.user() != value.packed() || reduce::is_pair(value);
         let inner = Offsets::new(value.user(), packed);
         match reduce::function(op, value, self.level) {
@@ -172,7 +178,8 @@ impl Buffers {
         }
     }
 
-    /// Combines one value by the scalar reference of the operation.
+    /// Combines one value at the offsets `at` by the scalar reference of the operation, without a
+    /// micro-kernel.
     fn combine_one(&self, op: Op, value: Value, at: Offsets, packed: i64) {
         let (mut new, mut old) = ([0; LONGEST_COMBINED], [0; LONGEST_COMBINED]);
         let (new, old) = (&mut new[..packed as usize], &mut old[..value.user() as usize]);
@@ -195,14 +202,15 @@ impl Buffers {
         }
     }
 
-    /// Calls `f(packed values, user values, number)` for rows of values, in order. Both addresses
-    /// point to arrays whose elements have the form `element`. If the values lie in memory as
-    /// aligned arrays of this form, `f` gets the addresses of the values themselves. Otherwise `f`
-    /// gets copies of a limited number of values at a time. The bytes that `f` leaves in the copy
-    /// of the user's values are then written back, except for padding.
+    /// Passes the values of the blocks `run` to the function `f`, several values in each call and
+    /// in order. `f` gets the address of packed values, the address of user values, and the number
+    /// of values. Both addresses point to arrays whose elements have the form `element`. If the
+    /// values lie in memory as aligned arrays of this form, `f` gets the addresses of the values
+    /// themselves. Otherwise `f` gets copies of a limited number of values at a time. The bytes
+    /// that `f` leaves in the copy of the user's values are then written back, except for padding.
     ///
-    /// `element.extent` must be at least the size of a value on each side and at most 4096, the
-    /// bytes of a stage.
+    /// `element.extent` must be at least the size of a value in user memory and on the packed side,
+    /// and at most 4096, the bytes of a stage.
     ///
     /// # Panics
     /// If values have to be copied and `element.extent` is 0.
@@ -212,7 +220,8 @@ impl Buffers {
         let (user_len, packed_len) = (value.user() as usize, value.packed() as usize);
         let in_place = user_len == extent && packed_len == extent;
         let aligned = |p: *mut u8| p.addr().is_multiple_of(alignment);
-        // Staging memory for copies. The first block that needs it creates it.
+        // Temporary buffers for copies of values. The first block whose values have to be copied
+        // creates them.
         let mut stages: Option<(Stage, Stage)> = None;
         for i in 0..n as i64 {
             let block = at.step(step, i);
@@ -222,8 +231,8 @@ impl Buffers {
                 continue;
             }
             // The values of this block do not form an aligned array of elements. Copy up to
-            // `at_once` values at a time from both sides into the stages, call `f` on the stages,
-            // and write the user's values back.
+            // `at_once` values at a time from both sides into the temporary buffers `new` and
+            // `old`, call `f` on these buffers, and write the user's values back.
             let (new, old) = stages.get_or_insert_with(Stage::two);
             let at_once = (STAGE / extent) as u64;
             let mut first = 0;

@@ -12,7 +12,8 @@ mod transpose;
 /// The instruction set AVX2.
 pub(in crate::micro) struct Avx2;
 
-/// Lengths of blocks at listed offsets. Blocks of one to three bytes make no use of vectors.
+/// Block lengths in bytes for which this instruction set has code that moves blocks whose offsets
+/// are listed in a table. Code for blocks of one to three bytes would make no use of vectors.
 const ROWS: Lengths = &[0..=0, 4..=64];
 
 /// Lengths of matrix elements for which this instruction set has code: elements that are transposed

@@ -1,11 +1,12 @@
-//! The baseline: instructions that every machine of the architecture has, which is SSE2 on x86-64.
+//! The baseline instruction set: the instructions that every machine of the architecture has, which
+//! on x86-64 include SSE2.
 
 use super::{Code, Isa, MadeFor};
 use crate::micro::registers::{ALL, Registers};
 use crate::micro::units::{Reverse, by_units};
 use crate::target::Level;
 
-/// The baseline, whose code is portable except for a few functions on x86-64.
+/// The baseline instruction set, whose code is portable except for a few functions on x86-64.
 pub(in crate::micro) struct Baseline;
 
 impl Registers for Baseline {
@@ -18,9 +19,9 @@ impl Isa for Baseline {
     const MADE_FOR: MadeFor = MadeFor { strided: ALL, rows: ALL, transposed: ALL };
 }
 
-/// Reverses unit by unit. The function is called and not inlined: without an instruction that
-/// reverses the bytes of a register, a row of units takes a few hundred bytes of code, and swaps
-/// have dozens of rows.
+/// Reverses the bytes of each unit, one unit after the other. The function is called and not
+/// inlined: without an instruction that reverses the bytes of a register, a row of units takes a
+/// few hundred bytes of code, and the micro-kernels that reverse units contain dozens of such rows.
 impl Reverse for Baseline {
     #[inline(never)]
     unsafe fn reverse<const UNIT: usize, const LEN: usize>(dst: *mut u8, src: *const u8) {
@@ -64,7 +65,8 @@ impl Code for Baseline {
     }
 }
 
-/// Other architectures use plain stores here, as portable code has no others.
+/// On architectures other than x86-64, `stream` uses plain stores, because portable code has no
+/// stores that bypass the caches.
 #[cfg(not(target_arch = "x86_64"))]
 impl Code for Baseline {
     #[inline(always)]

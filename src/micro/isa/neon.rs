@@ -1,4 +1,5 @@
-//! aarch64 with Advanced SIMD, which every machine of the architecture has.
+//! Instruction set of aarch64 with Advanced SIMD (NEON), which every machine of the architecture
+//! has.
 
 use super::{Baseline, Isa, MadeFor, Permuting};
 use crate::micro::registers::{ALL, ByLength, Lengths, Registers};
@@ -14,9 +15,10 @@ mod transpose;
 /// The instruction set NEON.
 pub(in crate::micro) struct Neon;
 
-/// Lengths of blocks at listed offsets for which this instruction set has code: short blocks, which
-/// are moved in pairs, and long blocks, which are moved in pairs of registers. For other lengths,
-/// portable code compiles to the same instructions.
+/// Block lengths in bytes for which this instruction set has code that moves blocks whose offsets
+/// are listed in a table: short blocks, which are moved in pairs of blocks, and long blocks, which
+/// are moved in pairs of registers. For other lengths, portable code compiles to the same
+/// instructions.
 const ROWS: Lengths = &[0..=0, 4..=4, 8..=8, 16..=16, 32..=u16::MAX];
 
 /// Lengths of matrix elements for which this instruction set has code: elements that are transposed
@@ -24,9 +26,9 @@ const ROWS: Lengths = &[0..=0, 4..=4, 8..=8, 16..=16, 32..=u16::MAX];
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
 impl Registers for Neon {
-    // A piece is one `ldp` and one `stp` of two registers. The compiler makes these instructions
-    // from one copy of 32 bytes, but not from two copies of 16 bytes, because the first store could
-    // change what the second load reads.
+    // A piece, which is what one load and one store move, is one `ldp` and one `stp` of two
+    // registers. The compiler makes these instructions from one copy of 32 bytes, but not from two
+    // copies of 16 bytes, because the first store could change what the second load reads.
     const WIDE: usize = 32;
     const SQUARES: ByLength = &[(4, 8), (8, 4), (16, 4)];
 }

@@ -1,4 +1,5 @@
-//! What instruction sets declare about themselves is consistent. These tests run on any machine.
+//! Tests that the properties which instruction sets declare are consistent. These tests run on any
+//! machine.
 
 use super::avx2::Avx2;
 use super::{Isa, MadeFor};
@@ -7,7 +8,7 @@ use crate::micro::registers::{ALL, Lengths, Registers, by_length, has};
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 
-/// Properties that a level declares, and the level below it.
+/// Properties that the instruction set of a level declares, and the next lower level.
 struct Says {
     made_for: MadeFor,
     below: Level,
@@ -36,11 +37,11 @@ fn the_baseline_has_code_for_all_and_the_others_are_above_it() {
         let Says { made_for, below, wide, masked, masked_up_to } = says(level);
         assert_eq!(below == level, level == Level::Baseline, "{level}");
         assert!(wide >= says(below).wide && [16, 32, 64].contains(&wide), "{level}");
-        // The code for a length known only at run time has to exist at every level, because no
-        // level below would serve it.
+        // Every level has to have code for blocks of any length, which is listed as the length 0,
+        // because no lower level would serve such blocks.
         assert!(has(made_for.strided, 0) && has(made_for.rows, 0), "{level}");
-        // A masked store reads up to the next power of two, and the block that follows must have
-        // these bytes.
+        // A masked store of a block reads as many bytes as the next power of two after the block's
+        // length. The block that follows must be long enough to contain the excess bytes.
         assert!((1..=1024).all(|l: usize| !has(masked, l) || l.next_power_of_two() < 2 * l), "{level}");
         assert!(masked_up_to == 0 || masked_up_to >= 16, "{level}");
     }
@@ -66,13 +67,14 @@ fn groups_are_whole_blocks_that_a_cursor_reaches() {
 
 #[test]
 fn few_blocks_lead_to_aligned_stores() {
-    // AVX2 aligns stores of blocks of 24 bytes to 32 bytes. Each case is an address and the number
-    // of blocks before the first aligned store from this address on; the number is 0 if there is no
-    // aligned store.
+    // For blocks of 24 bytes, AVX2 aligns stores to 32 bytes. Each case is an address, and the
+    // number of blocks between this address and the first aligned store; the number is 0 if no
+    // store can be aligned.
     for (place, blocks) in [(0, 0), (8, 1), (16, 2), (24, 3), (32, 0), (4, 0), (40, 1), (63, 0)] {
         assert_eq!(misaligned::<Avx2, 24>(std::ptr::without_provenance_mut(place)), blocks, "{place}");
     }
-    // All blocks of 32 bytes are as misaligned as the first one.
+    // If the first block of 32 bytes is misaligned, all blocks after it are misaligned by as many
+    // bytes.
     assert_eq!(misaligned::<Avx2, 32>(std::ptr::without_provenance_mut(8)), 0);
 }
 
@@ -102,8 +104,8 @@ fn levels_without_better_code_are_served_by_those_below() {
     }
 }
 
-/// The function of the micro-kernel that a plan names, and the function that the interpreter of
-/// nests looks up, are the same for every length and level.
+/// For every length and level, the micro-kernel that a plan names has the same function as the one
+/// that the interpreter of nests, which executes a nest without compiled code, looks up.
 #[test]
 fn plans_and_the_walker_choose_alike() {
     for level in Level::available() {

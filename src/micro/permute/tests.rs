@@ -1,16 +1,18 @@
-//! Permutations, compared with the scalar reference.
+//! Tests that compare the micro-kernels of the family `permute` with their scalar reference.
 
 use super::{Granule, Part, Permutation, function, twin};
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::{Level, Target};
 
-/// Returns one part for each user offset and length in `list`, packed in this order, without units.
+/// Returns one part of an instance for each user offset and length in `list`. The parts are packed
+/// in this order, and no bytes are reversed.
 fn parts(list: &[(i64, u64)]) -> Vec<Part> {
     swapped(&list.iter().map(|&(user, len)| (user, len, 1)).collect::<Vec<_>>())
 }
 
-/// Returns one part for each user offset, length and unit in `list`, packed in this order.
+/// Returns one part of an instance for each user offset, length and size of units in `list`. The
+/// parts are packed in this order, and the bytes of each unit are reversed.
 fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
     let mut packed = 0;
     list.iter()
@@ -21,12 +23,14 @@ fn swapped(list: &[(i64, u64, u8)]) -> Vec<Part> {
         .collect()
 }
 
-/// Returns the granule of `permutation` and whether units are reversed, which identify its code.
+/// Returns the granule of `permutation` (bytes or words) and whether it reverses the bytes of
+/// units, which together identify its code.
 fn code(permutation: &Permutation) -> (Granule, bool) {
     (permutation.granule(), permutation.swaps())
 }
 
-/// Returns the permutations of the layout for all targets that the machine runs.
+/// Returns, for every target that this machine runs and that has code for it, the permutation of
+/// instances that consist of `parts` and lie `stride` bytes apart.
 fn permutations(parts: &[Part], stride: i64) -> Vec<Permutation> {
     Target::available().filter_map(|target| Permutation::new(parts, stride, target)).collect()
 }
@@ -40,7 +44,8 @@ fn check_all(areas: &mut (Guarded, Guarded), parts: &[Part], stride: i64) -> usi
         for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 64, 65] {
             let reach = (n as i64 - 1).max(0) * stride;
             let user_len = if n == 0 { 0 } else { (highest - lowest + reach.abs()) as usize };
-            // Offset of instance 0 in an area that starts at the lowest byte of all instances.
+            // `origin` is the offset of instance 0 in an area that starts at the lowest byte of all
+            // instances.
             let origin = -lowest - reach.min(0);
             for direction in [Direction::Pack, Direction::Unpack] {
                 if direction == Direction::Unpack && !permutation.unpacks() {

@@ -1,10 +1,12 @@
-//! Values for which there is code, and what each operation does to two of them.
+//! Classes of values for which there are micro-kernels of reductions, and what each operation does
+//! to two values.
 
 use super::real::product;
 use crate::datatype::Named;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// Enumeration of the values for which there is code. Tables use it to distinguish the values.
+/// Enumeration of the classes of values for which there are micro-kernels of reductions. Tables of
+/// micro-kernels use these entries to distinguish the classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     Int1,
@@ -33,7 +35,8 @@ pub(super) enum Cell {
 }
 
 impl Cell {
-    /// Returns the cell of `value`, or `None` if there is no code for this value.
+    /// Returns the entry of the enumeration for the class `value`, or `None` if there is no
+    /// micro-kernel for this class.
     pub(super) fn of(value: Value) -> Option<Cell> {
         use Number::{Complex, Float, Int, Uint};
         Some(match (value.class(), value.user()) {
@@ -64,7 +67,7 @@ impl Cell {
         })
     }
 
-    /// Returns the value to which the cell belongs.
+    /// Returns the class of values for which this entry of the enumeration stands.
     pub(super) fn value(self) -> Value {
         let pair = |value: Named, index: Named, at| Value::pair(value, index, at);
         match self {
@@ -95,10 +98,11 @@ impl Cell {
     }
 }
 
-/// A value in registers.
+/// Type of a value, or of a pair of a value and an index, while it is held in registers.
 pub(super) trait Held: Copy {
-    /// Number of bytes of a value, equal on both sides, for values that may follow each other in a
-    /// block; 0 for a pair, which is a block by itself.
+    /// Number of bytes of a value, equal in user memory and on the packed side, if several values
+    /// may follow each other in a block. The number is 0 for a pair of a value and an index, which
+    /// is a block by itself.
     const RUN: usize;
 
     /// Loads a value from user memory.
@@ -107,21 +111,22 @@ pub(super) trait Held: Copy {
     /// The value must be readable at `at`.
     unsafe fn user(at: *const u8) -> Self;
 
-    /// Loads a value of `len` bytes from the packed side, where the padding inside a pair may be
-    /// missing.
+    /// Loads a value of `len` bytes from the packed side, where the padding between the value and
+    /// the index of a pair may be missing.
     ///
     /// # Safety
     /// `len` bytes must be readable at `at`, and they must be a value of this type.
     unsafe fn packed(at: *const u8, len: usize) -> Self;
 
-    /// Stores the value into user memory, without the padding of a pair.
+    /// Stores the value into user memory. The padding inside a pair of a value and an index is not
+    /// written.
     ///
     /// # Safety
     /// The value must be writable at `at`.
     unsafe fn put(self, at: *mut u8);
 }
 
-/// A number, whose bytes have no padding and may have any bit pattern.
+/// Type of numbers whose bytes have no padding and may have any bit pattern.
 pub(super) trait Plain: Copy {}
 
 impl<T: Plain> Held for T {
@@ -147,7 +152,8 @@ impl<T: Plain> Held for T {
     }
 }
 
-/// A pair whose index begins `AT` bytes after its first byte.
+/// A pair of a value and an index, as `MPI_MINLOC` uses it. In user memory, the index begins `AT`
+/// bytes after the first byte of the pair.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V, I, const AT: usize>(V, I);
 
@@ -177,12 +183,12 @@ impl<V: Plain, I: Plain, const AT: usize> Held for Pair<V, I, AT> {
     }
 }
 
-/// An operation on two values of type `T`.
+/// An operation of a reduction on two values of type `T`.
 pub(super) trait Combine<T> {
     fn combine(new: T, old: T) -> T;
 }
 
-/// Declares types without values that stand for operations.
+/// Declares types without values that stand for the operations of reductions.
 macro_rules! operations {
     ($($op:ident)*) => {$(pub(super) struct $op;)*};
 }

@@ -1,9 +1,10 @@
-//! Scalar reference of reductions: combines two values given as bytes. It defines the meaning of
-//! every micro-kernel of the family, and it moves the values for which there is no micro-kernel.
+//! Scalar reference of reductions: combines two values given as bytes. This code defines the
+//! meaning of every micro-kernel of the family `reduce`, and it combines the values for which there
+//! is no micro-kernel.
 //!
-//! Integers are computed in 128 bits and truncated, which is the same as wrapping. Numbers in the
-//! formats binary16 and binary128 and in the extended format of the x87 are computed by
-//! `rustc_apfloat`.
+//! Results on integers are computed in 128 bits and truncated to the size of the values, which
+//! gives the same as arithmetic that wraps around. Numbers in the formats binary16 and binary128
+//! and in the extended format of the x87 are computed by `rustc_apfloat`.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -12,21 +13,21 @@ use super::real::{Real, product};
 use crate::kind::Op;
 use crate::nest::{Class, Leaf, Number, Value};
 
-/// Number of bytes of the x87's format without its padding.
+/// Number of bytes of a number in the extended format of the x87, without its padding.
 const X87: usize = 10;
 
-/// Computes `old = op(new, old)` for one value. `old` has the form of user memory; `new` may have
-/// the same form or lack the padding inside. Padding inside `old` is not changed, except by
-/// `Replace`. Whether the operation is defined for the class is not checked: characters, truth
-/// values and bits are combined like unsigned integers. Real numbers are changed only by sum,
-/// product, minimum, maximum and `Replace`, and complex numbers only by sum, product and `Replace`.
-/// Pairs are changed only by `Minloc` and `Maxloc`, and these two operations change no other
-/// values. Values of the classes `Swap` and `Resize` are not changed.
+/// Computes `old = op(new, old)` for one value of the class `value`. `old` has the form of user
+/// memory; `new` may have the same form, or lack the padding inside. Padding inside `old` is not
+/// changed, except by `Replace`. Whether the operation is defined for the class is not checked:
+/// characters, truth values and bits are combined like unsigned integers. Real numbers are changed
+/// only by sum, product, minimum, maximum and `Replace`, and complex numbers only by sum, product
+/// and `Replace`. Pairs are changed only by `Minloc` and `Maxloc`, and these two operations change
+/// no other values. Values of the classes `Swap` and `Resize` are not changed.
 ///
 /// `old` must have exactly the bytes of the value in user memory.
 ///
 /// # Panics
-/// May panic if a slice is shorter than the value.
+/// May panic if `new` or `old` is shorter than a value of this class.
 pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     match value.class() {
         _ if op == Op::NoOp => {}
@@ -39,8 +40,8 @@ pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     }
 }
 
-/// Returns the bytes of a value in user memory that an operation writes: up to two ranges, as start
-/// and end. Ranges that are not used are empty.
+/// Returns which bytes of a value in user memory the operation `op` writes: up to two ranges, each
+/// as its start and its end. Ranges that are not used are empty.
 pub(in crate::micro) fn written(op: Op, value: Value) -> [(usize, usize); 2] {
     let user = value.user() as usize;
     match value.class() {
@@ -75,7 +76,7 @@ fn pair(op: Op, parts: [(Number, u8); 2], new: &[u8], old: &mut [u8], user: usiz
     }
 }
 
-/// Returns a number, given as bytes in this machine's order, extended to 128 bits.
+/// Returns the integer whose bytes are `bytes`, in this machine's byte order, extended to 128 bits.
 fn wide(bytes: &[u8], signed: bool) -> u128 {
     let mut all = [0; 16];
     if cfg!(target_endian = "little") {
@@ -135,9 +136,9 @@ fn real<R: Real>(op: Op, new: R, old: R) -> R {
     }
 }
 
-/// Calls `$f` with the Rust type that computes in the format of a number. The kind and the size of
-/// the number determine the format. `$f` computes with the bytes of both values and stores the
-/// result.
+/// Calls the macro `$f` with the Rust type that computes in the format of a number. The kind and
+/// the size of the number determine the format. `$f` computes with the bytes `$new` and `$old` of
+/// two values and stores the result.
 macro_rules! by_format {
     ($number:expr, $size:expr, $new:expr, $old:expr, $f:ident, $otherwise:expr) => {
         match ($number, $size) {
@@ -151,7 +152,7 @@ macro_rules! by_format {
     };
 }
 
-/// Conversion between a number of some format and its bytes.
+/// Conversion between a real number of some format and its bytes.
 trait Format: Real {
     fn of(bytes: &[u8]) -> Self;
     fn put(self, bytes: &mut [u8]);
@@ -175,12 +176,13 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
     let size = old.len();
     match number {
         Number::Int | Number::Uint | Number::Logical | Number::Bits | Number::Character => {
-            // All of these are combined as integers of the value's size. `Minloc` and `Maxloc`
-            // leave `old` as it is.
+            // Values of all these kinds are combined as integers of the value's size. `Minloc` and
+            // `Maxloc` leave `old` as it is.
             let signed = number == Number::Int;
             put(integer(op, signed, wide(&new[..size], signed), wide(old, signed)), old);
         }
-        // The minimum and maximum are the bits of one of the two values, without a conversion.
+        // The result of a minimum or maximum is one of the two values, whose bytes are taken
+        // without a conversion.
         Number::Float | Number::Extended if matches!(op, Op::Min | Op::Max) => {
             let taken = if op == Op::Min { less(number, new, old) } else { less(number, old, new) };
             let size = if number == Number::Extended { X87 } else { size };
@@ -188,8 +190,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
                 old[..size].copy_from_slice(&new[..size]);
             }
         }
-        // Sums and products are computed in the format of the numbers. For other operations the
-        // result is `old`.
+        // Sums and products are computed in the format of the numbers. Other operations leave `old`
+        // as it is.
         Number::Float | Number::Extended => {
             macro_rules! one {
                 ($t:ident, $new:expr, $old:expr) => {
@@ -198,8 +200,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
             }
             by_format!(number, size, new, old, one, ());
         }
-        // The two parts are numbers of half the size. A product combines them; sums are computed
-        // part by part.
+        // The real and the imaginary part are numbers of half the size. A product combines all four
+        // parts of two complex numbers; sums are computed part by part.
         Number::Complex | Number::ExtendedComplex => {
             let half = size / 2;
             let ((re, im), (old_re, old_im)) = ((&new[..half], &new[half..size]), old.split_at_mut(half));
@@ -219,8 +221,8 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
     }
 }
 
-/// Returns true if one number is less than the other. A NaN is neither less than another number nor
-/// greater.
+/// Returns true if the number with the bytes `a` is less than the number with the bytes `b`. A NaN
+/// is neither less than another number nor greater.
 fn less(number: Number, a: &[u8], b: &[u8]) -> bool {
     macro_rules! compared {
         ($t:ident, $a:expr, $b:expr) => {

@@ -1,8 +1,8 @@
-//! Real numbers as operations need them: those that Rust has, and those of `rustc_apfloat` for
-//! other formats.
+//! Real numbers, with the functions that reductions need: the types of Rust, and the types of
+//! `rustc_apfloat` for other formats.
 //!
-//! Every step is rounded to its format, to nearest, ties to even. Nothing is contracted into a
-//! fused operation.
+//! The result of every sum, difference and product is rounded to the format of the numbers, to
+//! nearest, ties to even. No product and sum are contracted into a fused operation.
 
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -92,8 +92,8 @@ macro_rules! soft {
 soft! { Half Quad X87DoubleExtended }
 
 /// Returns the product of two complex numbers as C defines it (C23, Annex G.5.2). The result is
-/// that of the plain formula, with one exception. If both of its parts are NaN although a factor or
-/// an intermediate product is infinite, the result is an infinity.
+/// that of the plain formula, with one exception: if both parts of the plain result are NaN
+/// although a factor or an intermediate product is infinite, an infinity is returned.
 #[inline(always)]
 pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     let ([a, b], [c, d]) = (x, y);
@@ -102,16 +102,16 @@ pub(super) fn product<R: Real>(x: [R; 2], y: [R; 2]) -> [R; 2] {
     if plain[0].no_number() && plain[1].no_number() { recovered(x, y, plain) } else { plain }
 }
 
-/// Returns the product if both parts of the plain formula are NaN. If nothing is infinite, this is
-/// the plain result.
+/// Returns the product of two complex numbers if both parts of the plain formula (`plain`) are NaN.
+/// If neither a factor nor an intermediate product is infinite, this is `plain`.
 #[cold]
 #[inline(never)]
 fn recovered<R: Real>([mut a, mut b]: [R; 2], [mut c, mut d]: [R; 2], plain: [R; 2]) -> [R; 2] {
     let overflowed = [a.times(c), b.times(d), a.times(d), b.times(c)].iter().any(|part| part.infinite());
     // As in the example of Annex G, in an infinite factor the infinite parts are replaced by 1 and
-    // the other ones by 0, and NaNs in the other factor by 0, each with its sign. If only an
-    // intermediate product is infinite, every NaN is replaced by 0. The result is the product
-    // of the two factors after these replacements, times infinity.
+    // the other parts by 0, and in the other factor NaNs are replaced by 0; every part keeps its
+    // sign. If only an intermediate product is infinite, every NaN is replaced by 0. The result is
+    // the product of the two factors after these replacements, times infinity.
     let mut again = false;
     if a.infinite() || b.infinite() {
         (a, b, c, d, again) = (a.boxed(), b.boxed(), c.zeroed(), d.zeroed(), true);

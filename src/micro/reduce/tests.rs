@@ -1,11 +1,12 @@
-//! Every function is compared with the scalar reference, between guard pages. The results of the
-//! scalar reference itself are checked by hand in `tests/reduce.rs`.
+//! Tests of reductions. Every function is compared with the scalar reference, on buffers between
+//! guard pages. The results of the scalar reference itself are checked by hand in
+//! `tests/reduce.rs`.
 
 use super::*;
 use crate::micro::testing::{Guarded, span};
 
-/// Returns all operations and values for which there is code, with the function for every level of
-/// the machine.
+/// Returns all pairs of an operation and a class of values for which there is a micro-kernel, with
+/// its function for every level that the machine has.
 fn functions() -> impl Iterator<Item = (Op, Value, Level, Function)> {
     LIST.into_iter().flat_map(|(op, cell)| {
         Level::available().map(move |level| (op, cell.value(), level, get(op, cell, level).unwrap()))
@@ -17,7 +18,8 @@ fn every_value_has_one_cell() {
     for (i, &(op, cell)) in LIST.iter().enumerate() {
         assert_eq!(Cell::of(cell.value()), Some(cell));
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
-        // Entries of `HOT` have code of their own at every level, and entries of `COLD` have none.
+        // Entries of the list `HOT` have code of their own at every level; for entries of `COLD`,
+        // all levels share one function.
         for level in Level::available() {
             let own = with_code!(level, I => hot::<I>(op, cell));
             assert_eq!(own.is_some(), is_hot(op, cell), "{op} {cell:?} at {level}");
@@ -31,7 +33,8 @@ fn every_value_has_one_cell() {
     }
 }
 
-/// Returns the bytes of small and large numbers. Some numbers are equal, and some are NaN.
+/// Returns `len` bytes that hold small and large numbers. Some of the numbers are equal, and some
+/// are NaN.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| match (i / 16 + seed) % 5 {
@@ -44,8 +47,8 @@ fn numbers(len: usize, seed: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Returns true if two results are equal. For sums and products of floating-point and complex
-/// numbers, NaNs whose bits differ count as equal.
+/// Returns true if two results `a` and `b` of the operation are equal. In sums and products of
+/// floating-point and complex numbers, NaNs whose bits differ count as equal.
 fn alike(op: Op, value: Value, a: &[u8], b: &[u8]) -> bool {
     let nan = |bytes: &[u8]| match bytes.len() {
         4 => f32::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
@@ -67,8 +70,8 @@ fn every_function_every_stride_between_guard_pages() {
         let (user, packed) = (value.user(), value.packed());
         for units in if is_pair(value) { vec![1] } else { vec![1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 35] } {
             let (dst_len, src_len) = (units * user, units * packed);
-            // Destination blocks are apart, backwards, overlap by whole values or by single bytes,
-            // or all lie in one place.
+            // The strides are such that destination blocks have gaps between them, follow each
+            // other backwards, overlap by whole values or by single bytes, or all lie in one place.
             for ds in [dst_len, dst_len + 3, 2 * dst_len, -dst_len, user, 0, 1] {
                 for (ss, n) in [(src_len, 9), (src_len, 20), (src_len + 8, 4), (-src_len, 3), (0, 2)] {
                     let ((d_span, d), (s_span, s)) =
@@ -93,8 +96,8 @@ fn every_function_every_stride_between_guard_pages() {
                         let got = dst.to_vec();
                         let what =
                             || format!("{op} of {n} blocks of {units} {value} by ({ds}, {ss}) at {level}");
-                        // If values overlap each other partly, a NaN spreads to the values around
-                        // it.
+                        // If neighbouring values overlap each other partly, a NaN spreads to the
+                        // values around it.
                         let apart = ds % user == 0;
                         let same = if apart {
                             want.chunks(user as usize)
@@ -116,7 +119,8 @@ fn is_real(value: Value) -> bool {
     matches!(value.class(), Class::Native(Number::Float | Number::Complex))
 }
 
-/// Padding inside a pair is neither read nor written, on either side.
+/// The padding inside a pair, between its value and its index, is neither read nor written, on
+/// either side.
 #[test]
 fn padding_inside_is_left_alone() {
     let value = Cell::Int2Int4.value();
@@ -130,18 +134,18 @@ fn padding_inside_is_left_alone() {
     // side.
     unsafe { f(user.as_mut_ptr(), packed.as_ptr(), 1, 0, 0, 6) };
     assert_eq!(user, pair(5, [9, 9], 1));
-    // Combine again, from a second layout, where the source has padding too. If the values are
-    // equal, the smaller index is taken.
+    // Combine the pair in user memory with another pair, whose source is not a packed stream but
+    // user memory, so that it has padding too. As the values are equal, the smaller index is taken.
     let other = pair(5, [1, 1], 0);
     // SAFETY: one pair of 8 bytes lies on both sides.
     unsafe { f(user.as_mut_ptr(), other.as_ptr(), 1, 0, 0, 8) };
     assert_eq!(user, pair(5, [9, 9], 0));
 }
 
-/// Limits the size of the code of all operations, measured by the symbols of a program. `.ci/run`
-/// names the optimized command in `DDTC_BUDGET_OF`, for which the limit is 64 KiB. Without this
-/// variable, the test measures its own program. In the test profile, the corresponding limit is 320
-/// KiB.
+/// Limits the size of the code of all reductions, measured by the symbols of a program. `.ci/run`
+/// writes the path of the optimized program `ddtc` to the environment variable `DDTC_BUDGET_OF`.
+/// The limit for this program is 64 KiB. Without this variable, the test measures its own program.
+/// In the test profile, the limit for the test's own program is 320 KiB.
 #[test]
 fn code_has_a_budget() {
     let named = std::env::var_os("DDTC_BUDGET_OF").map(std::path::PathBuf::from);
@@ -164,8 +168,8 @@ fn code_has_a_budget() {
     assert!(bytes <= budget, "{functions} functions of {bytes} bytes");
 }
 
-/// `Replace` writes all bytes of a value with padding; operations that combine values do not change
-/// the padding.
+/// `Replace` writes all bytes of a value that contains padding; operations that combine two values
+/// do not change the padding.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn written_bytes_by_hand() {
@@ -180,15 +184,17 @@ fn written_bytes_by_hand() {
     assert_eq!(meaning::written(Op::Maxloc, Value::native(Named::ShortInt)), [(0, 2), (4, 8)]);
 }
 
-/// C23, Annex G.5.2: the result is corrected to an infinity only if both parts are NaN.
+/// C23, Annex G.5.2: the product of two complex numbers is corrected to an infinity only if both
+/// parts of the plain result are NaN.
 #[test]
 fn products_with_infinities_by_hand() {
     let infinity = f64::INFINITY;
     let product = |x, y| real::product::<f64>(x, y);
     assert_eq!(product([1.0, 2.0], [3.0, 5.0]), [-7.0, 11.0]);
-    // If a part of a factor is infinite, the product is infinite, whatever the other part is.
+    // If one part of a factor is infinite, the product is infinite, whatever the other part of this
+    // factor is.
     assert_eq!(product([infinity, f64::NAN], [2.0, 0.0])[0], infinity);
-    // If only one part is a NaN, the result is not corrected.
+    // If only one part of the result of the plain formula is a NaN, the result is not corrected.
     let [real, imaginary] = product([infinity, infinity], [2.0, 3.0]);
     assert!(real.is_nan() && imaginary == infinity, "{real} {imaginary}");
 }

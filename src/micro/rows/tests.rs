@@ -1,4 +1,5 @@
-//! Gathers and scatters of rows, compared with the scalar reference.
+//! Tests that compare the micro-kernels of the family `rows`, which gather and scatter blocks at
+//! listed offsets, with their scalar reference.
 
 use super::{AHEAD, FAR, FEW, LENGTHS, MANY, PAGES, function, twin};
 use crate::column::Column;
@@ -6,9 +7,9 @@ use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
 use crate::target::Level;
 
-/// Returns a column of `n` offsets from 0 to `room`, which are neither sorted nor consecutive. If
-/// `wide` is true, a base is added to all offsets so that entries need 8 bytes. The base is
-/// returned too, and callers subtract it from the buffer's address.
+/// Returns a table of `n` offsets from 0 to `room`, which are neither sorted nor consecutive. If
+/// `wide` is true, a base is added to all offsets, so that the entries of the table need 8 bytes.
+/// The base is returned too, and callers subtract it from the buffer's address.
 fn column(n: usize, room: usize, wide: bool) -> (Column, i64) {
     let base = if wide { 1 << 33 } else { 0 };
     let column: Column = (0..n)
@@ -51,8 +52,8 @@ fn every_length_between_guard_pages() {
             for (width, wide) in [(Width::I32, false), (Width::I64, true)] {
                 for (n, gap) in [(0, 0), (1, 0), (2, 3), (7, 0), (9, 5), (17, 1)] {
                     if len > 130 && n > 7 {
-                        // No function is made for the lengths above, and seven blocks suffice to
-                        // test the loop for any length.
+                        // For lengths of more than 130 bytes there is only the loop that serves any
+                        // length, and seven blocks suffice to test it.
                         continue;
                     }
                     let strides = [l, l + 5, -l, l / 2];
@@ -113,8 +114,8 @@ fn every_length_between_guard_pages() {
     }
 }
 
-/// Compares both directions with the scalar reference, for blocks of `len` bytes at `rows`, which
-/// are dense on the packed side from byte `phase` on.
+/// Compares packing and unpacking with the scalar reference, for blocks of `len` bytes at the user
+/// offsets `rows`. On the packed side, the blocks follow each other directly from byte `phase` on.
 fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: usize, level: Level) {
     let (n, width) = (rows.len(), Width::of(rows));
     let user_len = (0..n).map(|i| rows.get(i) as usize).max().unwrap_or(0) + len as usize;
@@ -175,7 +176,8 @@ fn far_rows_in_any_order() {
             (12, PAGES + 5),
             (8, MANY + 3),
         ] {
-            // Some rows occur twice, so that a wrong order shows.
+            // Some offsets occur twice, so that the test notices if blocks are moved in a wrong
+            // order.
             let near = |i: usize| (i * 7919 % (n - 20) * (FAR / n)) as i64;
             let rows: Vec<i64> = (0..n)
                 .map(|i| {

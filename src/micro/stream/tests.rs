@@ -1,4 +1,5 @@
-//! Streaming packs, compared with the scalar reference.
+//! Tests that compare packing with streaming stores, which bypass the caches, with the scalar
+//! reference.
 
 use super::function;
 use crate::micro::strided::twin;
@@ -30,7 +31,8 @@ fn every_length_between_guard_pages() {
             }
             check_one(&mut areas, 3, l + 1, l, len, level);
         }
-        // The packed bytes exceed the buffer, with every remainder of a line.
+        // In these cases the packed bytes exceed the buffer from which cache lines are streamed,
+        // with various remainders of a cache line.
         for len in [1, 3, 8, 24, 100, 1000, 2000] {
             for n in 20_000 / len..20_000 / len + 3 {
                 check_one(&mut areas, n, len as i64, len as i64 + 3, len, level);

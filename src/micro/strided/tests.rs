@@ -1,4 +1,4 @@
-//! Strided micro-kernels, compared with the scalar reference.
+//! Tests that compare the micro-kernels of the family `strided` with their scalar reference.
 
 use super::{LENGTHS, function, twin};
 use crate::kind::Direction;
@@ -16,8 +16,9 @@ fn two_blocks_by_hand() {
     }
 }
 
-/// Returns the strides on both sides with which blocks of `l` bytes are tested: dense, with gaps,
-/// backwards, zero, and overlapping.
+/// Returns pairs of a destination stride and a source stride with which blocks of `l` bytes are
+/// tested: blocks follow each other directly, have gaps between them, go backwards, lie in one
+/// place, or overlap.
 fn strides(l: i64) -> Vec<(i64, i64)> {
     vec![
         (l, l),
@@ -77,9 +78,10 @@ fn short_blocks_at_short_strides_between_guard_pages() {
             let f = function(len, level);
             let l = len as i64;
             for stride in l + 1..66.min(4 * l + 16) {
-                // The numbers of blocks lie around the minimum for permutations (32), and around
-                // and above the minimum for alignment to cache lines (128). At the back edge, every
-                // phase of a cache line occurs.
+                // The numbers of blocks lie around the minimum for which blocks are moved by
+                // permutations (32), and around and above the minimum for which they are aligned to
+                // cache lines (128). If the blocks lie at the back edge of the memory, their first
+                // byte lies at every place in a cache line.
                 for n in [31, 32, 33, 127, 128, 129 + stride as u64 % 16, 150 + len] {
                     for (ds, ss) in [(l, stride), (stride, l)] {
                         let ((dst_len, _), (src_len, _)) = (span(n, ds, len), span(n, ss, len));
@@ -102,8 +104,9 @@ fn short_blocks_at_short_strides_between_guard_pages() {
 #[test]
 fn groups_of_blocks_fill_registers_between_guard_pages() {
     let mut areas = (Guarded::new(400 << 10), Guarded::new(400 << 10));
-    // The cases are blocks of few words at strides of few words, where no gap follows the last
-    // block, and many blocks of one to two registers.
+    // The cases `words` are pairs of a length and a stride in bytes of blocks of few words; no gap
+    // follows the last block. The cases `lines` are pairs for many blocks that are longer than one
+    // register of 64 bytes and shorter than two.
     let words = [(4, 16), (8, 32), (16, 24), (16, 32), (24, 32), (32, 64), (48, 64)];
     let lines = (72..=120).step_by(8).flat_map(|l| [0, 1, l, l + 8, 264, 4500, -l].map(|ss| (l, ss)));
     for level in Level::available() {

@@ -1,13 +1,15 @@
-//! One block of a matrix, and its transpose element by element, for instruction sets without a
-//! square in registers.
+//! The shape of the blocks in which a matrix is transposed, and code that transposes such a block
+//! element by element. This code serves instruction sets that cannot transpose a square of elements
+//! of this length in registers.
 
 use crate::micro::block;
 use crate::micro::registers::{Registers, by_length};
 
 /// Returns the numbers of rows and columns of the blocks in which elements of `len` bytes are
-/// moved. This is the square in registers if the instruction set has one for this length. Otherwise
-/// it is 4 columns, with 16 rows for elements of 12 bytes and 8 rows for those of 24 bytes, so that
-/// they make whole cache lines, and 4 rows for other lengths.
+/// moved. If the instruction set can transpose a square of elements of this length in registers,
+/// the block is this square. Otherwise the block has 4 columns, and 16 rows for elements of 12
+/// bytes, 8 rows for elements of 24 bytes, so that the elements make whole cache lines, and 4 rows
+/// for elements of other lengths.
 pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) {
     match (by_length(I::SQUARES, len), len) {
         (0, 12) => (16, 4),
@@ -17,12 +19,12 @@ pub(in crate::micro) const fn shape<I: Registers>(len: usize) -> (usize, usize) 
     }
 }
 
-/// Transposes one block of a matrix, element by element.
+/// Transposes one block of a matrix of elements of `LEN` bytes, element by element.
 ///
 /// # Safety
 /// The elements of `LEN` bytes in a block of the shape `shape::<I>(LEN)` must be readable at `src`,
-/// in rows `src_row` bytes apart, and writable at `dst`, in rows `dst_row` bytes apart. The two
-/// sides must not overlap.
+/// in rows that begin `src_row` bytes apart, and writable at `dst`, in rows that begin `dst_row`
+/// bytes apart. The two sides must not overlap.
 #[inline(always)]
 pub(in crate::micro) unsafe fn in_pieces<I: Registers, const LEN: usize>(
     dst: *mut u8,

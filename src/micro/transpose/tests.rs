@@ -1,12 +1,12 @@
-//! Transposes, compared with the scalar reference.
+//! Tests that compare the micro-kernels of the family `transpose` with their scalar reference.
 
 use super::{LENGTHS, Strides, function, twin};
 use crate::kind::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::Level;
 
-/// Returns the number of bytes that `rows` by `cols` elements span, and the offset of element (0,
-/// 0) in them. Each stride may have either sign.
+/// Returns the number of bytes that a matrix of `rows` by `cols` elements spans, and the offset of
+/// element (0, 0) in these bytes. The strides `row` and `col` may have either sign.
 fn extent((rows, row): (u64, i64), (cols, col): (u64, i64), len: u64) -> (usize, usize) {
     if rows == 0 || cols == 0 {
         return (0, 0);

@@ -2,9 +2,9 @@
 //! vectors to a dense destination.
 //!
 //! Apart from `pack_halves`, which also reads the gaps between blocks, every function reads exactly
-//! the blocks. All write exactly the bytes of the blocks, in order. The gain comes from stores that
-//! are wider, and fewer, than the pieces of the blocks (24 B blocks: 78 instead of 59 GB/s, 40 B:
-//! 103 instead of 68; Sapphire Rapids, L1).
+//! the blocks. All functions write exactly the bytes of the blocks, in order. The gain comes from
+//! stores that are wider, and fewer, than the pieces of the blocks (24 B blocks: 78 instead of 59
+//! GB/s, 40 B: 103 instead of 68; Sapphire Rapids, L1).
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_castpd_si128, _mm_castsi128_pd, _mm_cvtsi32_si128, _mm_insert_epi32, _mm_loadh_pd,
@@ -31,8 +31,9 @@ impl Code for Avx2 {
         // SAFETY: the caller promises as many blocks as `GATHERED` lists for `LEN`. The functions
         // called here take exactly these blocks and write exactly their bytes.
         unsafe {
-            // The list is written out, because `map` of an array is not reliably inlined, and a
-            // call per group costs ten times as much as the group itself.
+            // The arrays of addresses are written out element by element, because `map` of an array
+            // is not reliably inlined, and a call for each group of blocks would cost ten times as
+            // much as the group itself.
             let at = |i: usize| src.at(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match LEN {
@@ -123,7 +124,8 @@ impl Code for Avx2 {
         // SAFETY: the caller promises eight blocks. The functions called here take four each and
         // write exactly their bytes; the function of the baseline takes all eight.
         unsafe {
-            // The list is written out, because `map` of an array is not reliably inlined.
+            // The arrays of addresses are written out element by element, because `map` of an array
+            // is not reliably inlined.
             let at = |i: usize| src.at(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match UNIT {
@@ -220,10 +222,12 @@ impl Reverse for Avx2 {
 masked_permute!(words, Words<false>, "avx2,bmi1,bmi2");
 masked_permute!(swapped_words, Words<true>, "avx2,bmi1,bmi2");
 
-/// Eight words of 4 bytes. If `SWAPPED` is true, the bytes inside each word are shuffled too.
+/// Permutation whose lanes (the parts that it moves) are the eight words of 4 bytes of a vector. If
+/// `SWAPPED` is true, the bytes inside each word are shuffled too.
 struct Words<const SWAPPED: bool>;
 
-/// Returns eight lanes whose sign bits are the eight lowest bits of `mask`.
+/// Returns a vector of eight words. The sign bit of word `i`, which masked loads and stores test,
+/// is bit `i` of `mask`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spread(mask: u64) -> __m256i {
@@ -286,7 +290,7 @@ unsafe fn load_16(p: *const u8) -> __m128i {
     unsafe { _mm_loadu_si128(p.cast()) }
 }
 
-/// Loads 8 bytes from each of two places.
+/// Loads 8 bytes from each of two addresses into one register.
 ///
 /// # Safety
 /// 8 bytes must be readable at `low` and at `high`.
@@ -322,10 +326,11 @@ unsafe fn store_32(p: *mut u8, v: __m256i) {
     unsafe { _mm256_storeu_si256(p.cast(), v) }
 }
 
-/// Packs four blocks of 4 bytes and reverses their units of `UNIT` bytes.
+/// Packs four blocks of 4 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 16 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 16 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -341,10 +346,11 @@ unsafe fn gather_4x4<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Packs four blocks of 8 bytes and reverses their units of `UNIT` bytes.
+/// Packs four blocks of 8 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 32 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 32 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -352,10 +358,11 @@ unsafe fn gather_4x8<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     unsafe { store_32(dst, reversed::<UNIT>(_mm256_set_m128i(load_8_8(a[2], a[3]), load_8_8(a[0], a[1])))) }
 }
 
-/// Packs four blocks of 16 bytes and reverses their units of `UNIT` bytes.
+/// Packs four blocks of 16 bytes and reverses the bytes of each of their units of `UNIT` bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 64 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -366,12 +373,12 @@ unsafe fn gather_4x16<const UNIT: usize>(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Unpacks four blocks of 8 bytes, which are loaded at once, and reverses their units of `UNIT`
-/// bytes.
+/// Unpacks four blocks of 8 bytes, which are loaded at once, and reverses the bytes of each of
+/// their units of `UNIT` bytes.
 ///
 /// # Safety
-/// 32 bytes must be readable at `src`, and each block of `a` must be writable. The blocks must not
-/// overlap the 32 bytes.
+/// 32 bytes must be readable at `src`, and each block whose address is in `a` must be writable.
+/// These blocks must not overlap the 32 bytes at `src`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
@@ -387,12 +394,12 @@ unsafe fn scatter_4x8<const UNIT: usize>(a: [*mut u8; 4], src: *const u8) {
     }
 }
 
-/// Unpacks two blocks of 16 bytes, which are loaded at once, and reverses their units of `UNIT`
-/// bytes.
+/// Unpacks two blocks of 16 bytes, which are loaded at once, and reverses the bytes of each of
+/// their units of `UNIT` bytes.
 ///
 /// # Safety
-/// 32 bytes must be readable at `src`, and each block of `a` must be writable. The blocks must not
-/// overlap the 32 bytes.
+/// 32 bytes must be readable at `src`, and each block whose address is in `a` must be writable.
+/// These blocks must not overlap the 32 bytes at `src`.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
@@ -405,7 +412,8 @@ unsafe fn scatter_2x16<const UNIT: usize>(a: [*mut u8; 2], src: *const u8) {
     }
 }
 
-/// Reverses the bytes of every unit of `UNIT` bytes. If `UNIT` is 1, it returns `v`.
+/// Reverses the bytes of every unit of `UNIT` bytes in the register `v`. If `UNIT` is 1, the
+/// function returns `v`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
@@ -415,14 +423,14 @@ fn reversed<const UNIT: usize>(v: __m256i) -> __m256i {
     if UNIT == 1 { v } else { _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(places)) }
 }
 
-/// Packs some of `n` blocks of `LEN` bytes (4 or 8) from whole vectors, and reverses their units of
-/// `UNIT` bytes. The gap between two blocks is as long as a block. Returns the number of packed
-/// blocks.
+/// Packs some of `n` blocks of `LEN` bytes (4 or 8), from the first block on, and reverses the
+/// bytes of each of their units of `UNIT` bytes. The gap between two blocks is as long as a block,
+/// so whole vectors are loaded with the gaps. Returns the number of packed blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` at a stride of `2 * LEN`, and `n * LEN`
-/// bytes writable at `dst`, without overlap. The gaps between two blocks are read too; they are
-/// shorter than a page.
+/// bytes writable at `dst`. The source must not overlap the destination. The gaps between two
+/// blocks are read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
@@ -435,10 +443,10 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
         unsafe {
             let low = load_32(src.add(64 * i));
             let picked = if LEN == 8 {
-                // If the second vector is loaded 8 bytes early, its two elements are in the lanes
-                // in which the first vector has its gaps. A blend runs on any port; an unpack runs
-                // only on the port that the permutation needs (70 against 53 GB/s; Sapphire Rapids,
-                // L1).
+                // If the second vector is loaded from an address 8 bytes lower, its two blocks are
+                // at the places at which the first vector has its gaps, and a blend joins the two
+                // vectors. A blend runs on any port; an unpack runs only on the port that the
+                // permutation needs (70 against 53 GB/s; Sapphire Rapids, L1).
                 _mm256_blend_epi32::<0b1100_1100>(low, load_32(src.add(64 * i + 24)))
             } else {
                 let high = load_32(src.add(64 * i + 32));
@@ -453,11 +461,12 @@ unsafe fn pack_halves<const LEN: usize, const UNIT: usize>(dst: *mut u8, src: *c
     steps * group
 }
 
-/// Packs four blocks of 12 bytes. The first three are stored as 16 bytes, the last 4 of which the
-/// next store overwrites; the last block is stored exactly.
+/// Packs four blocks of 12 bytes. The first three blocks are stored as 16 bytes each, the last 4 of
+/// which the next store overwrites. The last block is stored exactly.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 48 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 48 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
@@ -473,10 +482,11 @@ unsafe fn gather_4x12(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Packs four blocks of 24 bytes in three stores.
+/// Packs four blocks of 24 bytes with three stores of 32 bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 96 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
@@ -489,10 +499,11 @@ unsafe fn gather_4x24(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Packs four blocks of 40 bytes in five stores.
+/// Packs four blocks of 40 bytes with five stores of 32 bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 160 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 160 bytes must be writable at `dst`.
+/// The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
@@ -507,10 +518,11 @@ unsafe fn gather_4x40(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Packs two blocks of 48 bytes in three stores.
+/// Packs two blocks of 48 bytes with three stores of 32 bytes.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 96 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 96 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_2x48(dst: *mut u8, a: [*const u8; 2]) {

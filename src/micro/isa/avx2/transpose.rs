@@ -1,5 +1,6 @@
-//! Squares of a matrix, transposed in AVX2 registers. For elements of 4 and 8 bytes, the two halves
-//! of a register are loaded from different rows, so that the loads do part of the transpose.
+//! Code that transposes square blocks of a matrix in AVX2 registers. For elements of 4 and 8 bytes,
+//! the two halves of a register are loaded from different rows, so that the loads do part of the
+//! transpose.
 
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadu_ps, _mm_loadu_si128, _mm256_castps128_ps256, _mm256_castsi128_si256,
@@ -22,11 +23,11 @@ unsafe fn load(low: *const u8, high: *const u8) -> __m256i {
     }
 }
 
-/// Transposes four rows of four elements of 16 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 16 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // SAFETY: the accesses are the four rows of four elements in `src`, and the four rows of `dst`
@@ -34,8 +35,8 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
     unsafe {
         let half = |r: isize, c: isize| _mm256_loadu_si256(src.wrapping_offset(r * src_row + 16 * c).cast());
         let to = |c: isize| dst.wrapping_offset(c * dst_row);
-        // Everything is loaded before the first store. A later load could otherwise wait for a
-        // store at the same offset in its page.
+        // Everything is loaded before the first store. If a load came after a store, it could wait
+        // for this store if both are at the same offset in their pages.
         let [a, b, c, d] = [half(0, 0), half(1, 0), half(2, 0), half(3, 0)];
         let [e, f, g, h] = [half(0, 2), half(1, 2), half(2, 2), half(3, 2)];
         for (k, [a, b, c, d]) in [(0, [a, b, c, d]), (2, [e, f, g, h])] {
@@ -47,11 +48,11 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
     }
 }
 
-/// Transposes eight rows of eight elements of 8 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 8 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     for c in [0, 4] {
@@ -60,9 +61,9 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
         // SAFETY: the accesses are four columns of eight elements in `src`, and the four rows of
         // `dst` that they become, which the caller promises.
         unsafe {
-            // Everything is loaded before the first store, because a later load could wait for a
-            // store at the same offset in its page. `four` loads two columns of four rows: first
-            // the two even rows, then the two odd ones.
+            // Everything is loaded before the first store, because a load after a store could wait
+            // for this store if both are at the same offset in their pages. `four` loads two
+            // columns of four rows: first the two even rows, then the two odd rows.
             let four = |r: isize, k: isize| (load(at(r, k), at(r + 2, k)), load(at(r + 1, k), at(r + 3, k)));
             let [a, b, e, f] = [four(0, 0), four(4, 0), four(0, 2), four(4, 2)];
             for (k, [(even, odd), (even_2, odd_2)]) in [(0, [a, b]), (2, [e, f])] {
@@ -75,11 +76,11 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Transposes eight rows of eight elements of 4 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 4 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let row = |r: isize, c: isize| src.wrapping_offset(r * src_row + 4 * c);

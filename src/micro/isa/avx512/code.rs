@@ -1,4 +1,5 @@
-//! Full vectors from scattered blocks, and masked stores, with AVX-512.
+//! AVX-512 code that combines scattered blocks into full vectors, and code that loads and stores
+//! single blocks under a mask.
 //!
 //! Masked loads read exactly the block, and masked stores write exactly the block, each in one
 //! access. This needs one address translation and one cache line where plain pieces would need two
@@ -40,8 +41,8 @@ impl Code for Avx512 {
                 20 => gather_words::<5>(dst, four()),
                 24 => gather_words::<6>(dst, four()),
                 28 => gather_words::<7>(dst, four()),
-                // Masked loads would be slower: 12 B blocks at a stride of 24 in L2 pack at 20
-                // instead of 24 GB/s (Sapphire Rapids).
+                // For other lengths the code of AVX2 is used. Masked loads would be slower: 12 B
+                // blocks at a stride of 24 in L2 pack at 20 instead of 24 GB/s (Sapphire Rapids).
                 _ => Avx2::gather::<LEN>(dst, src),
             }
         }
@@ -205,13 +206,15 @@ masked_permute!(bytes, Bytes, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl
 masked_permute!(words, Words, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 masked_permute!(swapped_words, SwappedWords, "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl");
 
-/// 64 bytes as lanes, which needs VBMI.
+/// Permutation whose lanes (the parts that it moves) are the 64 bytes of a vector, which needs
+/// VBMI.
 struct Bytes;
 
-/// Sixteen words of 4 bytes as lanes.
+/// Permutation whose lanes (the parts that it moves) are the sixteen words of 4 bytes of a vector.
 struct Words;
 
-/// Sixteen words of 4 bytes as lanes, whose bytes are then shuffled inside each word.
+/// Permutation whose lanes (the parts that it moves) are the sixteen words of 4 bytes of a vector.
+/// The bytes inside each word are then shuffled too.
 struct SwappedWords;
 
 macro_rules! lanes {
@@ -271,7 +274,7 @@ lanes! {
     _mm512_shuffle_epi8
 }
 
-/// Copies a block of up to 64 bytes.
+/// Copies a block of up to 64 bytes by one masked load and one masked store.
 ///
 /// # Safety
 /// `len` bytes must be readable at `src` and writable at `dst`, and the two must not overlap.
@@ -286,11 +289,12 @@ unsafe fn copy_masked(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Packs four blocks of 16 bytes in one store (96 GB/s instead of 90 GB/s in two stores; Sapphire
-/// Rapids).
+/// Packs four blocks of 16 bytes with one store of 64 bytes (at 96 GB/s; two stores reach 90 GB/s;
+/// Sapphire Rapids).
 ///
 /// # Safety
-/// Each block of `a` must be readable, and 64 bytes must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and 64 bytes must be writable at `dst`. The
+/// source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
@@ -306,11 +310,12 @@ unsafe fn gather_4x16(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Returns the lanes of the permutation that merges block `with` into store number `store` of four
-/// blocks of `k` words. Lane `lane` of the result is for word `8 * store + lane` of the four
-/// blocks. Words of block `with` come from the second operand (lanes from 8 on), and all others
+/// Returns the word indices of a permutation of two registers. Four blocks of `k` words are packed
+/// in stores of 8 words, and the permutation merges the words of block `with` into the register for
+/// store number `store`. Entry `lane` of the result is for word `8 * store + lane` of the four
+/// blocks. Words of block `with` come from the second operand (indices from 8 on), and all others
 /// come from the first operand. `first` is the block that the first operand holds as it was loaded.
-/// It is 4 if the first operand already holds merged words; these stay in their lanes.
+/// `first` is 4 if the first operand already holds merged words; these stay where they are.
 const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     let mut lanes = [0; 8];
     let mut lane = 0;
@@ -329,8 +334,9 @@ const fn merge(k: usize, store: usize, first: usize, with: usize) -> [i32; 8] {
     lanes
 }
 
-/// Lanes of the permutations that merge four blocks of `K` words. For each store, the first
-/// permutation merges its first two blocks, and the next ones merge up to two more blocks.
+/// Word indices of the permutations that merge four blocks of `K` words into the registers that are
+/// stored. For each store there are three permutations: the first merges the first two blocks of
+/// the store, and the next ones merge up to two more blocks.
 struct Merges<const K: usize>;
 
 impl<const K: usize> Merges<K> {
@@ -354,8 +360,8 @@ impl<const K: usize> Merges<K> {
 /// mask, and the loaded blocks are merged to full vectors.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and `16 * K` bytes must be writable at `dst`, without
-/// overlap.
+/// Each block whose address is in `a` must be readable, and `16 * K` bytes must be writable at
+/// `dst`. The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
@@ -365,7 +371,8 @@ unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
     // a multiple of 8, the last 4 words have a store of their own.
     unsafe {
         let mask = (1 << K) - 1;
-        // The list is written out, because `map` of an array is not reliably inlined.
+        // The array is written out element by element, because `map` of an array is not reliably
+        // inlined.
         let block = |i: usize| _mm256_maskz_loadu_epi32(mask, a[i].cast());
         let blocks = [block(0), block(1), block(2), block(3)];
         let mut store = 0;
@@ -384,7 +391,8 @@ unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
                 _mm256_storeu_si256(dst.add(32 * store).cast(), v);
             } else {
                 if first == 3 {
-                    // Only the end of the last block is left. It is moved to the lowest lanes.
+                    // Only the end of the last block is left. A permutation moves it to the lowest
+                    // words of the register.
                     let lanes = _mm256_loadu_si256(Last::<K>::LANES.as_ptr().cast());
                     v = _mm256_permutex2var_epi32(v, lanes, v);
                 }
@@ -395,7 +403,8 @@ unsafe fn gather_words<const K: usize>(dst: *mut u8, a: [*const u8; 4]) {
     }
 }
 
-/// Lanes that hold the last four words of a block of `K` words.
+/// Word indices of a permutation that moves the last four words of a block of `K` words to the
+/// lowest words of a register.
 struct Last<const K: usize>;
 
 impl<const K: usize> Last<K> {
@@ -406,11 +415,11 @@ impl<const K: usize> Last<K> {
 }
 
 /// Copies one block of `LEN` bytes, 9 to 31, by one load of 16 or 32 bytes and one masked store.
-/// For 32 bytes and more it does nothing.
+/// For blocks of 32 bytes and more the function does nothing.
 ///
 /// # Safety
 /// 16 bytes, or 32 if `LEN` is greater than 16, must be readable at `src`, and `LEN` bytes writable
-/// at `dst`, without overlap.
+/// at `dst`. The source must not overlap the destination.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn store_masked<const LEN: usize>(dst: *mut u8, src: *const u8) {

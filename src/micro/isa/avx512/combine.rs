@@ -1,9 +1,9 @@
-//! Combines short blocks of values that are near to each other, under masks, several blocks in one
-//! vector.
+//! Combines short blocks of values that are near to each other with the values at their
+//! destination. One vector holds several blocks, and is loaded and stored under a mask.
 //!
-//! Values between the blocks are neither loaded nor stored. 2048 doubles at a stride of 16 B take
-//! 0.83 of the time of gcc's permutes and scalar stores, and scalar code takes 1.6 times as long
-//! (Zen 5).
+//! Values in the gaps between the blocks are neither loaded nor stored. 2048 doubles at a stride of
+//! 16 B take 0.83 of the time of gcc's permutes and scalar stores, and scalar code takes 1.6 times
+//! as long (Zen 5).
 
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32, _mm512_permutexvar_epi32,
@@ -11,14 +11,18 @@ use std::arch::x86_64::{
 
 use crate::micro::reduce::vector::Vector;
 
-/// Maximum stride in bytes at which several blocks are combined in one vector: half of a vector.
+/// Maximum stride in bytes of blocks of which several are combined in one vector. It is half of a
+/// vector.
 const NEAR: isize = 32;
 
-/// Combines some of `n` blocks, from the first one on, and returns their number. This is
-/// [`crate::micro::isa::Code::combine_near`] for AVX-512.
+/// Combines the values of some of `n` blocks, from the first block on, with the values at their
+/// destination, and returns the number of combined blocks. This is the AVX-512 code of
+/// [`crate::micro::isa::Code::combine_near`].
 ///
 /// # Safety
-/// The conditions of that function, on a machine of this instruction set.
+/// Blocks of `len` bytes of whole values, `n` in number, must be readable from `src` on, and
+/// readable and writable from `dst` on, at the strides `ss` and `ds`. No source block may overlap a
+/// destination block. The machine must have the instructions of AVX-512.
 #[inline(always)]
 pub(super) unsafe fn near<V: Vector>(
     dst: *mut u8,
@@ -41,19 +45,21 @@ pub(super) unsafe fn near<V: Vector>(
 /// How a permutation spreads dense source blocks over one vector of the destination, in which there
 /// are gaps between blocks.
 struct Places {
-    /// For each word of 4 bytes of the vector, the word of the source that goes there.
+    /// For each word of 4 bytes of the vector, the index of the source word that goes there.
     places: [u32; 16],
-    /// Mask of the words of the vector that belong to a block.
+    /// Mask of the words of the destination's vector that belong to a block, and not to a gap.
     mask: u16,
-    /// Mask of the words of the source that belong to a block.
+    /// Mask of the words that are loaded from the source, where the blocks of one vector follow
+    /// each other directly.
     dense: u16,
     /// Number of blocks in a vector.
     blocks: usize,
 }
 
 impl Places {
-    /// Returns the places for blocks of `len` bytes that lie `ds` bytes apart in the destination.
-    /// This function is compiled once, and not inlined into the code of each operation.
+    /// Returns how blocks of `len` bytes are spread over a vector of the destination, where they
+    /// lie `ds` bytes apart. This function is compiled once, and not inlined into the code of each
+    /// operation.
     #[inline(never)]
     fn of(ds: usize, len: usize) -> Places {
         let blocks = (64 - len) / ds + 1;
@@ -69,12 +75,14 @@ impl Places {
     }
 }
 
-/// Combines as many blocks at a time as a vector holds. Returns the number of blocks that have been
-/// combined.
+/// Combines as many blocks at a time as a vector holds with the values at their destination.
+/// Returns the number of blocks that have been combined.
 ///
 /// # Safety
-/// The conditions of [`near`]. The source must be dense, and `len < ds <= NEAR`; both must be
-/// multiples of the value's size.
+/// Blocks of `len` bytes, `n` in number, must be readable from `src` on, where they follow each
+/// other directly, and readable and writable from `dst` on, at the stride `ds`. No source block may
+/// overlap a destination block. `len < ds <= NEAR` must hold, and both lengths must be multiples of
+/// the value's size. The machine must have the instructions of AVX-512.
 #[inline(always)]
 unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds: isize, len: usize) -> usize {
     let Places { places, mask, dense, blocks } = Places::of(ds as usize, len);
@@ -94,7 +102,8 @@ unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds:
     n / blocks * blocks
 }
 
-/// Combines all values of two vectors. Lanes outside the masks are combined too, but not stored.
+/// Combines all values of two vectors. Values in the gaps between blocks are combined too, but the
+/// caller does not store them.
 #[inline(always)]
 fn combined<V: Vector>(new: __m512i, old: __m512i) -> __m512i {
     // SAFETY: a vector has the size of the array of 64 bytes, and any bytes are valid for both.

@@ -1,13 +1,13 @@
-//! Blocks of one to two registers, packed as full registers. A register that does not lie in one
-//! block is merged, by a permutation of two registers, from the end of one block and the start of
-//! the next.
+//! Code that packs blocks which are longer than one register of 64 bytes, but shorter than two, in
+//! whole registers. A packed register whose bytes do not all lie in one block is merged, by a
+//! permutation of two registers, from the end of one block and the start of the next.
 //!
-//! Every load lies within one block, whatever is between blocks, and every store is a whole
-//! register. With pieces of 32 bytes, a block would take three or four stores, some of which cross
-//! a cache line. 256 blocks of 72 B at a stride of 80 pack in 257 ns with pieces of 32 bytes and in
-//! 210 ns with whole registers. A C loop with constants, whose loads are specialized for the stride
-//! too, takes 122 ns. At a stride of 1032 the three times are 530, 332 and 293 ns (Emerald Rapids).
-//! 96 B is no faster; 112 B was not tried.
+//! Every load lies within one block, so gaps between blocks are not read, and every store writes a
+//! whole register. With pieces of 32 bytes, a block would take three or four stores, some of which
+//! cross a cache line. 256 blocks of 72 B at a stride of 80 pack in 257 ns with pieces of 32 bytes
+//! and in 210 ns with whole registers. A C loop with constants, whose loads are specialized for the
+//! stride too, takes 122 ns. At a stride of 1032 the three times are 530, 332 and 293 ns (Emerald
+//! Rapids). Blocks of 96 B are no faster in whole registers; blocks of 112 B were not tried.
 
 use std::arch::x86_64::{_mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_storeu_si512};
 
@@ -17,21 +17,22 @@ use crate::micro::cursor::{Dense, Strided};
 
 /// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Maximum number of registers into which a group of blocks is packed.
+/// Maximum number of registers of 64 bytes into which a group of blocks is packed.
 const MOST: usize = 15;
 
-/// Group of blocks of `LEN` bytes (a multiple of 8 from 72 to 120) that together fill whole
-/// registers.
+/// Type without values that stands for a group of blocks of `LEN` bytes (a multiple of 8 from 72 to
+/// 120), which together fill whole registers of 64 bytes.
 struct Group<const LEN: usize>;
 
-/// Where a packed register comes from.
+/// Source of a register of packed bytes: the block from which it is loaded, and the permutation
+/// that merges the next block into it.
 #[derive(Clone, Copy)]
 struct Source {
     /// The block from which the register is loaded, and the offset of the load in this block.
     block: usize,
     at: usize,
     /// Whether a permutation merges the start of the next block into the register. If so, `lanes`
-    /// has the lanes of this permutation.
+    /// has the word indices of this permutation.
     merges: bool,
     lanes: [i32; WORDS],
 }
@@ -61,12 +62,13 @@ impl<const LEN: usize> Group<LEN> {
     };
 }
 
-/// Packs `n` blocks of `LEN` bytes: groups of them by whole registers, and the remaining ones
-/// separately. It is a function of its own so that [`copy`] need not save registers for it.
+/// Packs `n` blocks of `LEN` bytes: groups of blocks by whole registers, and the blocks after the
+/// last group separately. This code is a function of its own so that [`copy`], which calls it, need
+/// not save registers for it.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable from `src` on, `stride` bytes apart, and `n * LEN`
-/// bytes writable at `dst`, without overlap.
+/// bytes writable at `dst`. The source must not overlap the destination.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi1,bmi2,fma,avx512f")]
 unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: isize) {
@@ -101,12 +103,14 @@ unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride:
     unsafe { constant_length::each::<Avx2, LEN>(dst, src, n - done) };
 }
 
-/// Minimum number of blocks for which groups pay. For only 24 blocks of 72 or 80 B, groups take 1.2
-/// to 1.35 times as long as separate blocks.
+/// Minimum number of blocks for which it pays to pack groups of blocks in whole registers. For only
+/// 24 blocks of 72 or 80 B, groups take 1.2 to 1.35 times as long as blocks that are copied
+/// separately.
 const MANY: usize = 64;
 
-/// Copies all of `n` blocks of `LEN` bytes and returns `n`. Many blocks go to a dense destination
-/// by whole registers; otherwise each block is copied separately in pieces of 32 bytes.
+/// Copies all of `n` blocks of `LEN` bytes and returns `n`. If the blocks follow each other
+/// directly in the destination and there are at least [`MANY`], they are packed in whole registers;
+/// otherwise each block is copied separately in pieces of 32 bytes.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` and writable at `dst`, at the strides of the

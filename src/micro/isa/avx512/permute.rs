@@ -1,15 +1,17 @@
-//! Short blocks at short strides: many of them in one load or store of 64 bytes, moved to their
-//! places by one permutation of bytes.
+//! Code for short blocks at short strides: one load or store of 64 bytes covers many blocks, and
+//! one permutation of bytes moves them to their places.
 //!
 //! This needs AVX-512 VBMI (`vpermb`), which a machine of level AVX-512 may lack; [`pack`] and
 //! [`unpack`] test for it. Packing reads whole vectors of 64 bytes, gaps included, but nothing
 //! before the first block or after the last one. Unpacking writes through a mask that leaves gaps
-//! as they are. Strides are so short that a gap never reaches 4096 bytes. If the units of blocks
-//! are to be reversed, the same permutation does it; units of 1 byte stay as they are.
+//! as they are. Strides are so short that a gap never reaches 4096 bytes. If blocks consist of
+//! units whose bytes are to be reversed, the same permutation reverses the bytes; units of 1 byte
+//! stay as they are.
 //!
 //! Sapphire Rapids, L1, in GB/s, compared with the loop over blocks: packing 4 B at a stride of 8:
 //! 90 and 33, at 16: 44 and 33; 8 B at 16: 93 and 53; 12 B at 16: 86 and 50; 3 B at 4: 70 and 9;
-//! unpacking 4 B at 8: 54 and 26. With three blocks per vector, the loops are at least as good.
+//! unpacking 4 B at 8: 54 and 26. If a vector holds only three blocks, the loops over blocks are at
+//! least as good.
 
 use std::arch::x86_64::{
     __m512i, _bzhi_u64, _mm_storeu_si128, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi8,
@@ -25,7 +27,7 @@ use crate::micro::units;
 /// Blocks of at least this many bytes are not moved by this module.
 pub(super) const LONGEST: usize = 16;
 
-/// Table of quotients: `QUOTIENTS[d][i] = i / d`.
+/// Table of the quotients of small integers: `QUOTIENTS[d][i] = i / d`.
 static QUOTIENTS: [[u8; 64]; LONGEST] = {
     let mut table = [[0; 64]; LONGEST];
     let mut d = 1;
@@ -40,7 +42,8 @@ static QUOTIENTS: [[u8; 64]; LONGEST] = {
     table
 };
 
-/// Returns the number of blocks in a vector, or 0 if permutations cannot move such blocks.
+/// Returns the number of blocks of `len` bytes at this stride that a vector of 64 bytes holds, or 0
+/// if permutations cannot move such blocks.
 const fn per_vector(len: usize, stride: isize) -> usize {
     if len == 0 || len >= LONGEST || stride <= len as isize || stride >= 64 {
         return 0;
@@ -52,14 +55,14 @@ const fn per_vector(len: usize, stride: isize) -> usize {
 /// no vector holds four blocks.
 pub(super) const SHORT: isize = 64 / 3 + 1;
 
-/// Packs some of `n` blocks, from the first one on, and returns their number. The number is 0 if
-/// permutations do not pay or the machine does not have them. The caller packs the remaining
-/// blocks.
+/// Packs some of `n` blocks, from the first block on, and returns the number of packed blocks. This
+/// number is 0 if permutations of bytes do not pay or the machine does not have them. The caller
+/// packs the remaining blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
-/// bytes apart, and `n * len` bytes writable at `dst`, without overlap. The gaps between two blocks
-/// are read too; they are shorter than a page.
+/// bytes apart, and `n * len` bytes writable at `dst`. The source must not overlap the destination.
+/// The gaps between two blocks are read too, so each gap must be shorter than a page.
 #[inline(never)]
 pub(super) unsafe fn pack(
     dst: *mut u8,
@@ -76,13 +79,13 @@ pub(super) unsafe fn pack(
     unsafe { pack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
-/// Unpacks some of `n` blocks, from the first one on, and returns their number. The number is 0 if
-/// permutations do not pay or the machine does not have them. The caller unpacks the remaining
-/// blocks.
+/// Unpacks some of `n` blocks, from the first block on, and returns the number of unpacked blocks.
+/// This number is 0 if permutations of bytes do not pay or the machine does not have them. The
+/// caller unpacks the remaining blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
-/// bytes apart, and `n * len` bytes readable at `src`, without overlap.
+/// bytes apart, and `n * len` bytes readable at `src`. The source must not overlap the destination.
 #[inline(never)]
 pub(super) unsafe fn unpack(
     dst: *mut u8,
@@ -99,7 +102,7 @@ pub(super) unsafe fn unpack(
     unsafe { unpack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
-/// Returns the products of the bytes of `x` with `by`, each modulo 256.
+/// Multiplies each byte of the vector `x` by `by`, modulo 256.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn times(x: __m512i, by: usize) -> __m512i {
@@ -109,7 +112,8 @@ fn times(x: __m512i, by: usize) -> __m512i {
     _mm512_or_si512(even, odd)
 }
 
-/// Returns two vectors, whose lanes `i` are `i / by` and `i % by`.
+/// Returns two vectors of 64 bytes. Byte `i` of the first vector is `i / by`, and byte `i` of the
+/// second vector is `i % by`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn divide(by: usize) -> (__m512i, __m512i) {
@@ -120,14 +124,16 @@ fn divide(by: usize) -> (__m512i, __m512i) {
     (quotients, _mm512_sub_epi8(lanes, times(quotients, by)))
 }
 
-/// Converts each place in a block to the place from which its byte comes if units are reversed.
+/// Reverses units in a table of byte indices: each byte of `places` is an index in a block, and is
+/// replaced by the index of the byte that goes there if the bytes of each unit of `unit` bytes are
+/// reversed.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn mirrored(places: __m512i, unit: usize) -> __m512i {
     _mm512_xor_si512(places, _mm512_set1_epi8((unit - 1) as i8))
 }
 
-/// Copies blocks one by one until the next block is the first one in a cache line of the user's
+/// Copies blocks one by one until the next block is the first block in a cache line of the user's
 /// buffer. Returns the number of copied blocks, and the distance in bytes from the start of this
 /// line to the next block. Copies nothing and returns zeros if 64 is not a multiple of the stride,
 /// if a block crosses a multiple of the stride, or if there are fewer than 128 blocks.
@@ -149,7 +155,8 @@ unsafe fn to_line<const PACK: bool>(
     }
     let per_line = 64 / stride;
     let within = user as usize % 64 / stride;
-    // Packing reads whole cache lines, so the start of the line must not lie before the first block.
+    // Packing reads whole cache lines, so the start of the cache line must not lie before the first
+    // block.
     let whole = within == 0 && (phase == 0 || !PACK);
     let first = if whole { 0 } else { per_line - within };
     for i in 0..first {
@@ -161,8 +168,8 @@ unsafe fn to_line<const PACK: bool>(
     (first, phase)
 }
 
-/// Runs `step` `steps` times. After each step, the destination advances by `by.0` bytes and the
-/// source by `by.1` bytes.
+/// Calls `step(d, s)`, where `d` is an address in the destination and `s` one in the source,
+/// `steps` times. After each call, `d` advances by `by.0` bytes and `s` by `by.1` bytes.
 #[inline(always)]
 fn run(
     mut d: *mut u8,
@@ -178,11 +185,14 @@ fn run(
     }
 }
 
-/// Packs some of `n` blocks, from the first one on, by permutations, and returns their number.
+/// Packs some of `n` blocks, from the first block on, by permutations of bytes, and returns the
+/// number of packed blocks.
 ///
 /// # Safety
-/// The conditions of [`pack`]. The machine must have AVX-512 VBMI, a vector must hold at least four
-/// blocks, and there must be at least 32.
+/// `n` blocks of `len` bytes, which must be whole units, must be readable from `src` on, `stride`
+/// bytes apart, and `n * len` bytes writable at `dst`. The source must not overlap the destination.
+/// The gaps between two blocks are read too, so each gap must be shorter than a page. `n` must be
+/// at least 32, and a vector must hold at least four blocks. The machine must have AVX-512 VBMI.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn pack_permuted(
     dst: *mut u8,
@@ -193,9 +203,10 @@ unsafe fn pack_permuted(
 ) -> usize {
     // SAFETY: the caller promises the blocks on both sides.
     let (first, phase) = unsafe { to_line::<true>(src.cast_mut(), dst, n, (len, unit), stride) };
-    // Two permutations fill one store if the packed bytes of two vectors fit into 64 bytes. The
-    // places are computed from the length and stride; `phase` shifts them, because the first block
-    // begins `phase` bytes after the start of the vector.
+    // Two permutations fill one store if the packed bytes of two vectors fit into 64 bytes. For
+    // each packed byte, the place in the vector from which it comes is computed from the length and
+    // the stride. `phase` shifts all places, because the first block begins `phase` bytes after the
+    // start of the vector.
     let left = n - first;
     let in_vector = per_vector(len, stride as isize);
     let bytes = in_vector * len;
@@ -206,13 +217,15 @@ unsafe fn pack_permuted(
         _mm512_add_epi8(_mm512_add_epi8(times(quotients, stride), remainders), _mm512_set1_epi8(shift as i8))
     };
     let lanes = place(phase);
-    // Lane `bytes + j` of `second` has the same place as lane `j` of `lanes`, because the second
-    // vector begins `in_vector` strides later.
+    // `second` has the indices of bytes in the second vector. Its byte `bytes + j` is equal to byte
+    // `j` of `lanes`, which has the indices for the first vector, because the second vector begins
+    // `in_vector` strides after the first one.
     let second = place(phase.wrapping_sub(in_vector * stride));
     let mask = !_bzhi_u64(u64::MAX, bytes as u32);
     let step = if double { 2 * in_vector } else { in_vector };
-    // The last vector must end with the last block at the latest, and up to 64 bytes are stored at
-    // a time. From this follows how many blocks must remain before a step.
+    // The last vector that is loaded must end with the last block at the latest, and each step
+    // stores up to 64 bytes. From this follows `needed`, the number of blocks that must remain
+    // before a step.
     let reach = 64 + if double { in_vector * stride } else { 0 };
     let needed = (reach.saturating_sub(len + phase).div_ceil(stride) + 1).max(64usize.div_ceil(len));
     let steps = if left >= needed { (left - needed) / step + 1 } else { 0 };
@@ -235,8 +248,8 @@ unsafe fn pack_permuted(
     // bytes. The bytes that it writes after those of its `step` blocks are written again by later
     // steps or by the caller.
     unsafe {
-        // No more is stored than necessary: in L2, a store that reaches into the next line halves
-        // the speed.
+        // Stores are as narrow as possible: in L2, a store that reaches into the next cache line
+        // halves the speed.
         match (double, step * len) {
             (true, 0..=32) => run(d, s, steps, by, |d, s| store_first::<32>(d, two(s))),
             (true, 33..=48) => run(d, s, steps, by, |d, s| store_first::<48>(d, two(s))),
@@ -248,11 +261,14 @@ unsafe fn pack_permuted(
     first + steps * step
 }
 
-/// Unpacks some of `n` blocks, from the first one on, by permutations, and returns their number.
+/// Unpacks some of `n` blocks, from the first block on, by permutations of bytes, and returns the
+/// number of unpacked blocks.
 ///
 /// # Safety
-/// The conditions of [`unpack`]. The machine must have AVX-512 VBMI, a vector must hold at least
-/// eight blocks, and there must be at least 32.
+/// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
+/// bytes apart, and `n * len` bytes readable at `src`. The source must not overlap the destination.
+/// `n` must be at least 32, and a vector must hold at least eight blocks. The machine must have
+/// AVX-512 VBMI.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn unpack_permuted(
     dst: *mut u8,
@@ -264,13 +280,15 @@ unsafe fn unpack_permuted(
     // SAFETY: the caller promises the blocks on both sides.
     let (first, phase) = unsafe { to_line::<false>(dst, src.cast_mut(), n, (len, unit), stride) };
     let left = n - first;
-    // For each byte of the user's vector, find its block and its place in the block. This gives the
-    // packed byte that goes there, and the mask of bytes that belong to a block.
+    // For each byte of a vector of the user's buffer, find its block and its place in the block.
+    // This gives the index of the packed byte that goes there, and the mask of the bytes that
+    // belong to a block.
     let step = per_vector(len, stride as isize);
     let (block, within) = divide(stride);
     let byte = _mm512_sub_epi8(within, _mm512_set1_epi8(phase as i8));
     let lanes = _mm512_add_epi8(times(block, len), mirrored(byte, unit));
-    // For the `phase` bytes before the first block, `byte` wraps around and exceeds every length.
+    // For the `phase` bytes before the first block, `byte` wraps around and exceeds the length of
+    // every block, so the mask excludes them.
     let mask = _mm512_cmplt_epu8_mask(byte, _mm512_set1_epi8(len as i8))
         & _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(step as i8));
     let load = if step * len <= 32 { 32usize } else { 64 };

@@ -1,5 +1,5 @@
-//! Squares of a matrix, transposed in AVX-512 registers. Every store is 64 bytes of one row of the
-//! destination.
+//! Code that transposes square blocks of a matrix in AVX-512 registers. Every store writes 64 bytes
+//! of one row of the destination.
 
 use std::arch::x86_64::{
     __m512i, _mm_loadu_si128, _mm512_castps_si512, _mm512_castsi128_si512, _mm512_castsi512_ps,
@@ -45,7 +45,7 @@ unsafe fn quarters(p: *const u8, step: isize) -> __m512i {
     }
 }
 
-/// Transposes 4 by 4 pieces of 16 bytes.
+/// Transposes a square of 4 by 4 pieces of 16 bytes; each register is one row.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn pieces([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
@@ -59,11 +59,11 @@ fn pieces([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     ]
 }
 
-/// Transposes four rows of four elements of 16 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 16 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // SAFETY: the accesses are the four rows of four elements in `src`, and the four rows of `dst`
@@ -79,11 +79,11 @@ pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row
     }
 }
 
-/// Transposes eight rows of eight elements of 8 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 8 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // SAFETY: the accesses are the eight rows of eight elements in `src`, and the eight rows of
@@ -105,11 +105,11 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Transposes sixteen rows of sixteen elements of 4 bytes.
+/// Transposes a square of a matrix: sixteen rows of sixteen elements of 4 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     for c in [0, 4, 8, 12] {

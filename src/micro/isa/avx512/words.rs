@@ -1,11 +1,12 @@
-//! Blocks of a few words at a short stride, packed from whole registers by permutations of two
-//! registers.
+//! Code that packs blocks of a few words of 4 bytes at a short stride: whole registers are loaded,
+//! and permutations of two registers move the words to their places.
 //!
-//! Lengths and strides are constants, so all places are constants too. Packing reads the gaps
-//! between blocks, which are shorter than a register, but not the gap after the last block.
-//! Compared with combining blocks that are loaded separately, 256 blocks take 0.55 of the time to
-//! pack for 24 B at a stride of 32, 0.68 for 16 B at 24, 0.74 for 8 B at 32, and 0.84 for 48 B at
-//! 64 (Emerald Rapids, L1). Compared with a permutation of bytes, they take 0.49 for 4 B at 16.
+//! Lengths and strides are constants, so the places of all words are constants too. Packing reads
+//! the gaps between blocks, which are shorter than a register, but not the gap after the last
+//! block. Compared with combining blocks that are loaded separately, 256 blocks take 0.55 of the
+//! time to pack for 24 B at a stride of 32, 0.68 for 16 B at 24, 0.74 for 8 B at 32, and 0.84 for
+//! 48 B at 64 (Emerald Rapids, L1). Compared with a permutation of bytes, blocks of 4 B at a stride
+//! of 16 take 0.49 of the time.
 
 use std::arch::x86_64::{
     __m512i, __mmask16, _bzhi_u32, _mm_loadu_si128, _mm512_broadcast_i32x4, _mm512_loadu_si512,
@@ -17,16 +18,18 @@ use crate::micro::units::places;
 
 /// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Maximum number of registers into which a group of blocks is packed, and maximum number of
-/// permutations for one of these registers.
+/// Maximum number of registers of 64 bytes into which a group of blocks is packed, and maximum
+/// number of permutations that make one of these registers.
 const MOST: usize = 4;
 
-/// Group of blocks of `LEN` bytes at a stride of `STRIDE` bytes, both multiples of 4, which fills
-/// whole registers on both sides.
+/// Type without values that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE`
+/// bytes, both multiples of 4. The group fills whole registers of 64 bytes both in the user's
+/// buffer and in the packed bytes.
 struct Group<const LEN: usize, const STRIDE: usize>;
 
-/// How a packed register is made: the number of the first register of the user's buffer that it
-/// needs, and the lanes of the permutations that merge in the registers that follow.
+/// How a register of packed bytes is made: the number of the first register of the user's buffer
+/// that it needs, and the permutations that merge in words of the registers that follow. `lanes`
+/// has, for each permutation, the index of the word that goes to each word.
 #[derive(Clone, Copy)]
 struct Making {
     first: usize,
@@ -35,7 +38,7 @@ struct Making {
 }
 
 impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
-    /// Greatest common divisor of the length and the stride, in bytes.
+    /// Greatest common divisor of the length of a block and the stride between blocks, in bytes.
     const UNIT: usize = {
         let (mut a, mut b) = (LEN, STRIDE);
         while b > 0 {
@@ -57,7 +60,8 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
         makings
     };
 
-    /// Returns the index of the user's word that goes to word `word` of the packed registers.
+    /// Returns the index of the word of 4 bytes in the user's buffer that goes to word `word` of
+    /// the packed registers.
     const fn source(word: usize) -> usize {
         let at = 4 * word;
         (at / LEN * STRIDE + at % LEN) / 4
@@ -88,8 +92,8 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
     }
 }
 
-/// Makes a packed register of a group. `at` loads a register of the user's buffer by its number in
-/// the group.
+/// Makes one register of packed bytes of a group of blocks. `at(k)` loads the 64 bytes of the
+/// user's buffer that are register number `k` of the group.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn made(making: &Making, at: impl Fn(usize) -> __m512i) -> __m512i {
@@ -102,7 +106,8 @@ fn made(making: &Making, at: impl Fn(usize) -> __m512i) -> __m512i {
     made
 }
 
-/// Reverses the bytes of every unit of `UNIT` bytes. If `UNIT` is 1, it returns `v`.
+/// Reverses the bytes of every unit of `UNIT` bytes in the register `v`. If `UNIT` is 1, the
+/// function returns `v`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn reversed<const UNIT: usize>(v: __m512i) -> __m512i {
@@ -112,17 +117,18 @@ pub(super) fn reversed<const UNIT: usize>(v: __m512i) -> __m512i {
     if UNIT == 1 { v } else { _mm512_shuffle_epi8(v, places) }
 }
 
-/// Returns the mask of one register, whose first word is word `from`. The mask has those words of
-/// the register that are among the first `words` words.
+/// Returns a mask for one register. The register holds sixteen consecutive words of a buffer, the
+/// first of which is word `from`. The mask selects those words of the register that are among the
+/// first `words` words of the buffer.
 #[inline]
 #[target_feature(enable = "bmi2")]
 fn lanes(words: usize, from: usize) -> __mmask16 {
     _bzhi_u32(u32::MAX, words.saturating_sub(from) as u32) as __mmask16
 }
 
-/// Runs `step` for each number in `0..n`, `TURN` steps in one iteration of the loop. With one step
-/// per iteration, the loop is so short that it takes 1.37 times as long if its few instructions lie
-/// in two cache lines (8 B at a stride of 16, 4 KiB; Emerald Rapids).
+/// Calls `step` for each number in `0..n`, with `TURN` calls in one iteration of the loop. With one
+/// step per iteration, the loop is so short that it takes 1.37 times as long if its few
+/// instructions lie in two cache lines (8 B at a stride of 16, 4 KiB; Emerald Rapids).
 #[inline(always)]
 fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
     let turns = n / TURN;
@@ -136,13 +142,13 @@ fn in_turns<const TURN: usize>(n: usize, step: impl Fn(usize)) {
     }
 }
 
-/// Packs all `n` blocks of `LEN` bytes at a stride of `STRIDE` bytes, reverses their units of
-/// `SWAPPED` bytes, and returns `n`.
+/// Packs all `n` blocks of `LEN` bytes at a stride of `STRIDE` bytes, reverses the bytes of each of
+/// their units of `SWAPPED` bytes, and returns `n`.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `STRIDE` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: usize>(
@@ -179,8 +185,8 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
     }
     let left = n - steps * blocks;
     if left > 0 {
-        // The number of words that the blocks take in `dst`, and in `src` without the gap after the
-        // last one.
+        // The number of words that the remaining blocks take in `dst`, and the number of words that
+        // they take in `src` without the gap after the last block.
         let (to, from) = (left * LEN / 4, ((left - 1) * STRIDE + LEN) / 4);
         let (d, s) = (dst.wrapping_add(LEN * blocks * steps), src.wrapping_add(STRIDE * blocks * steps));
         // SAFETY: words outside the masks are not touched. The others are those of the remaining
@@ -197,13 +203,13 @@ pub(super) unsafe fn pack<const LEN: usize, const STRIDE: usize, const SWAPPED: 
     n
 }
 
-/// Packs all of `n` blocks and returns `n`, if there is code for their length and stride. Otherwise
-/// it moves nothing and returns 0.
+/// Packs all of `n` blocks of `LEN` bytes and returns `n`, if there is code for this length and
+/// stride. Otherwise the function moves nothing and returns 0.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `stride` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline]
 #[target_feature(enable = "bmi2,avx512f,avx512bw")]
 pub(super) unsafe fn pack_near<const LEN: usize>(

@@ -1,25 +1,25 @@
-//! Pairs, permutations and tables of aarch64: what packing and unpacking at a dense side gain from
-//! NEON.
+//! NEON code for packing to a dense destination and unpacking from a dense source, where blocks
+//! follow each other directly: pairs of registers, permutations and look-ups in tables.
 //!
 //! A store may change what the next load reads, so the compiler does not reorder blocks: each block
-//! is one load and one store. Here a group of blocks is loaded before any of it is stored, and
-//! neighbours become `ldp` and `stp`. If blocks are so near to each other that a vector holds
-//! several, they are loaded together and moved to their places by `uzp1` or `tbl`. The choices are
-//! based on the number of instructions per block in the inner loop, as the compiler writes it; no
-//! machine has timed them:
+//! is one load and one store. Here a group of blocks is loaded before any block of the group is
+//! stored, and the accesses to neighbouring blocks become `ldp` and `stp`. If blocks are so near to
+//! each other that a vector holds several, they are loaded together and moved to their places by
+//! `uzp1` or `tbl`. The choices are based on the number of instructions per block in the inner
+//! loop, as the compiler writes it; no machine has timed them:
 //!
-//! | Blocks | portable | here |
+//! | Blocks | in portable code | in this file |
 //! |---|---|---|
 //! | pack or unpack 4, 8 or 16 B | 2.6 | 2.1 |
-//! | the same from or to a list | 3.6 | 2.6 |
+//! | pack or unpack 4, 8 or 16 B at offsets from a table | 3.6 | 2.6 |
 //! | pack 1, 2, 4, 8 B at a stride of twice the length | 2.6 | 0.25, 0.5, 1, 2 |
-//! | pack 1 B at 3 or 4, 2 B at 6 or 8, 3 B at 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
+//! | pack at a stride: 1 B at 3 or 4, 2 B at 6 or 8, 3 B at 4 | 2.6, 2.6, 5.5 | 0.6, 1.1, 1.6 |
 //! | pack 3 to 15 B except powers of two, 17 to 31 B, at strides below 64 | 5.5, 6.8 | 2.5, 4.4 |
-//! | any copy of 32 or 64 B (pieces of 32) | 6.8, 13 | 4.8, 9 |
+//! | any copy of 32 or 64 B, in pieces of 32 B | 6.8, 13 | 4.8, 9 |
 //!
-//! Unpacking of other short lengths stays portable: NEON has no masked stores, and storing lanes
-//! one by one takes as many stores as there are blocks. `ld2` to `ld4` are one instruction, but not
-//! less work than `ldp` and `uzp1`.
+//! Blocks of other short lengths are unpacked by portable code: NEON has no masked stores, and
+//! storing parts of a register one by one takes as many stores as there are blocks. `ld2` to `ld4`
+//! are one instruction, but not less work than `ldp` and `uzp1`.
 
 use std::arch::aarch64::{
     uint8x16_t, uint8x16x2_t, uint8x16x3_t, uint8x16x4_t, vld1q_u8, vqtbl1q_u8, vqtbl2q_u8, vqtbl3q_u8,
@@ -98,8 +98,9 @@ impl Code for Neon {
         }
     }
 
-    /// Copies lines in pairs of registers, with a hint that they are not used again soon.
-    /// Processors that recognize stores of whole consecutive lines may not need the hint.
+    /// Copies cache lines in pairs of registers, with a hint to the processor that the lines are
+    /// not used again soon. Processors that recognize stores of whole consecutive lines may not
+    /// need the hint.
     #[inline(always)]
     unsafe fn stream(dst: *mut u8, src: *const u8, lines: usize) {
         for i in 0..lines {
@@ -121,7 +122,7 @@ impl Code for Neon {
         }
     }
 
-    /// Does nothing, because these stores are ordered like others.
+    /// Does nothing, because the stores of `stream` are ordered like all other stores.
     fn fence() {}
 
     fn permute(granule: Granule, _swaps: bool, direction: Direction) -> Option<Function> {
@@ -144,31 +145,35 @@ impl Reverse for Neon {
     }
 }
 
-/// A block of 16 bytes in one register. `u128` would be two registers, for which no load with an
-/// indexed address exists.
+/// Type of a block of 16 bytes that is held in one register. A `u128` would be held in two
+/// registers, for which no load with an indexed address exists.
 type Of16 = uint8x16_t;
 
-/// Packs eight blocks of the size of `T`. All are loaded first, and then stored in pairs.
+/// Packs eight blocks of the size of `T`. All eight blocks are loaded first, and then they are
+/// stored in pairs.
 ///
 /// # Safety
-/// Each block of `a` must be readable, and eight blocks must be writable at `dst`, without overlap.
+/// Each block whose address is in `a` must be readable, and eight blocks must be writable at `dst`.
+/// The blocks in `a` must not overlap the bytes at `dst`.
 #[inline(always)]
 unsafe fn gather<T: Copy>(dst: *mut u8, a: [*const u8; 8]) {
     // SAFETY: the caller promises eight readable blocks of the size of `T`, whose values may be any
     // bytes, and room for eight at `dst`. No access needs alignment.
     unsafe {
-        // The list is written out, because `map` of an array is not reliably inlined.
+        // The array is written out element by element, because `map` of an array is not reliably
+        // inlined.
         let at = |i: usize| a[i].cast::<T>().read_unaligned();
         let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
         dst.cast::<[T; 8]>().write_unaligned(all);
     }
 }
 
-/// Unpacks eight blocks of the size of `T`. They are loaded in pairs, and then stored in order.
+/// Unpacks eight blocks of the size of `T`. The blocks are loaded in pairs, and then they are
+/// stored in order.
 ///
 /// # Safety
-/// Eight blocks must be readable at `src`, and each block of `a` must be writable, without overlap
-/// with those.
+/// Eight blocks must be readable at `src`, and each block whose address is in `a` must be writable.
+/// The blocks in `a` must not overlap the bytes at `src`.
 #[inline(always)]
 unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
     // SAFETY: the caller promises eight readable blocks of the size of `T` at `src`, whose values
@@ -181,14 +186,15 @@ unsafe fn scatter<T: Copy>(a: [*mut u8; 8], src: *const u8) {
     }
 }
 
-/// Packs some of `n` short blocks that are near to each other, from the first one on, in whole
-/// vectors where that is better than block by block. Returns the number of packed blocks; the
-/// caller packs the others.
+/// Packs some of `n` short blocks that are near to each other, from the first block on, in whole
+/// vectors if that is better than packing block by block. Returns the number of packed blocks; the
+/// caller packs the other blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, less than 32, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The gaps
-/// between two blocks are read too; they are shorter than a page.
+/// `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`. The source must not
+/// overlap the destination. The gaps between two blocks are read too, so each gap must be shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     // SAFETY: the caller promises the blocks. Each function gets only lengths and strides for which
@@ -204,7 +210,8 @@ unsafe fn pack_near<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, st
     }
 }
 
-/// Returns every other element of `LEN` bytes (1, 2, 4 or 8) of two vectors, in order.
+/// Returns the elements with even indices of the vectors `low` and `high`, in order. Elements have
+/// `LEN` bytes (1, 2, 4 or 8).
 #[inline(always)]
 fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
     // SAFETY: every aarch64 machine has the instructions.
@@ -227,14 +234,14 @@ fn evens<const LEN: usize>(low: uint8x16_t, high: uint8x16_t) -> uint8x16_t {
     }
 }
 
-/// Packs some of `n` blocks of `LEN` bytes (1, 2, 4 or 8) from whole vectors, from the first one
-/// on. The gap between two blocks is as long as a block. Returns the number of packed blocks; the
-/// caller packs the others.
+/// Packs some of `n` blocks of `LEN` bytes (1, 2, 4 or 8), from the first block on. The gap between
+/// two blocks is as long as a block, so whole vectors are loaded with the gaps. Returns the number
+/// of packed blocks; the caller packs the other blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src`, `2 * LEN` bytes apart, and `n * LEN` bytes
-/// writable at `dst`, without overlap. The gaps between two blocks are read too; they are shorter
-/// than a page.
+/// writable at `dst`. The source must not overlap the destination. The gaps between two blocks are
+/// read too, so each gap must be shorter than a page.
 #[inline(always)]
 unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) -> usize {
     let group = 32 / LEN;
@@ -256,14 +263,15 @@ unsafe fn pack_halves<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize) 
     steps * group
 }
 
-/// Packs some of `n` blocks, from the first one on, by loading and storing more than the bytes of a
-/// block; the next block overwrites what is stored in excess. Returns the number of packed blocks,
-/// which is less than `n` if `n` is not 0. The caller packs the others.
+/// Packs some of `n` blocks, from the first block on, by loading and storing more than the bytes of
+/// a block; the next block overwrites the bytes that are stored in excess. Returns the number of
+/// packed blocks, which is less than `n` if `n` is not 0. The caller packs the other blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 3 to 31 and not a power of two, must be readable at `src`, `stride`
-/// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`,
-/// without overlap. The gaps between two blocks are read too; they are shorter than a page.
+/// bytes apart, where `stride` is at least `LEN`. `n * LEN` bytes must be writable at `dst`. The
+/// source must not overlap the destination. The gaps between two blocks are read too, so each gap
+/// must be shorter than a page.
 #[inline(always)]
 unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     let (mut d, mut s) = (Dense::<LEN>(dst), Strided::new(src.cast_mut(), stride as isize));
@@ -290,25 +298,27 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
     steps * group
 }
 
-/// Packs some of `n` very short blocks, from the first one on, in steps of several blocks: the
-/// whole vectors in which these blocks lie are loaded, and `tbl` looks up their bytes. Returns the
-/// number of packed blocks, which is 0 if a vector holds only few blocks. The caller packs the
-/// others.
+/// Packs some of `n` very short blocks, from the first block on, in steps of several blocks: the
+/// whole vectors in which these blocks lie are loaded, and `tbl` looks up the bytes of the blocks.
+/// Returns the number of packed blocks, which is 0 if a vector holds only few blocks. The caller
+/// packs the other blocks.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes, 1 to 3, must be readable at `src`, `stride` bytes apart, where
-/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`, without overlap. The
-/// gaps between two blocks are read too; they are shorter than a page.
+/// `stride` is greater than `LEN`. `n * LEN` bytes must be writable at `dst`. The source must not
+/// overlap the destination. The gaps between two blocks are read too, so each gap must be shorter
+/// than a page.
 #[inline(always)]
 unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     if stride > (64 - LEN) / 3 {
-        // The longest table, of 64 bytes, holds fewer than four blocks.
+        // The longest table in which `tbl` looks up bytes, which has 64 bytes, holds fewer than
+        // four blocks at this stride.
         return 0;
     }
     let held = (16 / LEN).min((64 - LEN) / stride + 1);
     let vectors = ((held - 1) * stride + LEN).div_ceil(16);
-    // The loads must end with the last block at the latest, and 16 bytes are stored at a time. From
-    // this follows how many blocks must remain before a step.
+    // The loads must end with the last block at the latest, and each step stores 16 bytes. From
+    // this follows `needed`, the number of blocks that must remain before a step.
     let needed = ((16 * vectors).saturating_sub(LEN).div_ceil(stride) + 1).max(16usize.div_ceil(LEN));
     if n < needed {
         return 0;
@@ -316,8 +326,8 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     let steps = (n - needed) / held + 1;
     let mut lanes = [0; 16];
     for (i, lane) in lanes.iter_mut().enumerate() {
-        // For bytes after the last block, the index may be outside of the table, which gives 0.
-        // These bytes are overwritten later.
+        // For bytes after the last block of a step, the index may lie outside of the table, for
+        // which `tbl` gives 0. Later stores overwrite these bytes.
         *lane = (i / LEN * stride + i % LEN) as u8;
     }
     let by = (held * LEN, held * stride);
@@ -341,8 +351,8 @@ unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, s
     steps * held
 }
 
-/// Runs `step` on the source `steps` times and stores each result. After each step, the destination
-/// advances by `by.0` bytes and the source by `by.1` bytes.
+/// Calls `step` with an address in the source `steps` times and stores each result. After each
+/// step, the destination advances by `by.0` bytes and the source by `by.1` bytes.
 ///
 /// # Safety
 /// 16 bytes must be writable at every destination.

@@ -1,11 +1,11 @@
 //! The loop of permutations for NEON: `tbl` looks up 16 bytes of the packed side at a time in four
 //! registers of the user's side.
 //!
-//! There are no masks, so the four registers, 64 bytes, are read whole. They must therefore lie
-//! between the first and the last mapped byte of the call. What a whole store writes in excess is
-//! overwritten by later stores; the last steps use buffers on the stack. Two instances of {int,
-//! double, float[3]} take 2 `ldp`, 3 `tbl`, 1 `stp` and 1 `str` instead of 6 loads and 6 stores
-//! (counted, not timed).
+//! NEON has no masked loads, so the four registers, 64 bytes, are read whole. These 64 bytes must
+//! therefore lie between the first and the last byte of all blocks of the call. Bytes that a store
+//! of a whole register writes in excess are overwritten by later stores; the last steps use buffers
+//! on the stack. Two instances of {int, double, float[3]} take 2 `ldp`, 3 `tbl`, 1 `stp` and 1
+//! `str` instead of 6 loads and 6 stores (counted, not timed).
 
 use std::arch::aarch64::{uint8x16_t, uint8x16x4_t, vaddq_u8, vdupq_n_u8, vld1q_u8, vqtbl4q_u8, vst1q_u8};
 
@@ -15,7 +15,7 @@ use crate::micro::permute::table::Table;
 /// Number of bytes in four registers.
 const FOUR: usize = 64;
 
-/// Loads four registers.
+/// Loads 64 bytes into four registers.
 ///
 /// # Safety
 /// 64 bytes must be readable at `p`.
@@ -25,11 +25,13 @@ unsafe fn load(p: *const u8) -> uint8x16x4_t {
     unsafe { uint8x16x4_t(vld1q_u8(p), vld1q_u8(p.add(16)), vld1q_u8(p.add(32)), vld1q_u8(p.add(48))) }
 }
 
-/// Packs `steps` times four registers of the user's side, each time in `STORES` whole stores.
+/// Packs in `steps` steps. Each step loads four registers from the user's buffer and stores their
+/// packed bytes in `STORES` stores of whole registers.
 ///
 /// # Safety
-/// In each of the `steps` steps, which advance by the numbers of bytes in `by` on the packed and on
-/// the user's side, 64 bytes must be readable and the stores of 16 bytes writable.
+/// After each of the `steps` steps, the packed address advances by `by.0` bytes and the user
+/// address by `by.1` bytes. In each step, 64 bytes must be readable at the user address, and `16 *
+/// STORES` bytes must be writable at the packed address.
 #[inline(always)]
 unsafe fn whole<const STORES: usize>(
     packed: *mut u8,
@@ -53,7 +55,7 @@ unsafe fn whole<const STORES: usize>(
     }
 }
 
-/// Packs `n` instances.
+/// Packs `n` instances of a small layout by the permutation that `table` describes.
 ///
 /// # Safety
 /// `table` must be the table of a permutation that is made for NEON and for `stride`. All instances
@@ -69,15 +71,16 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
     let (n, stride) = (n as usize, stride as usize);
     let (instances, size, span) = (table.instances as usize, table.size as usize, table.span as usize);
     let user = user.wrapping_offset(table.lowest as isize).cast_const();
-    // The number of bytes from the first to the last mapped byte. A permutation for NEON has
-    // several instances in a vector, so its stride is not less than its span.
+    // `length` is the number of bytes from the first to the last byte of the instances, and `total`
+    // the number of packed bytes. A permutation for NEON has several instances in a vector, so the
+    // stride between instances is not less than the span of one instance.
     let (length, total) = ((n - 1) * stride + span, n * size);
     // SAFETY: `pack` has 64 bytes.
     let lanes = unsafe { load(table.pack.as_ptr()) };
     let lanes = [lanes.0, lanes.1, lanes.2, lanes.3];
     let (by, stores) = ((instances * size, instances * stride), (instances * size).div_ceil(16));
-    // Whole steps are possible as long as 64 bytes remain before the end of the last mapped byte,
-    // and the whole stores fit into the packed bytes that remain.
+    // Steps with whole loads and stores are possible as long as 64 bytes remain before the end of
+    // the last instance, and the whole stores fit into the packed bytes that remain.
     let mut steps = 0;
     if length >= FOUR && total >= 16 * stores {
         steps = (n / instances).min((length - FOUR) / by.1 + 1).min((total - 16 * stores) / by.0 + 1);
@@ -93,9 +96,9 @@ pub(super) unsafe extern "C" fn pack(user: *mut u8, packed: *mut u8, n: u64, str
             }
         }
     }
-    // The remaining instances are read from 64 bytes that end with the last mapped byte at the
-    // latest. These 64 bytes may begin before the next instance. The lanes are then shifted by the
-    // number of bytes in between (`early`).
+    // The remaining instances are read from 64 bytes that end with the last byte of the last
+    // instance at the latest. These 64 bytes may begin before the next instance. The indices in
+    // `lanes` are then increased by the number of bytes in between (`early`).
     let (mut short, mut out) = ([0; FOUR], [0; FOUR]);
     let mut from = user;
     if length < FOUR {

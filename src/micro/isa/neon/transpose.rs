@@ -1,24 +1,25 @@
-//! Squares of a matrix, transposed in NEON registers. Rows are loaded and stored in pairs of
-//! registers; in between, `zip` moves the elements to their places.
+//! Code that transposes square blocks of a matrix in NEON registers. Rows are loaded and stored in
+//! pairs of registers; in between, `zip` moves the elements to their places.
 //!
-//! Number of instructions of the inner loop for 16 elements, as the compiler writes it, in portable
-//! code and here: 46 and 21 for elements of 4 B, 46 and 29 for 8 B, 46 and 28 for 16 B, 78 and 46
-//! for 32 B, 142 and 78 for 64 B. No machine has timed them.
+//! Number of instructions of the inner loop for 16 elements, as the compiler writes it, first in
+//! portable code and then in the code of this file: 46 and 21 for elements of 4 B, 46 and 29 for 8
+//! B, 46 and 28 for 16 B, 78 and 46 for 32 B, 142 and 78 for 64 B. These loops have not been timed
+//! on any machine.
 
 use std::arch::aarch64::{
     uint8x16_t, uint32x4_t, vld1q_u8, vld1q_u32, vld1q_u64, vreinterpretq_u32_u64, vreinterpretq_u64_u32,
     vst1q_u8, vst1q_u32, vst1q_u64, vzip1q_u32, vzip1q_u64, vzip2q_u32, vzip2q_u64,
 };
 
-/// Transposes eight rows of eight elements of 4 bytes.
+/// Transposes a square of a matrix: eight rows of eight elements of 4 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
-    // Each iteration moves eight rows by four columns, so that a row of `dst` is a pair of
-    // registers.
+    // Each iteration moves four columns of eight rows, so that each row that it stores to `dst` is
+    // a pair of registers.
     for c in [0, 4] {
         let from = |r: isize| src.wrapping_offset(r * src_row + 4 * c).cast::<u32>();
         let to = |k: isize| dst.wrapping_offset((c + k) * dst_row).cast::<u32>();
@@ -37,7 +38,7 @@ pub(super) unsafe fn of_4(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Returns the columns of four rows.
+/// Transposes a square of four rows of four words in registers: returns its four columns.
 #[inline(always)]
 fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
     // SAFETY: every aarch64 machine has the instructions.
@@ -54,11 +55,11 @@ fn columns([a, b, c, d]: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
     }
 }
 
-/// Transposes four rows of four elements of 8 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 8 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     let from = |r: isize, c: usize| src.wrapping_offset(r * src_row).wrapping_add(8 * c).cast::<u64>();
@@ -66,7 +67,8 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     // SAFETY: the accesses are the four rows of four elements on both sides, which the caller
     // promises.
     unsafe {
-        // The list is written out, because `map` of an array is not reliably inlined.
+        // The two loads are written out as the elements of an array, because `map` of an array is
+        // not reliably inlined.
         let row = |r: isize| [vld1q_u64(from(r, 0)), vld1q_u64(from(r, 2))];
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
         for half in [0, 1] {
@@ -79,11 +81,11 @@ pub(super) unsafe fn of_8(dst: *mut u8, src: *const u8, dst_row: isize, src_row:
     }
 }
 
-/// Transposes four rows of four elements of 16 bytes.
+/// Transposes a square of a matrix: four rows of four elements of 16 bytes each.
 ///
 /// # Safety
-/// The elements must be readable at `src`, in rows `src_row` bytes apart, and writable at `dst`, in
-/// rows `dst_row` bytes apart, without overlap.
+/// The elements must be readable at `src`, in rows that begin `src_row` bytes apart, and writable
+/// at `dst`, in rows that begin `dst_row` bytes apart. The source must not overlap the destination.
 #[inline(always)]
 pub(super) unsafe fn of_16(dst: *mut u8, src: *const u8, dst_row: isize, src_row: isize) {
     // Each iteration moves two columns. It loads a pair of registers from each row, and stores a
