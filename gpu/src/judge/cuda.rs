@@ -1,6 +1,6 @@
 //! Functions of NVIDIA's driver that the judge calls itself: memory, copies, streams, events, and
 //! graphs of launches.
-#![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
+#![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt::Write;
