@@ -226,7 +226,7 @@ impl Cuda {
     }
 
     /// Returns a text with the name of the graphics card and the version of CUDA that the driver
-    /// serves.
+    /// supports.
     pub(crate) fn describe(&self) -> String {
         let mut name: [c_char; 100] = [0; 100];
         let mut version = 0;
@@ -272,7 +272,7 @@ impl Cuda {
         bytes
     }
 
-    /// Creates a stream, which does not wait for the default stream, and returns it.
+    /// Creates a stream that does not synchronize with the null stream, and returns this stream.
     pub(crate) fn stream(&self) -> Opaque {
         let mut stream = std::ptr::null_mut();
         // SAFETY: the result pointer is valid. 1 is CU_STREAM_NON_BLOCKING.

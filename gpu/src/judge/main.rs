@@ -2,8 +2,8 @@
 //! place, and then measures how fast they are.
 //!
 //! Each row of the table [`ROWS`] is a layout. The judge packs and unpacks this layout at three
-//! sizes. In turn with these transfers, it times a copy kernel that copies the same number of bytes.
-//! If an instance of the layout is one block, the judge also times the two methods of today's MPI
+//! sizes. In turn with these transfers, it times a copy kernel that copies the same number of
+//! bytes. If an instance of the layout is one block, the judge also times the two methods of today's MPI
 //! libraries: one copy for each block, and one 2-D copy. To measure a time on the device, the judge
 //! captures a chain of calls and replays the chain several times. The time is the median of the
 //! replays.
