@@ -131,7 +131,7 @@ functions! {
     error_text = c"cuGetErrorString": fn(c_int, *mut *const c_char);
 }
 
-/// The functions of the driver library, after the library was loaded and initialized.
+/// The functions of the driver library, which was loaded and initialized.
 #[derive(Clone, Copy)]
 pub struct Driver(Functions);
 

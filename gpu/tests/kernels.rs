@@ -268,7 +268,7 @@ fn chain(c: &mut Choices<'_>) -> Datatype {
 }
 
 /// Checks random chains of nested loops. Together these chains must cover all widths of words, each
-/// number of divisions from 0 to 4, and both lengths of sums.
+/// number of divisions from 0 to 4, sums of 32 bits, and sums of 64 bits.
 #[test]
 fn chains_of_loops() {
     let mut seen = Seen::default();

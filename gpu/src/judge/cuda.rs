@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's driver that the judge calls itself, without the library `ddtc_gpu`. They
-//! are for memory, copies, streams, events, and graphs of launches.
+//! Functions of NVIDIA's driver that the judge calls itself, without the library `ddtc_gpu`. These
+//! functions deal with memory, copies, streams, events, and graphs of launches.
 #![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};

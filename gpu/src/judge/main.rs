@@ -3,10 +3,10 @@
 //!
 //! Each row of the table [`ROWS`] is a layout. The judge packs and unpacks this layout at three
 //! sizes. In turn with these transfers, it times a copy kernel that copies the same number of
-//! bytes. If an instance of the layout is one block, the judge also times the two methods of today's MPI
-//! libraries: one copy for each block, and one 2-D copy. To measure a time on the device, the judge
-//! captures a chain of calls and replays the chain several times. The time is the median of the
-//! replays.
+//! bytes. If an instance of the layout is one block, the judge also times the two methods of
+//! today's MPI libraries: one copy for each block, and one 2-D copy. To measure a time on the
+//! device, the judge captures a chain of calls and replays the chain several times. The time is the
+//! median of the replays.
 //!
 //! The exit status is 1 if a byte is wrong or if there is no GPU. In both cases nothing is
 //! measured. The exit status is 2 if the copy kernel is so slow that the figures mean nothing. It
@@ -54,8 +54,8 @@ const BROKEN: i32 = 3;
 
 /// Maximum length in bytes of a user's buffer with which the judge measures. A row whose buffer
 /// would be longer is left out, since the judge also allocates the buffer on the host. When 64 MiB
-/// of packed bytes are measured, the user's buffer of the row with the x face would have 16 GiB, so
-/// this row is left out. The user's buffers of all other rows have at most 1 GiB.
+/// of packed bytes are measured, the user's buffer of the row that is named `x face, 8 B` would
+/// have 16 GiB, so this row is left out. The user's buffers of all other rows have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {

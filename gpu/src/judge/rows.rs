@@ -1,5 +1,5 @@
-//! The layouts that the judge measures, the speeds that they should reach (their aims), and the
-//! upper bound of their speed.
+//! The layouts that the judge measures, the speeds that transfers of these layouts should reach
+//! (their aims), and the upper bound of the speed of a transfer.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 

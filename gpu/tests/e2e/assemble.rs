@@ -10,8 +10,9 @@ use ddtc_gpu::ptx;
 use ddtc_gpu::selection::MAX_DIVISIONS;
 use ddtc_gpu::strided::{Shape, WIDTHS};
 
-/// The package with the assembler, in the form in which pip reads requirements. It is the last
-/// release whose assembler knows sm_70. The hashes are those of its wheels for x86-64 and aarch64.
+/// The package with the assembler, in the form in which pip reads requirements. This release of the
+/// package is the last one whose assembler knows sm_70. The hashes are those of the package's
+/// wheels for x86-64 and aarch64.
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
 

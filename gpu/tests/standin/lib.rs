@@ -584,8 +584,8 @@ unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     })
 }
 
-/// Returns the number of calls of the driver that were counted so far. Calls that only tests and
-/// the judge make are not counted, except for those of `cuMemcpy2DAsync_v2`.
+/// Returns the number of calls of the driver's functions so far. Calls of the functions that only
+/// tests and the judge call are not counted, except for calls of `cuMemcpy2DAsync_v2`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_calls() -> u64 {
     let mut calls = 0;
