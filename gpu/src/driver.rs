@@ -69,7 +69,8 @@ pub enum MemoryKind {
     Host,
     /// Device memory.
     Device,
-    /// Memory that the driver does not know, or memory of a kind other than these two.
+    /// Memory that the driver does not know, or memory that is neither pinned host memory nor
+    /// device memory.
     Unknown,
 }
 

@@ -175,7 +175,7 @@ impl Strided {
 
     /// Returns the launches that move the packed bytes `range` in words of `width` bytes. `user` is
     /// the address of the user's buffer, and `packed` is the address of the first packed byte of
-    /// the range. The width must divide the layout's `unit` and both ends of the range.
+    /// the range. The width must divide [`Strided::unit`] and both ends of the range.
     pub fn launches(
         &self,
         user: u64,

@@ -258,8 +258,8 @@ fn close_waits_for_the_work() {
     turn.end();
 }
 
-/// Memory of a pool, which belongs to no context, can be packed into. So can pinned memory, for
-/// which the device uses another address than the host.
+/// A transfer may pack into memory of a pool, which belongs to no context. A transfer may also pack
+/// into pinned host memory, which the device reaches by another address than the host.
 #[test]
 fn pools_and_pinned_memory_are_served() {
     let turn = turn();
@@ -436,8 +436,10 @@ fn every_call_fails_in_turn() {
     drop(turn);
 }
 
-/// If the driver refuses the text of a kernel, the error has another class than if the driver has
-/// no memory for the kernel, or fails for a third reason. In each case no module stays loaded.
+/// If a kernel cannot be loaded, the class of the error depends on the driver's code. The class is
+/// `Unsupported` if the driver refuses the text of the kernel, `NoMem` if the driver has no memory
+/// for the kernel, and `Other` if the driver fails for another reason. In each case no module stays
+/// loaded.
 #[test]
 fn refused_kernels_are_told_apart() {
     let turn = turn();
@@ -519,9 +521,10 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
 }
 
 /// If bytes are wrong, the judge names every layout that has a wrong byte, measures nothing, and
-/// ends with exit status 1, as its documentation says. Here the stand-in makes two bytes wrong: the
-/// first byte that the judge's first kernel packs, and the first byte that the judge's fourth
-/// kernel unpacks.
+/// ends with exit status 1, as its documentation says. In this test the stand-in makes two bytes
+/// wrong. The first kernel that the judge runs packs, and the fourth kernel that the judge runs
+/// unpacks. After each of these two kernels, the stand-in changes the first byte that the kernel
+/// wrote.
 #[test]
 fn the_judge_finds_wrong_bytes() {
     let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);

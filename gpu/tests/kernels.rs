@@ -191,8 +191,8 @@ fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     let places = displacements(t, count);
     let total = places.len() as u64;
     seen.layouts += 1;
-    // If this is the address of the buffer, the layout's first byte is aligned, whatever
-    // displacement this byte has.
+    // If the user's buffer begins at the address `aligned`, the address of the layout's first byte
+    // is aligned, whatever the displacement of this byte is.
     let aligned = USER.wrapping_sub(strided.start() as u64);
     let part = total / 3..total - total / 5;
     let unit = u64::from(strided.unit());

@@ -271,8 +271,8 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     close(layout);
 }
 
-/// Prints the processor time that one call of ddtc takes to submit the packing of a layout, and the
-/// processor time that the launch of the copy kernel alone takes.
+/// Measures how long the host needs until one call of ddtc that submits the packing of a layout
+/// returns, and until a launch of the copy kernel alone returns. Prints both as processor times.
 fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");

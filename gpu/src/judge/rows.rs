@@ -17,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// The share of the speed of a reference that a transfer should reach.
+/// Aim of a transfer: the share of the speed of a reference that the transfer should reach.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
     /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to

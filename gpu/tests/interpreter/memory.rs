@@ -56,7 +56,8 @@ impl Memory {
         Ok(&mut self.regions.get_mut(&at).expect("a region")[from..from + len as usize])
     }
 
-    /// Forgets which thread wrote which byte. This is called when another grid begins.
+    /// Forgets which thread wrote which byte. The interpreter calls this function when it begins to
+    /// run another grid.
     pub(super) fn begin(&mut self) {
         self.writers.clear();
     }

@@ -81,13 +81,13 @@ pub(super) struct State {
     /// Name of the function whose call has failed because of the field `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
-    /// Name of a function of the driver. Every call of this function fails. Tests that start a
-    /// program set the name by the environment variable `STANDIN_REFUSES`.
+    /// Name of a function of the driver. Every call of this function fails. A test that runs the
+    /// judge as a separate program sets the name by the environment variable `STANDIN_REFUSES`.
     refuses: Option<String>,
     /// Numbers of kernel runs, where the first kernel that runs has the number 0. After each run
-    /// with one of these numbers, the first byte that the kernel wrote is changed. Tests that start
-    /// a program set the numbers by the environment variable `STANDIN_SPOILS`, for example to
-    /// `0,3`.
+    /// with one of these numbers, the stand-in changes the first byte that the kernel wrote. A test
+    /// that runs the judge as a separate program sets the numbers by the environment variable
+    /// `STANDIN_SPOILS`, for example to `0,3`.
     spoils: Vec<u64>,
     /// Number of kernels that have run so far.
     runs: u64,
@@ -291,8 +291,8 @@ impl State {
         Ok(())
     }
 
-    /// Runs a kernel of the module with the number `module`. If a test has asked for that, then
-    /// changes the first byte that the kernel wrote.
+    /// Runs the kernel of the module with the number `module`. If a test has asked the stand-in to
+    /// spoil this run, changes the first byte that the kernel wrote after the kernel has run.
     fn run(&mut self, module: u64, blocks: u32, threads: u32, parameters: &[Vec<u8>]) -> Result<(), String> {
         let (_, module) = self.modules.get(&module).ok_or("a kernel of an unloaded module runs")?;
         module.run(&mut self.memory, blocks, threads, parameters)?;
