@@ -1,5 +1,6 @@
-//! Layouts in device memory: opened for one device, packed and unpacked on streams, closed.
-#![allow(unsafe_code)] // Calls the driver with addresses and streams of the caller.
+//! Layouts for device memory. A layout is opened for one device, then packs and unpacks by work on
+//! streams of the driver, and is closed at the end.
+#![allow(unsafe_code)] // This module passes addresses and streams of the caller to the driver.
 
 use std::ffi::{CString, c_int, c_void};
 use std::ops::Range;
@@ -20,10 +21,12 @@ use crate::strided::{Launch, Strided, THREADS};
 compile_error!("the first four bytes of a number of 64 bits are taken for its lower half here");
 
 /// Largest handle of a default stream. The default streams are the null stream, `CU_STREAM_LEGACY`
-/// (1) and `CU_STREAM_PER_THREAD` (2) of cuda.h. They belong to the context that is current.
+/// (1) and `CU_STREAM_PER_THREAD` (2) of cuda.h. A default stream belongs to the context that is
+/// current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// Number of parameters of a kernel, not counting the three parameters of each division.
+/// Number of parameters that every kernel has. A kernel has three further parameters for each
+/// division.
 const PLAIN_PARAMETERS: usize = 5;
 
 /// Maximum number of parameters of a kernel.
@@ -33,53 +36,57 @@ const MAX_PARAMETERS: usize = PLAIN_PARAMETERS + 3 * MAX_DIVISIONS;
 #[derive(Debug)]
 struct Kernels {
     chain: Chain<u32, u64>,
-    /// The module and its kernel for packing, followed by those for unpacking. The latter are
-    /// missing if the mapped bytes of a single instance overlap, since then no number of instances
-    /// can be unpacked.
+    /// Pairs of a module and the kernel of this module: first the pair for packing, then the pair
+    /// for unpacking. The pair for unpacking is missing if two packed bytes of a single instance
+    /// may belong to the same byte of user memory, since then no number of instances can be
+    /// unpacked.
     loaded: Vec<(Opaque, Opaque)>,
 }
 
-/// A committed layout that is open on a device.
+/// A layout of a committed datatype that is open on one device.
 ///
-/// It holds the primary context of the device, and the modules of its kernels, until it is closed.
-/// A layout that is dropped without [`Layout::close`] keeps both for good, since only a caller who
-/// can handle an error may wait for a device.
+/// Until the layout is closed, it retains the primary context of the device and keeps the modules
+/// of its kernels loaded. If the layout is dropped without a call of [`Layout::close`], the context
+/// stays retained and the modules stay loaded. Dropping does not free them, because this would have
+/// to wait for the device, and only a caller who can handle an error may wait for a device.
 pub struct Layout {
     driver: Driver,
     device: c_int,
     context: Opaque,
     committed: Committed,
     selection: Selection,
-    /// Kernels for each width of words up to the layout's unit. The index is the base-2 logarithm
-    /// of the width in bytes.
+    /// The kernels for each width of words that the layout allows, from 1 byte to [`Layout::unit`].
+    /// The index of an entry is the base-2 logarithm of the width in bytes. There is no entry if
+    /// the layout needs no kernel.
     kernels: Vec<Kernels>,
-    /// The process that opened the layout. The driver does not work in its children.
+    /// Id of the process that opened the layout. The driver does not work in children of this
+    /// process.
     process: u32,
 }
 
-// SAFETY: the driver's functions may be called by any thread, and nothing is changed after the
-// layout was opened. The pointers are names of objects of the driver, which are not bound to a
+// SAFETY: the driver's functions may be called by any thread, and the layout does not change after
+// it was opened. The pointers are handles of objects of the driver, which are not bound to a
 // thread.
 unsafe impl Send for Layout {}
-// SAFETY: as for `Send`.
+// SAFETY: the reasons are the same as for `Send`.
 unsafe impl Sync for Layout {}
 
-/// A context that is current until this value is dropped.
+/// Guard of a context that is current until the guard is dropped. The guard has the driver if
+/// dropping it must make another context current again, and `None` otherwise.
 struct Current<'d>(Option<&'d Driver>);
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         if let Some(driver) = self.0 {
-            // Nothing can be done about a failure here, and the next call of the driver shows it.
+            // The failure of this call is ignored, because `drop` can neither repair it nor return
+            // an error.
             let _ = driver.pop();
         }
     }
 }
 
-/// Makes a context current, unless it is already.
-///
-/// # Safety
-/// `context` must be a context of the driver that was retained.
+/// Makes the context `context` current in this thread, unless it is current already. When the
+/// returned guard is dropped, the context that was current before becomes current again.
 unsafe fn enter(driver: &Driver, context: Opaque) -> Outcome<Current<'_>> {
     if driver.current()? == context {
         return Ok(Current(None));
@@ -89,10 +96,10 @@ unsafe fn enter(driver: &Driver, context: Opaque) -> Outcome<Current<'_>> {
     Ok(Current(Some(driver)))
 }
 
-/// Arguments of a call that moves packed bytes.
+/// Arguments of one call that packs or unpacks.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// Whether to pack or to unpack.
+    /// Whether the call packs or unpacks.
     pub direction: Direction,
     /// Address of the user's buffer.
     pub user: u64,
@@ -100,30 +107,33 @@ pub struct Transfer {
     pub count: u64,
     /// Address of the first packed byte that is moved.
     pub packed: u64,
-    /// The packed bytes to move, counted from the beginning of the stream.
+    /// The range of the packed bytes to move. Positions in this range are counted in bytes from the
+    /// beginning of the packed stream of all instances.
     pub range: Range<u64>,
 }
 
 impl Layout {
-    /// Opens a layout on the device of this number: chooses its kernels and loads them into the
-    /// device's primary context. A capture of a stream of this context that is in progress may be
-    /// lost.
+    /// Opens the layout `committed` on the device with the number `device`. Chooses the kernels of
+    /// the layout and loads them into the primary context of the device. If a stream of this
+    /// context is being captured, the capture may be lost.
     ///
     /// # Errors
-    /// Class `Unsupported` if no kernel serves the layout, if there is no driver that works or no
-    /// device, or if the driver refuses a kernel; `Arg` for a device that does not exist; `NoMem`
-    /// if memory is short; `Other` for other errors of the driver. Nothing stays loaded, unless the
-    /// driver also fails to unload it.
+    /// The class of the error is `Unsupported` if neither a kernel nor a copy serves the layout, if
+    /// no driver works, if there is no device, or if the driver refuses the text of a kernel. The
+    /// class is `Arg` if no device has this number, `NoMem` if memory is short, and `Other` for all
+    /// other errors of the driver. After an error no kernel stays loaded, unless the driver also
+    /// fails to unload it.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
         Layout::open_with(operation, driver, committed, selection, device)
     }
 
-    /// Opens a layout like [`Layout::open`], with a driver that is already loaded.
+    /// Opens a layout as [`Layout::open`] does, but with a driver that is already loaded and with a
+    /// selection that was already made.
     ///
     /// # Errors
-    /// As [`Layout::open`].
+    /// The errors are those of [`Layout::open`].
     pub fn open_with(
         operation: &'static str,
         driver: Driver,
@@ -151,8 +161,9 @@ impl Layout {
         }
     }
 
-    /// Loads the kernels for all widths of words up to the layout's unit. Each transfer uses the
-    /// largest width to which its addresses and the ends of its range are aligned.
+    /// Loads the kernels for every width of words, from 1 byte to [`Layout::unit`]. A later
+    /// transfer uses the kernel for the largest width to which its addresses and the ends of its
+    /// range are aligned.
     fn load(&mut self) -> Outcome {
         let Selection::Strided(strided) = &self.selection else { return Ok(()) };
         // SAFETY: the context was retained when the layout was made.
@@ -177,9 +188,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment in bytes with which transfers move the widest words that the layout
-    /// allows. It applies to the address of the first byte of data, to that of the packed bytes,
-    /// and to both ends of the range. A larger alignment makes no difference.
+    /// Returns the alignment, in bytes, that lets a transfer move words of the largest width that
+    /// the layout allows. The address of the first byte of data in user memory, the address of the
+    /// packed bytes, and both ends of the range must have this alignment. A larger alignment makes
+    /// no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -187,26 +199,40 @@ impl Layout {
         }
     }
 
-    /// Returns the committed datatype.
+    /// Returns the committed datatype of the layout.
     pub fn committed(&self) -> &Committed {
         &self.committed
     }
 
-    /// Submits a transfer to a stream. It allocates nothing and waits for nothing, so that the
-    /// stream may be captured.
+    /// Submits the transfer `t` to a stream. The call allocates nothing and waits for nothing. So
+    /// it may also be made while the stream is captured.
     ///
     /// # Safety
-    /// `stream` must be a default stream or one that was not destroyed. All mapped bytes of the
-    /// instances and the packed bytes of the range must be valid, and not be written by others,
-    /// until the stream has done the work. The two sides must not overlap.
+    /// `stream` must be a default stream, or another stream that was not destroyed. Until the
+    /// stream has done the work, all mapped bytes of the instances and the packed bytes of the
+    /// range must be valid, and nobody else may write them. User memory must not overlap the packed
+    /// bytes.
     ///
     /// # Errors
-    /// Class `Buffer` for an address that is null, for one that is neither memory of the layout's
-    /// device (of its primary context or of none) nor pinned host memory, for managed memory, and
-    /// for pinned memory on both sides if all instances are one run of bytes; `Arg` for a stream of
-    /// another context; `Unsupported` for unpacking instances that overlap; `Other` in the child of
-    /// a fork; and the class of [`Driver::error`] if the driver fails. Nothing is written, unless
-    /// the driver refuses the second or a later launch of a transfer that needs several.
+    /// The class of the error depends on what is wrong:
+    ///
+    /// * `Buffer`: an address is null or lies in managed memory.
+    /// * `Buffer`: an address lies neither in device memory nor in pinned host memory that the
+    ///   device can reach.
+    /// * `Buffer`: an address lies in memory of another device, or in device memory that belongs to
+    ///   a context other than the primary context of the layout's device. Device memory that
+    ///   belongs to no context is accepted.
+    /// * `Buffer`: all instances are one run of bytes, and both addresses lie in pinned host
+    ///   memory.
+    /// * `Arg`: the stream belongs to a context other than the primary context of the layout's
+    ///   device.
+    /// * `Unsupported`: the instances overlap or may overlap, and the transfer unpacks.
+    /// * `Other`: the calling process is a child of the process that opened the layout.
+    /// * If the driver fails, the class is that of [`Driver::error`].
+    ///
+    /// A transfer that returns an error has written nothing, with one exception. A long transfer
+    /// needs several launches, and if the driver refuses the second or a later launch, the launches
+    /// before it write their bytes.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -241,9 +267,10 @@ impl Layout {
                     Direction::Unpack => (user, packed),
                 };
                 let bytes = t.range.end - t.range.start;
-                // SAFETY: the stream belongs to the current context. All instances are one run from
-                // `start` on, so that packed byte `i` lies `i` bytes after it; the caller vouches
-                // for the memory.
+                // SAFETY: the stream belongs to the current context. All instances together are one
+                // run, so packed byte `i` lies `i` bytes after the first byte of the run, and this
+                // first byte lies `start` bytes after the address of the user's buffer. The caller
+                // vouches for the memory.
                 unsafe { self.driver.copy(to, from, bytes, stream).map_err(said("copy")) }
             }
             Selection::Strided(strided) => {
@@ -252,16 +279,18 @@ impl Layout {
                     return Err(Error::new(ErrorClass::Unsupported, operation, "count", t.count, rule));
                 }
                 let (user, packed, _) = self.places(operation, t, strided.start())?;
-                // SAFETY: as this function's caller promises.
+                // SAFETY: the caller of this function promises what `launch` requires.
                 unsafe { self.launch(strided, t, (user, packed), stream).map_err(said("launch")) }
             }
         }
     }
 
-    /// Launches the kernels of a transfer.
+    /// Launches the kernel that makes the transfer `t`, once or several times. `user` and `packed`
+    /// are the addresses by which the device reaches the user's buffer and the packed bytes.
     ///
     /// # Safety
-    /// As for [`Layout::submit`]. `stream` must be a stream of the current context.
+    /// The caller must do what [`Layout::submit`] requires. In addition, `stream` must be a stream
+    /// of the current context.
     unsafe fn launch(
         &self,
         strided: &Strided,
@@ -278,15 +307,18 @@ impl Layout {
             let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
             let parameters = &mut parameters[..number];
             // SAFETY: the kernel belongs to a module that is loaded until the layout is closed.
-            // Each parameter has 4 or 8 bytes, the first ones of its value. The kernel accesses
-            // words of the layout and of the packed bytes only, for which the caller vouches.
+            // Each parameter has 4 or 8 bytes, which are the first bytes of its value in `values`.
+            // The kernel accesses only words of the layout and of the packed bytes, for which the
+            // caller vouches.
             unsafe { self.driver.launch(kernel, launch.blocks(width), THREADS, stream, parameters)? };
         }
         Ok(())
     }
 
-    /// Returns the addresses by which the device reaches the buffer and the packed bytes, and the
-    /// kinds of their memory in the same order.
+    /// Checks the memory of both sides of the transfer `t`. Returns the address by which the device
+    /// reaches the user's buffer, the address by which the device reaches the packed bytes, and the
+    /// kinds of memory of the two sides in the same order. The first byte of the layout lies
+    /// `start` bytes after the address of the buffer.
     fn places(
         &self,
         operation: &'static str,
@@ -299,8 +331,9 @@ impl Layout {
         Ok((user.wrapping_sub(start as u64), packed, [user_kind, packed_kind]))
     }
 
-    /// Returns the address by which the device reaches `address`, and the kind of memory there,
-    /// which must be memory of the device or pinned host memory.
+    /// Returns the address by which the device reaches the memory at `address`, and the kind of
+    /// this memory. Returns an error that names `argument` unless the memory is memory of the
+    /// layout's device or pinned host memory.
     fn place(
         &self,
         operation: &'static str,
@@ -327,7 +360,8 @@ impl Layout {
             MemoryKind::Device if known.device != self.device => {
                 refused("must be memory of the layout's device")
             }
-            // Memory of a pool and of mapped ranges belongs to no context.
+            // A context of 0 is accepted, because memory of a pool and memory of mapped ranges
+            // belong to no context.
             MemoryKind::Device if known.context != 0 && known.context != self.context.addr() as u64 => {
                 refused("must be memory of the primary context of the layout's device")
             }
@@ -335,16 +369,18 @@ impl Layout {
         }
     }
 
-    /// Waits for the work of the context, and frees the kernels and the context. In a child of the
-    /// process that opened the layout, only memory of the process is freed.
+    /// Waits for all work of the layout's context, unloads the kernels, and releases the context.
+    /// In a child of the process that opened the layout, this call frees only memory of the child.
     ///
     /// # Errors
-    /// Class `Other` while a stream of the context is captured: the layout stays open and is
-    /// returned, and the capture may be lost. Faults of the work are not reported here, but at the
-    /// caller's own synchronization.
+    /// The class of the error is `Other` if a stream of the context is being captured. The layout
+    /// then stays open and is returned with the error, and the capture may be lost. Faults of
+    /// kernels and copies that were submitted before are not reported here, but at the caller's own
+    /// synchronization.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
-            // The modules and the context belong to the parent process, so they are not freed here.
+            // The modules and the context belong to the parent process, so the child does not free
+            // them.
             return Ok(());
         }
         // SAFETY: the layout holds its context.
@@ -358,9 +394,9 @@ impl Layout {
                 let error = self.driver.error(operation, "layout", code);
                 Err((self, error))
             }
-            // After any other error the context is gone or no longer works. Modules that are still
-            // loaded are not unloaded, because their kernels may still run; they are freed together
-            // with the context.
+            // After an error that does not concern a capture, the context is gone or no longer
+            // works. Modules that are still loaded are not unloaded, because their kernels may
+            // still run. The driver frees these modules together with the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())
@@ -368,24 +404,27 @@ impl Layout {
         }
     }
 
-    /// Unloads the modules from the context, which must be current and have no work of the layout
-    /// left. A module that cannot be unloaded goes with the context.
+    /// Unloads all modules of the layout from the context. The context must be current, and no work
+    /// of the layout may be pending or running. If the driver cannot unload a module, the module
+    /// stays loaded until the context is destroyed.
     fn unload(&self) {
         for (module, _) in self.kernels.iter().flat_map(|k| &k.loaded) {
-            // SAFETY: the module was loaded into this context. No kernel of it runs, since the
-            // context was synchronized or none was launched, and none is launched later, since the
-            // layout ends here.
+            // SAFETY: the module was loaded into this context. No kernel of the module runs,
+            // because the context was synchronized or no kernel was launched. No kernel of the
+            // module is launched later, because the layout ends here.
             let _ = unsafe { self.driver.unload(*module) };
         }
     }
 
-    /// Gives the context back. If the driver fails, nothing can be done about it.
+    /// Releases the context, which the layout has retained. If the driver fails to release it,
+    /// nothing can be done about this.
     fn release(&self) {
         let _ = self.driver.release_primary(self.device);
     }
 }
 
-/// Returns the values of a launch's parameters, in the order of [`ptx::module`].
+/// Returns the values of the kernel's parameters for one launch, in the order in which
+/// [`ptx::module`] declares the parameters.
 fn values(chain: &Chain<u32, u64>, launch: &Launch) -> [u64; MAX_PARAMETERS] {
     let mut values = [0; MAX_PARAMETERS];
     let plain = [launch.user, launch.packed, u64::from(launch.first), u64::from(launch.words), chain.stride];

@@ -1,24 +1,27 @@
-//! NVIDIA's driver library, `libcuda.so.1`, as far as packing needs it.
+//! Functions of NVIDIA's driver library, `libcuda.so.1`, that ddtc calls to pack and unpack in
+//! device memory.
 //!
 //! The library is loaded when a layout is opened, and never before. It is never unloaded.
 //!
-//! Some functions exist in several versions. Each function is looked up by the name that one
-//! version has in the library, such as `cuCtxPushCurrent_v2`, to which `cuda.h` maps the plain
-//! name. So a newer driver, which may have more versions, serves as well.
-#![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
+//! Some functions of the driver exist in several versions, and each version has its own name in the
+//! library, such as `cuCtxPushCurrent_v2`. (`cuda.h` maps the plain name, `cuCtxPushCurrent`, to
+//! one of them.) ddtc looks up each function by the name of one version. So ddtc also works with a
+//! newer driver, which may have additional versions of the function.
+#![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use ddtc::internal::error::{Error, ErrorClass, Result};
 use ddtc::internal::methods::*;
 
-/// A context, module, function or stream of the driver; never dereferenced.
+/// Handle of a context, module, function or stream of the driver. ddtc never dereferences this
+/// pointer.
 pub type Opaque = *mut c_void;
 
 /// `CUDA_SUCCESS`.
 const SUCCESS: c_int = 0;
 
-/// Error codes of the driver that ddtc distinguishes (`CUresult` in cuda.h).
+/// Error codes of the driver that ddtc distinguishes from all other codes (`CUresult` in cuda.h).
 pub mod code {
     use std::ffi::c_int;
 
@@ -28,62 +31,67 @@ pub mod code {
     pub const NO_DEVICE: c_int = 100;
     /// `CUDA_ERROR_INVALID_DEVICE`.
     pub const INVALID_DEVICE: c_int = 101;
-    /// Codes by which a driver refuses the text of a kernel: `CUDA_ERROR_INVALID_IMAGE`,
-    /// `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_INVALID_PTX`,
+    /// Error codes that the driver returns if it refuses the text of a kernel:
+    /// `CUDA_ERROR_INVALID_IMAGE`, `CUDA_ERROR_NO_BINARY_FOR_GPU`, `CUDA_ERROR_INVALID_PTX`,
     /// `CUDA_ERROR_JIT_COMPILER_NOT_FOUND`, `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`,
     /// `CUDA_ERROR_JIT_COMPILATION_DISABLED`.
     pub const REFUSED: [c_int; 6] = [200, 209, 218, 221, 222, 223];
-    /// Codes that concern the capture of streams, from `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to
-    /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`.
+    /// Error codes that concern the capture of a stream: all codes from
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` to `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`.
     pub const CAPTURE: std::ops::RangeInclusive<c_int> = 900..=908;
 }
 
-/// Attributes that are queried for an address (`CUpointer_attribute` in cuda.h): the context, the
-/// kind of memory, the address for the device, whether the memory is managed, and the number of the
-/// device.
+/// Attributes of an address that ddtc asks the driver for (`CUpointer_attribute` in cuda.h). In
+/// this order they are the context that the memory belongs to, the kind of the memory, the address
+/// by which a kernel reaches the memory, whether the memory is managed, and the number of the
+/// device that the memory belongs to.
 const ATTRIBUTES: [c_int; 5] = [1, 2, 3, 8, 9];
 
-/// What the driver knows about an address.
+/// Properties of an address and of the memory there, as the driver reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The context that the memory belongs to; null if it belongs to none.
+    /// Handle of the context that the memory belongs to, or 0 if the memory belongs to no context.
     pub context: u64,
-    /// Where the memory is.
+    /// Kind of the memory: host memory or device memory.
     pub kind: MemoryKind,
     /// The address by which a kernel reaches the memory.
     pub device_address: u64,
-    /// Whether the driver moves the memory between host and device.
+    /// Whether the memory is managed memory, which the driver moves between host and device.
     pub is_managed: bool,
-    /// Number of the device.
+    /// Number of the device that the memory belongs to.
     pub device: c_int,
 }
 
-/// Where memory is (`CUmemorytype` in cuda.h).
+/// Kind of the memory that an address belongs to (`CUmemorytype` in cuda.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
     /// Pinned host memory.
     Host,
     /// Device memory.
     Device,
-    /// Memory that the driver does not know, or of another kind.
+    /// Memory that the driver does not know, or memory that is neither pinned host memory nor
+    /// device memory.
     Unknown,
 }
 
-/// Declares the structure of function pointers, and the function that fills it.
+/// Declares the structure `Functions`, which has one pointer to each function of the driver that
+/// ddtc calls, and its constructor `Functions::find`.
 macro_rules! functions {
     ($($(#[$attribute:meta])* $field:ident = $name:literal: fn($($argument:ty),*);)*) => {
-        /// The functions of the driver.
+        /// Pointers to the functions of the driver that ddtc calls.
         #[derive(Clone, Copy)]
         struct Functions {
             $($(#[$attribute])* $field: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
 
         impl Functions {
-            /// Finds all functions, or returns the name of one that is missing.
+            /// Looks up all functions in the library `scope`. If the library lacks a function,
+            /// returns the name of this function as the error.
             ///
             /// # Safety
-            /// `scope` must be the handle of a library whose functions of these names have the
-            /// types that cuda.h declares.
+            /// `scope` must be the handle of a loaded library. Each function of the library that
+            /// has one of the names in this macro must have the type that cuda.h declares for the
+            /// name.
             unsafe fn find(scope: *mut c_void) -> std::result::Result<Functions, &'static CStr> {
                 Ok(Functions {
                     $($field: {
@@ -92,8 +100,9 @@ macro_rules! functions {
                         if symbol.is_null() {
                             return Err($name);
                         }
-                        // SAFETY: not null, so the function of this name, which the caller says has
-                        // the type that cuda.h declares, and that is the type of the field.
+                        // SAFETY: `symbol` is not null, so it is the address of the function of
+                        // this name. The caller promises that the function has the type that cuda.h
+                        // declares, and the field has the same type.
                         unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(symbol)
                         }
@@ -123,11 +132,11 @@ functions! {
     error_text = c"cuGetErrorString": fn(c_int, *mut *const c_char);
 }
 
-/// The driver, loaded and initialized.
+/// The functions of the driver library, which was loaded and initialized.
 #[derive(Clone, Copy)]
 pub struct Driver(Functions);
 
-/// Result of a call of the driver. An error is the code that the driver returned.
+/// Result of a call of the driver. The error is the code that the driver returned.
 pub type Outcome<T = ()> = std::result::Result<T, c_int>;
 
 fn outcome(code: c_int) -> Outcome {
@@ -139,24 +148,27 @@ fn unsupported(operation: &'static str, value: &str, rule: &'static str) -> Erro
 }
 
 impl Driver {
-    /// Loads and initializes the driver library of the system.
+    /// Loads `libcuda.so.1`, NVIDIA's driver library, and initializes it. Errors name `operation`
+    /// as the call that failed.
     ///
     /// # Errors
-    /// Class `Unsupported` if there is no such library, if it lacks a function, or if it cannot be
-    /// initialized, as where it finds no device; `NoMem` if there is no memory for that.
-    /// `operation` is the call that is named.
+    /// The class of the error is `NoMem` if the driver has too little memory to initialize itself.
+    /// The class is `Unsupported` if there is no such library, if the library lacks a function, or
+    /// if its initialization fails for another reason, for example because the driver finds no
+    /// device.
     pub fn load(operation: &'static str) -> Result<Driver> {
-        // SAFETY: libcuda.so.1 is the name of NVIDIA's driver library, and of nothing else.
+        // SAFETY: libcuda.so.1 is the name of NVIDIA's driver library, and of no other library.
         unsafe { Driver::load_from(operation, c"libcuda.so.1") }
     }
 
-    /// Loads and initializes the library of this name.
+    /// Loads the library with the name `name` as the driver library, and initializes it. Errors
+    /// name `operation` as the call that failed.
     ///
     /// # Safety
-    /// If there is such a library, its functions have the types that cuda.h declares.
+    /// If a library of this name exists, its functions must have the types that cuda.h declares.
     ///
     /// # Errors
-    /// As [`Driver::load`].
+    /// The errors are those of [`Driver::load`].
     pub unsafe fn load_from(operation: &'static str, name: &CStr) -> Result<Driver> {
         // SAFETY: `name` is a C string. The constructors of the library run, as they do in every
         // program that uses CUDA.
@@ -174,11 +186,13 @@ impl Driver {
                 return Err(unsupported(operation, &missing.to_string_lossy(), rule));
             }
         };
-        // SAFETY: the flags must be 0.
+        // SAFETY: cuda.h requires only that the flags, which are the argument, are 0.
         match outcome(unsafe { (driver.0.init)(0) }) {
             Ok(()) => Ok(driver),
-            // Whatever the reason, such as a library that does not fit the kernel module of the
-            // system: no layout can be opened in this process, and the caller has to do without.
+            // The initialization failed for a reason other than a lack of memory, for example
+            // because the library does not fit the kernel module of the system. Whatever the reason
+            // is, no layout can be opened in this process, and the caller has to work without ddtc
+            // in device memory. So the class of the error is `Unsupported` for all these codes.
             Err(code) if code != code::OUT_OF_MEMORY => {
                 Err(driver.error_of_class(ErrorClass::Unsupported, operation, "device", code))
             }
@@ -186,8 +200,8 @@ impl Driver {
         }
     }
 
-    /// Returns the error for a code of the driver; `what` is the argument, or the part of the call,
-    /// that the driver refused.
+    /// Returns the error that ddtc reports after the driver returned the error code `code`. `what`
+    /// names the argument, or the part of the call, that the driver refused.
     pub fn error(&self, operation: &'static str, what: &'static str, code: c_int) -> Error {
         let class = match code {
             code::OUT_OF_MEMORY => ErrorClass::NoMem,
@@ -198,8 +212,8 @@ impl Driver {
         self.error_of_class(class, operation, what, code)
     }
 
-    /// Returns the error of this class for a code of the driver, with the text that the driver has
-    /// for the code.
+    /// Returns an error of the class `class` for the error code `code` of the driver. The error's
+    /// message contains the driver's own description of the code.
     fn error_of_class(
         &self,
         class: ErrorClass,
@@ -212,14 +226,15 @@ impl Driver {
         // string that is never freed.
         let known = unsafe { (self.0.error_text)(code, &raw mut text) } == SUCCESS && !text.is_null();
         let text = match known {
-            // SAFETY: not null, so a C string of the driver, which lives as long as the library.
+            // SAFETY: the pointer is not null, so it points to a C string of the driver, which
+            // lives as long as the library.
             true => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
             false => "an error without a text".to_owned(),
         };
         Error::new(class, operation, what, format!("CUDA error {code}"), format!("the driver says: {text}"))
     }
 
-    /// Returns the device with this number.
+    /// Returns the driver's handle of the device with the number `number`.
     pub fn device(&self, number: c_int) -> Outcome<c_int> {
         let mut device = 0;
         // SAFETY: the result pointer is valid.
@@ -227,7 +242,8 @@ impl Driver {
         Ok(device)
     }
 
-    /// Returns the primary context of a device, and retains it.
+    /// Retains the primary context of a device, and returns this context.
+    /// [`Driver::release_primary`] releases it again.
     pub fn retain_primary(&self, device: c_int) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid; any number may be passed as a device.
@@ -235,14 +251,15 @@ impl Driver {
         Ok(context)
     }
 
-    /// Gives back the primary context of a device. The context must have been retained once more
-    /// than it was released.
+    /// Releases the primary context of a device, and so undoes one call of
+    /// [`Driver::retain_primary`]. The context must have been retained more often than it has been
+    /// released so far.
     pub fn release_primary(&self, device: c_int) -> Outcome {
         // SAFETY: any number may be passed as a device.
         outcome(unsafe { (self.0.primary_release)(device) })
     }
 
-    /// Returns the current context of this thread; null if it has none.
+    /// Returns the context that is current in this thread, or null if no context is current.
     pub fn current(&self) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid.
@@ -250,7 +267,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// Makes a context the current one of this thread.
+    /// Makes `context` the current context of this thread, until [`Driver::pop`] is called.
     ///
     /// # Safety
     /// `context` must be a context of the driver that was retained.
@@ -259,20 +276,21 @@ impl Driver {
         outcome(unsafe { (self.0.context_push)(context) })
     }
 
-    /// Makes the context current again that was current before the last [`Driver::push`].
+    /// Undoes the last call of [`Driver::push`] in this thread: the context that was current before
+    /// that call becomes current again.
     pub fn pop(&self) -> Outcome {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid.
         outcome(unsafe { (self.0.context_pop)(&raw mut context) })
     }
 
-    /// Waits for all work of the current context.
+    /// Waits until all work that was submitted to the current context is done.
     pub fn synchronize(&self) -> Outcome {
-        // SAFETY: the function takes nothing.
+        // SAFETY: the function has no arguments.
         outcome(unsafe { (self.0.context_synchronize)() })
     }
 
-    /// Compiles and loads the text of a module into the current context.
+    /// Compiles the PTX text of a module, and loads the compiled module into the current context.
     pub fn load_module(&self, text: &CStr) -> Outcome<Opaque> {
         let mut module = std::ptr::null_mut();
         // SAFETY: the result pointer is valid, and the image is text that ends with NUL.
@@ -280,10 +298,10 @@ impl Driver {
         Ok(module)
     }
 
-    /// Returns a kernel of a module.
+    /// Returns the kernel with the name `name` of the module `module`.
     ///
     /// # Safety
-    /// `module` must be loaded.
+    /// `module` must be a module that is loaded.
     pub unsafe fn kernel(&self, module: Opaque, name: &CStr) -> Outcome<Opaque> {
         let mut function = std::ptr::null_mut();
         // SAFETY: the result pointer is valid and the name a C string; the module is loaded, as the
@@ -292,21 +310,24 @@ impl Driver {
         Ok(function)
     }
 
-    /// Unloads a module from the current context.
+    /// Unloads the module `module` from the current context.
     ///
     /// # Safety
-    /// `module` must be loaded, and no kernel of it may run or be launched after that.
+    /// `module` must be a module that is loaded. No kernel of the module may be running, and none
+    /// may be launched after this call.
     pub unsafe fn unload(&self, module: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.module_unload)(module) })
     }
 
-    /// Launches a kernel on a stream of the current context.
+    /// Launches `blocks` blocks of `threads` threads of a kernel, on a stream of the current
+    /// context.
     ///
     /// # Safety
-    /// `kernel` must be a kernel of a loaded module of this context, and `stream` a stream of the
-    /// context. `parameters` must point to values of the kernel's parameters. The kernel must
-    /// access only memory that is valid until it has run.
+    /// `kernel` must belong to a module that is loaded into the current context, and `stream` must
+    /// be a stream of the same context. Each entry of `parameters` must point to the value of one
+    /// parameter of the kernel. The kernel must access only memory that stays valid until the
+    /// kernel has run.
     pub unsafe fn launch(
         &self,
         kernel: Opaque,
@@ -322,17 +343,18 @@ impl Driver {
         })
     }
 
-    /// Copies bytes in stream order.
+    /// Submits a copy of `bytes` bytes from the address `from` to the address `to`. The copy is
+    /// made in the order of the other work of the stream.
     ///
     /// # Safety
-    /// `stream` must be a stream of the current context. The bytes on both sides must be valid
-    /// until the copy was made, and must not overlap.
+    /// `stream` must be a stream of the current context. The bytes at both addresses must stay
+    /// valid until the copy was made, and the source must not overlap the destination.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.copy)(to, from, bytes as usize, stream) })
     }
 
-    /// Returns the context of a stream.
+    /// Returns the context that a stream belongs to.
     ///
     /// # Safety
     /// `stream` must be a stream that was not destroyed.
@@ -343,14 +365,16 @@ impl Driver {
         Ok(context)
     }
 
-    /// Returns what the driver knows about an address. The address may be any number, valid or not.
+    /// Asks the driver for the properties of the memory at `address`, and returns them. The address
+    /// may be any number, even if no memory is there.
     pub fn address(&self, address: u64) -> Outcome<Address> {
-        // Attributes have 4 or 8 bytes. Each has room for 8 bytes here, and the driver writes the
-        // first 4 of them or all.
+        // An attribute has 4 or 8 bytes. Each attribute has room for 8 bytes in `values`, and the
+        // driver writes the first 4 of these bytes or all of them.
         let mut values = [0u64; ATTRIBUTES.len()];
         let mut places = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
         let number = ATTRIBUTES.len() as c_uint;
-        // SAFETY: both arrays have that many entries, and each place has room for its attribute.
+        // SAFETY: both arrays have `number` entries, and each entry of `places` points to enough
+        // room for its attribute.
         let code =
             unsafe { (self.0.pointer_attributes)(number, ATTRIBUTES.as_ptr(), places.as_mut_ptr(), address) };
         outcome(code)?;

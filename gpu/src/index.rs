@@ -1,31 +1,35 @@
-//! Index arithmetic of one thread: the user offset of a packed word.
+//! Index arithmetic of one thread of a kernel: it computes the offset in user memory of one word of
+//! the packed stream.
 //!
-//! The arithmetic is written once, over the operations of the trait [`Arithmetic`]. [`Values`]
-//! computes with it, and the printer of [`ptx`](crate::ptx) prints one instruction for each
-//! operation. So the host and the kernel cannot disagree about a formula.
+//! The arithmetic is written once, with the operations of the trait [`Arithmetic`]. There are two
+//! implementations of the trait. [`Values`] does the operations with numbers on the host, and the
+//! printer of [`ptx`](crate::ptx) prints one instruction for each operation. So the host and the
+//! kernel cannot disagree about a formula.
 //!
-//! A layout is a chain of loops, from the innermost to the outermost. Word `w` of the packed stream
-//! lies at the user offset
+//! A layout is a chain of nested loops, of which loop 0 is the innermost. The word with the index
+//! `w` in the packed stream lies at this offset in user memory:
 //!
 //! ```text
 //! w * s_0 + q_1 * c_1 + q_2 * c_2 + ..      q_0 = w, q_i = q_(i-1) / n_(i-1)
 //!                                           c_i = s_i - n_(i-1) * s_(i-1)
 //! ```
 //!
-//! where loop `i` has `n_i` iterations that are `s_i` bytes apart. A division by a constant is one
-//! multiplication and one shift ([`Divisor`]).
+//! In the formula, loop `i` has `n_i` iterations that are `s_i` bytes apart, and a quotient is
+//! rounded down. A thread does a division by a constant with one multiplication and one shift
+//! ([`Divisor`]).
 
-/// Upper limit (exclusive) of the words that a kernel divides.
+/// Upper limit (exclusive) of the indices of words that a kernel divides.
 pub const MAX_WORD: u64 = 1 << 31;
 
-/// The operations of a thread. All of them wrap on overflow.
+/// The operations from which the index arithmetic of a thread is built. All of them wrap on
+/// overflow.
 pub trait Arithmetic {
     /// A value of 32 bits.
     type Word: Copy;
     /// A value of 64 bits.
     type Long: Copy;
 
-    /// Returns the upper 32 bits of the product of two words.
+    /// Returns the upper 32 bits of the product `a * b`, which has 64 bits.
     fn multiply_high(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Returns `a` shifted right by `by` bits, where `by` is less than 32.
     fn shift_right(&mut self, a: Self::Word, by: Self::Word) -> Self::Word;
@@ -33,7 +37,7 @@ pub trait Arithmetic {
     fn multiply(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Returns the lower 32 bits of `a * b + c`.
     fn multiply_add(&mut self, a: Self::Word, b: Self::Word, c: Self::Word) -> Self::Word;
-    /// Returns a word as a long value, without a sign.
+    /// Returns the 32-bit value `a`, which has no sign, as a value of 64 bits.
     fn widen(&mut self, a: Self::Word) -> Self::Long;
     /// Returns the lower 64 bits of `a * b`.
     fn multiply_long(&mut self, a: Self::Long, b: Self::Long) -> Self::Long;
@@ -41,47 +45,52 @@ pub trait Arithmetic {
     fn multiply_add_long(&mut self, a: Self::Long, b: Self::Long, c: Self::Long) -> Self::Long;
 }
 
-/// Divisor of words below [`MAX_WORD`], as a multiplier and a shift (Granlund and Montgomery,
-/// "Division by invariant integers using multiplication", 1994).
+/// Divisor for indices of words below [`MAX_WORD`], in the form of a multiplier and a shift
+/// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor<W> {
-    /// Multiplier. A division takes the upper 32 bits of the product of this number and the word.
+    /// Factor by which a division multiplies the index of the word. The division then uses the
+    /// upper 32 bits of the product.
     pub multiplier: W,
-    /// Number of bits by which the upper half of the product is shifted right; less than 32.
+    /// Number of bits by which a division shifts the upper half of the product to the right. It is
+    /// less than 32.
     pub shift: W,
 }
 
 impl Divisor<u32> {
-    /// Returns the divisor `n`. It must be at least 2 and less than [`MAX_WORD`].
+    /// Returns the multiplier and the shift for a division by `n`. The number `n` must be at least
+    /// 2 and less than [`MAX_WORD`].
     pub fn new(n: u32) -> Divisor<u32> {
         debug_assert!(n >= 2 && u64::from(n) < MAX_WORD);
-        // With l = ceil(log2 n), the multiplier ceil(2^(31 + l) / n) is exact for words of 31 bits
-        // and fits into 32 bits.
+        // With l = ceil(log2 n), the multiplier ceil(2^(31 + l) / n) gives the exact quotient for
+        // all words of 31 bits, and the multiplier fits into 32 bits.
         let l = 32 - (n - 1).leading_zeros();
         let multiplier = (1u64 << (31 + l)).div_ceil(u64::from(n));
         Divisor { multiplier: multiplier as u32, shift: l - 1 }
     }
 }
 
-/// Returns the quotient of a word.
+/// Returns the quotient of `word` divided by the divisor `by`, rounded down.
 fn divide<A: Arithmetic>(a: &mut A, word: A::Word, by: Divisor<A::Word>) -> A::Word {
     let high = a.multiply_high(word, by.multiplier);
     a.shift_right(high, by.shift)
 }
 
-/// Strides of a chain of loops, in the form of a kernel's parameters: the innermost stride, and for
-/// each further loop a divisor and the step `c_i` of the module's formula. Dividing by the divisor
-/// gives the quotient `q_i`.
+/// Strides of a chain of nested loops, in the form in which a kernel has them as parameters: the
+/// stride of the innermost loop, and for each other loop `i` a divisor and a step. Division by the
+/// divisor gives the quotient `q_i` of the formula in the module's documentation, and the step is
+/// the `c_i` of that formula.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<W, S> {
-    /// Innermost stride in bytes.
+    /// Stride of the innermost loop in bytes.
     pub stride: S,
-    /// Divisors and steps in bytes, from the second innermost loop to the outermost.
+    /// The divisor of each loop except the innermost, with the step of that loop in bytes. The
+    /// second innermost loop comes first, and the outermost loop last.
     pub divisions: Vec<(Divisor<W>, S)>,
 }
 
-/// Returns the user offset of a word, with sums of 32 bits. Every offset must be at least 0 and
-/// less than 2^32; partial sums may wrap.
+/// Returns the offset in user memory of the word with the index `word`. The sums of the computation
+/// have 32 bits. So every offset must be at least 0 and less than 2^32, but partial sums may wrap.
 pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Word>) -> A::Long {
     let mut sum = a.multiply(word, chain.stride);
     let mut quotient = word;
@@ -92,8 +101,8 @@ pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     a.widen(sum)
 }
 
-/// Returns the user offset of a word, with sums of 64 bits. This is needed for strides that are
-/// negative or long.
+/// Returns the offset in user memory of the word with the index `word`. The sums of the computation
+/// have 64 bits, which is needed if strides are negative or long.
 pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Long>) -> A::Long {
     let long = a.widen(word);
     let mut sum = a.multiply_long(long, chain.stride);
@@ -106,7 +115,7 @@ pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     sum
 }
 
-/// Does the operations on numbers, on the host.
+/// Implementation of the operations that computes with numbers on the host.
 pub struct Values;
 
 impl Arithmetic for Values {
@@ -146,8 +155,8 @@ impl Arithmetic for Values {
 mod tests {
     use super::*;
 
-    /// Quotients are exact just below, at and just above each tested multiple of a divisor, up to
-    /// the largest word.
+    /// For each tested divisor, checks that the quotients of words just below, at and just above
+    /// several multiples of the divisor are exact. Word 0 and the largest word are tested too.
     #[test]
     fn quotients_are_exact() {
         let last = (MAX_WORD - 1) as u32;

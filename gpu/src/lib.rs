@@ -1,13 +1,14 @@
-//! Packs and unpacks MPI derived datatypes in the memory of NVIDIA GPUs, by kernels instead of one
-//! copy per block.
+//! Packs and unpacks MPI derived datatypes in the memory of NVIDIA GPUs. The bytes are moved by
+//! kernels, instead of one copy for each block of a datatype.
 //!
-//! A kernel belongs to a shape, not to a layout: the strides and trip counts of a layout are the
-//! parameters of a kernel. [`selection`] chooses a shape for a committed layout, [`strided`] has
-//! the arithmetic of the host, [`index`] has the index arithmetic of one thread, and [`ptx`] prints
-//! a kernel as PTX text. [`driver`] calls NVIDIA's driver library, and [`device`] opens, packs,
-//! unpacks and closes a layout with it.
+//! A kernel belongs to a shape, not to a layout: the strides and trip counts of a layout are
+//! parameters of the kernel. The module [`selection`] chooses a shape for a committed layout.
+//! [`strided`] has the arithmetic that the host does, [`index`] has the index arithmetic of one
+//! thread, and [`ptx`] prints a kernel as PTX text. [`driver`] calls NVIDIA's driver library, and
+//! [`device`] uses it to open a layout, to pack and unpack with the layout, and to close it.
 //!
-//! docs/GPU.md says what is served, and how it is tested on a machine without a GPU.
+//! docs/GPU.md says which layouts and buffers are served, and how this is tested on a machine
+//! without a GPU.
 #![deny(unsafe_code)]
 
 pub mod device;

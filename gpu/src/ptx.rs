@@ -1,7 +1,8 @@
-//! The printer of kernels as PTX text, the assembly language that NVIDIA's driver compiles.
+//! Printer of kernels as PTX text. PTX is the assembly language that NVIDIA's driver compiles.
 //!
-//! The text is for PTX 7.0 and GPUs from `sm_70` on. PTX is forward compatible: later drivers and
-//! GPUs accept it too. A module has one kernel.
+//! The text is written for version 7.0 of PTX and for GPUs from `sm_70` on. PTX is forward
+//! compatible, so later drivers and GPUs accept the text too. Each module that is printed has one
+//! kernel.
 
 use std::fmt::Write;
 
@@ -10,7 +11,8 @@ use ddtc::internal::kind::Direction;
 use crate::index::{Arithmetic, Chain, Divisor, offset_32, offset_64};
 use crate::strided::{Shape, THREADS, words_per_thread};
 
-/// Returns the name of the kernel of a shape.
+/// Returns the name of the kernel that has the shape `shape` and moves bytes in the direction
+/// `direction`.
 pub fn name(shape: Shape, direction: Direction) -> String {
     let Shape { width, divisions, wide } = shape;
     let sums = if wide { 64 } else { 32 };
@@ -21,12 +23,14 @@ pub fn name(shape: Shape, direction: Direction) -> String {
     format!("ddtc_strided_{width}_{divisions}_{sums}_{direction}")
 }
 
-/// Returns the module with the kernel of a shape.
+/// Returns the PTX text of a module with one kernel, which has the shape `shape` and moves bytes in
+/// the direction `direction`.
 ///
-/// The kernel's parameters are, in this order: the address in user memory and that of the packed
-/// bytes (64 bits), the first word and the number of words (32 bits), the innermost stride, and for
-/// each division the multiplier and the shift (32 bits) and the step. Strides and steps have 32 or
-/// 64 bits, as the sums have.
+/// The parameters of the kernel are, in this order: the address in user memory (64 bits), the
+/// address of the packed bytes (64 bits), the index of the first word (32 bits), the number of
+/// words (32 bits), and the stride of the innermost loop. After these, each division has three
+/// parameters: its multiplier (32 bits), its shift (32 bits) and its step. The stride and the steps
+/// have 64 bits if the sums of the kernel have 64 bits, and 32 bits otherwise.
 pub fn module(shape: Shape, direction: Direction) -> String {
     let mut printer = Printer::default();
     let step = if shape.wide { Type::Long } else { Type::Word };
@@ -45,8 +49,8 @@ pub fn module(shape: Shape, direction: Direction) -> String {
         })
         .collect();
     let chain = Chain { stride, divisions };
-    // A thread moves one word in each turn. In every turn, neighbouring threads move neighbouring
-    // words.
+    // A thread moves one word in each turn, and has `turns` turns. In every turn, neighbouring
+    // threads move neighbouring words of the packed stream.
     let turns = words_per_thread(shape.width);
     let index = printer.thread_index(THREADS * turns);
     let places: Vec<Place> = (0..turns)
@@ -63,7 +67,8 @@ pub fn module(shape: Shape, direction: Direction) -> String {
             Place { inside, user, packed }
         })
         .collect();
-    // All loads come before the first store, so that their latencies overlap.
+    // All loads of a thread come before the first store of the thread, so that the latencies of the
+    // loads overlap.
     let loaded: Vec<Vec<Register>> = places
         .iter()
         .map(|place| {
@@ -78,9 +83,10 @@ pub fn module(shape: Shape, direction: Direction) -> String {
     printer.finish(&name(shape, direction))
 }
 
-/// The two addresses of a word that a thread moves.
+/// Registers with the two addresses of one word that a thread moves.
 struct Place {
-    /// Predicate that is true if the launch has this word, and false after its last word.
+    /// Register with a predicate. It is true if the word belongs to the launch, and false if the
+    /// word comes after the last word of the launch.
     inside: Register,
     user: Register,
     packed: Register,
@@ -95,7 +101,8 @@ enum Type {
 }
 
 impl Type {
-    /// Returns the prefix of the registers' names, and the type by which they are declared.
+    /// Returns the prefix of the names of registers that have this type, and the name of this type
+    /// in a declaration of registers.
     fn declared(self) -> (&'static str, &'static str) {
         match self {
             Type::Predicate => ("%p", "pred"),
@@ -117,7 +124,7 @@ impl std::fmt::Display for Register {
     }
 }
 
-/// Prints instructions, each with a new register for its result.
+/// Printer of the instructions of one kernel. Every result gets a new register.
 #[derive(Default)]
 struct Printer {
     parameters: Vec<String>,
@@ -132,7 +139,8 @@ impl Printer {
         Register { of, number: *used - 1 }
     }
 
-    /// Prints `operation RESULT, operands;` and returns the result.
+    /// Prints the instruction `operation RESULT, operands;`, where `RESULT` is a new register of
+    /// the type `of`. Returns this register.
     fn instruction(&mut self, of: Type, operation: &str, operands: &str) -> Register {
         let result = self.register(of);
         writeln!(self.body, "    {operation} {result}, {operands};").expect("a string");
@@ -149,8 +157,9 @@ impl Printer {
         self.instruction(Type::Long, "cvta.to.global.u64", &address.to_string())
     }
 
-    /// Returns the index of the thread's first word: the number of the thread's block times
-    /// `block`, plus the number of the thread in its block.
+    /// Returns a register with the index of the first word of a thread. The index is the number of
+    /// the thread's block times `block`, plus the number of the thread in its block. `block` is the
+    /// number of words that one block of threads moves.
     fn thread_index(&mut self, block: u32) -> Register {
         let in_grid = self.instruction(Type::Word, "mov.u32", "%ctaid.x");
         let in_block = self.instruction(Type::Word, "mov.u32", "%tid.x");
@@ -173,12 +182,14 @@ impl Printer {
         self.instruction(Type::Predicate, "setp.lt.u32", &format!("{a}, {b}"))
     }
 
-    /// Returns the address of word `index` after `base`.
+    /// Returns a register with the address of the word that has the index `index` in an array of
+    /// words of `width` bytes. The array begins at the address `base`.
     fn address(&mut self, index: Register, width: u32, base: Register) -> Register {
         self.instruction(Type::Long, "mad.wide.u32", &format!("{index}, {width}, {base}"))
     }
 
-    /// Returns the registers of a word of `width` bytes: two of 64 bits for 16 bytes, else one.
+    /// Returns new registers for the value of a word of `width` bytes: two registers of 64 bits if
+    /// the word has 16 bytes, and one register if it has fewer.
     fn data(&mut self, width: u32) -> Vec<Register> {
         let of = if width >= 8 { Type::Long } else { Type::Word };
         (0..width.div_ceil(8)).map(|_| self.register(of)).collect()
@@ -209,7 +220,8 @@ impl Printer {
     }
 }
 
-/// Returns the suffix of an access of `width` bytes, and its operand.
+/// Returns the suffix of a load or store instruction that accesses a word of `width` bytes, and the
+/// operand of the instruction that names the registers `values`.
 fn operand(width: u32, values: &[Register]) -> (String, String) {
     match values {
         [low, high] => (".v2.u64".to_owned(), format!("{{{low}, {high}}}")),

@@ -1,4 +1,5 @@
-//! Selection: which kernel serves a committed layout.
+//! Selection of the kernel, or of the copy by the driver, that moves the bytes of a committed
+//! layout.
 
 use ddtc::Committed;
 use ddtc::internal::error::{Error, ErrorClass, Result};
@@ -7,26 +8,28 @@ use ddtc::internal::nest::{LoopNest, Node, Normal};
 
 use crate::strided::{Loop, Strided};
 
-/// Maximum number of divisions of a kernel. The loop over the instances needs none. The at most
-/// four loops inside of it need one each, and so does a run of several words.
+/// Maximum number of divisions in the index arithmetic of a kernel. The outermost loop, which is
+/// the loop over the instances, needs no division. Inside of it there are at most four loops, which
+/// need one division each. A run of bytes that consists of several words needs one division too.
 pub const MAX_DIVISIONS: usize = 5;
 
-/// Maximum number of packed bytes of one iteration of the outermost loop. So one iteration has at
-/// most half as many words as [`MAX_WORD`](crate::index::MAX_WORD), whatever their width.
+/// Maximum number of packed bytes in one iteration of the outermost loop of a layout. With this
+/// limit, one iteration has at most half as many words as [`MAX_WORD`](crate::index::MAX_WORD),
+/// even if a word has only 1 byte.
 pub const MAX_ITERATION: u64 = 1 << 30;
 
-/// What moves the bytes of a layout.
+/// The means by which the bytes of a layout are moved.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// Nothing: no instance has a byte.
+    /// Nothing is moved, because no instance has a byte.
     Nothing,
-    /// A copy by the driver. All instances are one run, which begins `start` bytes after the
-    /// address of the buffer.
+    /// The driver copies the bytes. All instances together are one run of contiguous bytes, which
+    /// begins `start` bytes after the address of the user's buffer.
     Run {
-        /// Offset of the first byte.
+        /// Offset of the first byte of the run from the address of the buffer, in bytes.
         start: i64,
     },
-    /// The kernel `strided`.
+    /// The kernel `strided` moves the bytes.
     Strided(Strided),
 }
 
@@ -34,11 +37,11 @@ fn refuse(operation: &'static str, t: &Committed, rule: &'static str) -> Error {
     Error::new(ErrorClass::Unsupported, operation, "committed", t.datatype(), rule)
 }
 
-/// Selects the kernel or the copy that moves the bytes of `committed`.
+/// Selects the kernel or the copy that moves the bytes of the layout `committed`.
 ///
 /// # Errors
-/// Class `Unsupported` if no kernel can move the layout. The error names `operation` as the call
-/// that failed.
+/// The class of the error is `Unsupported` if neither a kernel nor a copy can move the bytes of the
+/// layout. The error names `operation` as the call that failed.
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest: &LoopNest<Normal> = committed.nest();
     let mut start = committed.origin() as i64;
@@ -54,8 +57,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
         match node {
             Node::Loop { trip, step, body: inner, .. } => {
                 if !trip.is(1) {
-                    // `Strided` ignores the trip count of the outermost loop. So this loop, and no
-                    // other, must be the one over the instances.
+                    // `Strided` ignores the trip count of the outermost loop. So the outermost
+                    // loop, and no other loop, must be the loop over the instances.
                     debug_assert_eq!(
                         trip.per_count,
                         loops.is_empty(),
@@ -67,7 +70,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
             }
             Node::Copy { n, .. } if n.per_count => return Ok(Selection::Run { start }),
             Node::Copy { n, .. } => {
-                // From the innermost to the outermost.
+                // The loops were found from the outermost to the innermost. `Strided` needs the
+                // opposite order, from the innermost to the outermost.
                 loops.reverse();
                 return strided(operation, committed, start, n.k, loops).map(Selection::Strided);
             }
@@ -87,7 +91,9 @@ fn strided(
     run: u64,
     loops: Vec<Loop>,
 ) -> Result<Strided> {
-    // Every loop but the outermost needs a division, and so does a run of several words.
+    // Each loop except the outermost needs one division, and a run that consists of several words
+    // needs one division too. So the number of loops must not exceed the maximum number of
+    // divisions.
     if loops.len() > MAX_DIVISIONS {
         let rule = "must have at most 5 loops, the instance count included, to be served in device memory";
         return Err(refuse(operation, committed, rule));

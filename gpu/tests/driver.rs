@@ -1,7 +1,7 @@
-//! Layouts on a stand-in for the driver (`tests/standin`), which checks the calls of ddtc and runs
-//! the kernels by the interpreter.
+//! Tests of layouts on a stand-in for NVIDIA's driver library (`tests/standin`). The stand-in
+//! checks the calls that ddtc makes, and runs the kernels by the interpreter of PTX.
 //!
-//! All tests of this process share one stand-in, so they take turns.
+//! All tests of this process share one stand-in, so that only one test at a time may use it.
 
 #[path = "standin/build.rs"]
 mod build;
@@ -25,7 +25,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const NONE: Opaque = std::ptr::null_mut();
 
-/// Declares the functions that tests call in the stand-in.
+/// Declares a function for each function of the stand-in that the tests call. The declared function
+/// looks up the one in the stand-in by its name, and calls it.
 macro_rules! standin {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
@@ -35,8 +36,8 @@ macro_rules! standin {
                 // SAFETY: the handle is that of the stand-in, and the name is a C string.
                 let symbol = unsafe { libc::dlsym(scope(), name.as_ptr()) };
                 assert!(!symbol.is_null(), "{name:?}");
-                // SAFETY: the stand-in has the function with this type, and each test passes what
-                // cuda.h asks for.
+                // SAFETY: the stand-in has a function of this name with this type, and each test
+                // passes the arguments that cuda.h asks for.
                 unsafe {
                     std::mem::transmute::<Opaque, unsafe extern "C" fn($($type),*) -> $result>(symbol)($($argument),*)
                 }
@@ -71,7 +72,7 @@ standin! {
     standin_faults() -> u64;
 }
 
-/// The file of the stand-in.
+/// Returns the path of the library file of the stand-in. The first call builds this file.
 fn library() -> CString {
     static FILE: LazyLock<CString> = LazyLock::new(|| {
         let file = built(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("standin"));
@@ -81,7 +82,7 @@ fn library() -> CString {
 }
 
 fn scope() -> Opaque {
-    // SAFETY: the name is a C string; the library is never closed.
+    // SAFETY: the name is a C string. The library is never closed.
     let scope = unsafe { libc::dlopen(library().as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     assert!(!scope.is_null());
     scope
@@ -92,8 +93,8 @@ fn driver() -> Result<Driver> {
     unsafe { Driver::load_from("test", &library()) }
 }
 
-/// The exclusive right of a test to use the stand-in. The primary context of device 0 is current,
-/// as in a program that uses the CUDA runtime.
+/// Guard that gives a test the exclusive right to use the stand-in. When the test gets the guard,
+/// the primary context of device 0 is current, as it is in a program that uses the CUDA runtime.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -106,8 +107,9 @@ fn turn() -> Turn {
 }
 
 impl Turn {
-    /// Ends the turn, and checks that the same context is current as at its beginning, that nothing
-    /// is held, and that there was no fault.
+    /// Ends the test's right to use the stand-in. Before that, checks that a context is still
+    /// current, as it was when the right was given, that no module is loaded, that no primary
+    /// context is retained, and that the stand-in found no fault.
     fn end(self) {
         let mut context = NONE;
         assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
@@ -157,7 +159,8 @@ fn sample(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 256) as u8).collect()
 }
 
-/// Packs and unpacks in device memory, and compares with what the CPU does.
+/// Packs and unpacks `count` instances of the datatype `text` in device memory. Checks that the
+/// results are the bytes that packing and unpacking on the CPU produce.
 fn there_and_back(text: &str, count: u64) {
     let layout = open(text).unwrap();
     let t = layout.committed();
@@ -186,7 +189,8 @@ fn kernels_and_copies_move_bytes() {
     turn.end();
 }
 
-/// A range may begin at any packed byte. This byte lies at the address that is passed.
+/// The range of a transfer may begin at any packed byte. The address of the packed bytes that the
+/// caller passes is the address of the first byte of the range.
 #[test]
 fn ranges_begin_anywhere() {
     let turn = turn();
@@ -218,8 +222,8 @@ fn ranges_begin_anywhere() {
     turn.end();
 }
 
-/// Work that is submitted to a captured stream is captured, and nothing is done that a capture
-/// forbids.
+/// A transfer that is submitted to a captured stream becomes a part of the capture, and submitting
+/// it does nothing that is forbidden during a capture.
 #[test]
 fn streams_are_captured() {
     let turn = turn();
@@ -229,7 +233,7 @@ fn streams_are_captured() {
     assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
     assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
     submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap();
-    // A layout cannot be closed now, and stays open.
+    // While the stream is captured, the layout cannot be closed, and stays open.
     let (layout, error) = layout.close("test").map(|()| "closed").unwrap_err();
     assert!(error.to_string().contains("CUDA error 900"), "{error}");
     assert_eq!(standin_end_capture(stream), 0);
@@ -241,7 +245,8 @@ fn streams_are_captured() {
     turn.end();
 }
 
-/// A layout that is closed with work pending waits for it.
+/// If a layout is closed while its work is pending, the call that closes the layout waits for this
+/// work.
 #[test]
 fn close_waits_for_the_work() {
     let turn = turn();
@@ -253,7 +258,8 @@ fn close_waits_for_the_work() {
     turn.end();
 }
 
-/// Memory without a context, and pinned memory, whose address for the device is another one.
+/// A transfer may pack into memory of a pool, which belongs to no context. A transfer may also pack
+/// into pinned host memory, which the device reaches by another address than the host.
 #[test]
 fn pools_and_pinned_memory_are_served() {
     let turn = turn();
@@ -273,8 +279,8 @@ fn pools_and_pinned_memory_are_served() {
 }
 
 /// A contiguous layout is copied by the driver, which makes the caller of a copy between two host
-/// buffers wait. So only one of the two buffers of such a layout may be pinned host memory. If a
-/// kernel moves the bytes, both may be.
+/// buffers wait. So only one of the two buffers of a contiguous layout may be pinned host memory.
+/// If a kernel moves the bytes of a layout, both buffers may be pinned host memory.
 #[test]
 fn pinned_memory_on_both_sides_needs_a_kernel() {
     let turn = turn();
@@ -284,8 +290,8 @@ fn pinned_memory_on_both_sides_needs_a_kernel() {
     let device = memory(&sample(64));
     let host = |address: u64, n: usize| {
         let host = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
-        // SAFETY: the stand-in has allocated at least `n` bytes there for good, and nothing of it
-        // is borrowed otherwise while the slice is used.
+        // SAFETY: the stand-in has allocated at least `n` bytes at this address for good, and no
+        // other reference allows a write to them while the slice is used.
         unsafe { std::slice::from_raw_parts_mut(host, n) }
     };
     let layout = open("contiguous(8, byte)").unwrap();
@@ -307,7 +313,8 @@ fn pinned_memory_on_both_sides_needs_a_kernel() {
     turn.end();
 }
 
-/// Every wrong argument is refused before a launch, by a message that names it.
+/// Each wrong argument of a transfer is refused before a kernel is launched, and the error names
+/// this argument.
 #[test]
 fn wrong_arguments_are_named() {
     let turn = turn();
@@ -337,7 +344,8 @@ fn wrong_arguments_are_named() {
         let error = submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap_err();
         assert_eq!((error.class(), error.argument()), (class, argument), "{error}");
         assert!(error.to_string().contains(rule), "{error}");
-        // The caller's context is current, though it is not the layout's.
+        // The context `second`, which the caller made current, is still current, though the layout
+        // belongs to another context.
         let mut now = NONE;
         assert_eq!((cuCtxGetCurrent(&raw mut now), now), (0, second));
     }
@@ -354,7 +362,8 @@ fn wrong_arguments_are_named() {
     turn.end();
 }
 
-/// Calls whose failure is not reported, since they take part in freeing what is no longer needed.
+/// Functions of the driver that help to free modules and contexts that are no longer needed. If one
+/// of them fails while a layout is closed, no error is reported.
 const FREE: [&str; 6] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -364,11 +373,12 @@ const FREE: [&str; 6] = [
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// A thread without a context opens, uses and closes a layout, as often as this takes calls of the
-/// driver. Each time another call fails. If that call opened or used the layout, an error is
-/// returned, except for a call that makes the caller's context current again. If no error is
-/// returned, all bytes are right. Nothing stays allocated, except what the failed call should have
-/// freed.
+/// Calls of the driver fail in turn. The test opens, uses and closes a layout in a thread that has
+/// no current context, and counts the calls of the driver that this takes. Then it repeats these
+/// steps once for each of the calls, and makes that call fail. If the failed call helped to open or
+/// to use the layout, ddtc must return an error. The only exception is a call that makes the
+/// caller's context current again. If ddtc returns no error, all bytes must be right. No module
+/// stays loaded and no context stays retained, except those that the failed call should have freed.
 #[test]
 fn every_call_fails_in_turn() {
     let turn = turn();
@@ -377,7 +387,7 @@ fn every_call_fails_in_turn() {
     assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
     assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
     let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
-    // Number of calls of the stand-in before the layout is closed.
+    // Number of calls that the stand-in has counted just before the layout is closed.
     let closing = std::cell::Cell::new(0);
     let run = || -> Result<()> {
         let layout = open("resized(0, 16, double)")?;
@@ -426,8 +436,10 @@ fn every_call_fails_in_turn() {
     drop(turn);
 }
 
-/// If the driver refuses a kernel, or has no memory for it, the errors have different classes, and
-/// nothing stays allocated.
+/// If a kernel cannot be loaded, the class of the error depends on the driver's code. The class is
+/// `Unsupported` if the driver refuses the text of the kernel, `NoMem` if the driver has no memory
+/// for the kernel, and `Other` if the driver fails for another reason. In each case no module stays
+/// loaded.
 #[test]
 fn refused_kernels_are_told_apart() {
     let turn = turn();
@@ -455,8 +467,9 @@ fn refused_kernels_are_told_apart() {
     turn.end();
 }
 
-/// A driver that cannot be initialized does not serve, whatever its reason is. Only a lack of
-/// memory has its own class.
+/// If the driver cannot be initialized, loading it returns an error. The class of this error is
+/// `NoMem` if the driver reports a lack of memory, and `Unsupported` if it reports any other
+/// reason.
 #[test]
 fn a_driver_that_cannot_be_initialized_does_not_serve() {
     let turn = turn();
@@ -477,8 +490,8 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// If the primary context is reset, its kernels are lost. A call of the layout then returns an
-/// error, and the layout can still be closed.
+/// A reset of the primary context destroys the kernels that were loaded into it. After the reset, a
+/// transfer with the layout returns an error, and the layout can still be closed.
 #[test]
 fn a_destroyed_context_is_an_error() {
     let turn = turn();
@@ -495,8 +508,8 @@ fn a_destroyed_context_is_an_error() {
     drop(turn);
 }
 
-/// Runs the judge on the stand-in, with variables in its environment, and returns its exit status
-/// and what it printed.
+/// Runs the judge with the stand-in as its driver, and with `variables` in its environment. Returns
+/// the exit status of the judge, its standard output and its standard error.
 fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let folder = library();
     let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();
@@ -507,9 +520,11 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// The judge names every layout with a wrong byte, measures nothing after that, and ends with the
-/// status that its documentation names. The stand-in changes the first byte that the judge's first
-/// kernel packs and the first byte that its fourth kernel unpacks.
+/// If bytes are wrong, the judge names every layout that has a wrong byte, measures nothing, and
+/// ends with exit status 1, as its documentation says. In this test the stand-in makes two bytes
+/// wrong. The first kernel that the judge runs packs, and the fourth kernel that the judge runs
+/// unpacks. After each of these two kernels, the stand-in changes the first byte that the kernel
+/// wrote.
 #[test]
 fn the_judge_finds_wrong_bytes() {
     let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);
@@ -525,7 +540,8 @@ fn the_judge_finds_wrong_bytes() {
     assert!(said.ends_with("2 layouts are WRONG, so that nothing is measured\n"), "{said}");
 }
 
-/// The judge ends with status 1 where no driver works, and with status 3 if a later call fails.
+/// The judge ends with exit status 1 if the driver cannot be initialized, and with exit status 3 if
+/// a later call of the driver fails.
 #[test]
 fn the_judge_reports_failed_calls() {
     for (call, expected, text) in [
@@ -539,7 +555,8 @@ fn the_judge_reports_failed_calls() {
     }
 }
 
-/// If the driver refuses a 2-D copy, the judge says so and goes on.
+/// If the driver refuses a 2-D copy, the judge prints that the copy was refused, and goes on with
+/// the other measurements.
 #[test]
 fn the_judge_goes_on_after_a_refused_copy() {
     let (status, said, error) = judge(&[("STANDIN_REFUSES", "cuMemcpy2DAsync_v2")]);
@@ -548,7 +565,8 @@ fn the_judge_goes_on_after_a_refused_copy() {
     assert!(said.contains("1001 B, stride 1003"), "{said}");
 }
 
-/// The judge runs to its end, as far as a machine without a GPU can tell: every byte is right.
+/// On the stand-in, the judge finds that every byte is right, and runs to its end. On a machine
+/// without a GPU, more cannot be tested.
 #[test]
 fn the_judge_runs() {
     let (status, said, error) = judge(&[]);
@@ -563,11 +581,13 @@ fn the_judge_runs() {
     );
 }
 
-/// If the driver library does not exist or lacks functions, the error says so.
+/// If the library of the driver does not exist or lacks a function, loading it returns an error
+/// that names this reason.
 #[test]
 fn drivers_that_do_not_serve_are_refused() {
     let load = |name: &CStr| {
-        // SAFETY: there is no such library, or it has none of the functions.
+        // SAFETY: either there is no library of this name, or the library has none of the driver's
+        // functions.
         let error = unsafe { Driver::load_from("test", name) }.map(|_| ()).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Unsupported);
         error.to_string()

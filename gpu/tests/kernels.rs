@@ -1,9 +1,9 @@
-//! The printed kernels, run by an interpreter of PTX on sparse memory and compared with the type
-//! map.
+//! Tests of the printed kernels. An interpreter of PTX runs the kernels on sparse memory, and the
+//! bytes that they move are compared with the type map.
 //!
-//! User memory has the mapped bytes of a case and nothing else, and packed memory has the bytes of
-//! the range that is moved. So the interpreter refuses a kernel that touches a gap, or a packed
-//! byte before or after the range.
+//! In each case, user memory consists of the mapped bytes of the datatype and of nothing else.
+//! Packed memory consists of the bytes of the range that is moved. So the interpreter refuses a
+//! kernel that accesses a gap, or a packed byte before or after the range.
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 mod interpreter;
@@ -22,14 +22,14 @@ use ddtc_gpu::strided::{Launch, Shape, Strided, THREADS};
 
 use interpreter::{Memory, Module};
 
-/// Maximum number of packed bytes of a case of [`check`].
+/// Maximum number of packed bytes in one case of [`check`].
 const MAX_BYTES: u64 = 8 << 10;
 
-/// What an unwritten byte holds.
+/// Value of each byte that no kernel has written yet.
 const POISON: u8 = 0xa5;
 
-/// Base addresses of the user's buffer and of the packed bytes. Cases add small offsets for the
-/// alignment.
+/// Base addresses of the user's buffer and of the packed bytes. A case may add a small offset to
+/// one of these addresses, to test another alignment.
 const USER: u64 = 1 << 40;
 const PACKED: u64 = 0x7000_0000_0000;
 
@@ -44,14 +44,15 @@ fn strided(t: &Datatype) -> Option<Strided> {
     }
 }
 
-/// Displacement of every packed byte, by the type map.
+/// Returns the displacement of every packed byte of `count` instances, from the type map.
 fn displacements(t: &Datatype, count: u64) -> Vec<i64> {
     TypeMap::instances(t, count)
         .flat_map(|(named, at)| (0..named.size()).map(move |byte| at + byte))
         .collect()
 }
 
-/// The bytes of the values of a launch's parameters, in the order of `ptx::module`.
+/// Returns the value of each parameter of a launch as bytes. The parameters have the order in which
+/// `ptx::module` declares them.
 fn parameters(strided: &Strided, shape: Shape, launch: &Launch) -> Vec<Vec<u8>> {
     let chain = strided.chain(shape.width);
     let step = |value: u64| match shape.wide {
@@ -75,7 +76,8 @@ fn parameters(strided: &Strided, shape: Shape, launch: &Launch) -> Vec<Vec<u8>> 
     list
 }
 
-/// A call: instances of a layout, places of both sides, and the packed bytes that are moved.
+/// Arguments of one call that packs or unpacks: the layout, the displacements of its packed bytes,
+/// the addresses of both sides, and the range of packed bytes that is moved.
 struct Call<'s> {
     strided: &'s Strided,
     places: &'s [i64],
@@ -85,12 +87,13 @@ struct Call<'s> {
 }
 
 impl Call<'_> {
-    /// Returns the width of the words that the call is served with.
+    /// Returns the width, in bytes, of the words in which the call moves its bytes.
     fn width(&self) -> u32 {
         self.strided.width(self.user, self.packed, &self.range)
     }
 
-    /// Returns user memory, with `value` of the packed byte for each mapped byte.
+    /// Returns user memory that consists of the mapped bytes of the instances. The mapped byte that
+    /// belongs to packed byte `i` gets the value `value(i)`.
     fn user_memory(&self, value: impl Fn(u64) -> u8) -> Memory {
         let mut bytes = BTreeMap::new();
         for (i, &at) in self.places.iter().enumerate() {
@@ -110,15 +113,17 @@ impl Call<'_> {
         memory
     }
 
-    /// Moves the bytes with the kernel `text`, or with the printed kernel if `text` is `None`. Then
-    /// compares user memory and the packed bytes with what they should contain.
+    /// Moves the bytes of the call with the kernel whose PTX text is `text`, or with the kernel
+    /// that ddtc prints if `text` is `None`. Then compares user memory and the packed bytes with
+    /// what they should contain. Returns a message if the interpreter refuses the kernel or if a
+    /// byte is wrong.
     fn check(&self, direction: Direction, text: Option<&str>) -> Result<(), String> {
         let shape = self.strided.shape(self.width());
         let printed = ptx::module(shape, direction);
         let module = Module::parse(text.unwrap_or(&printed))?;
         let len = self.range.end - self.range.start;
-        // A byte of user memory may belong to several packed bytes. So the value depends on the
-        // place in user memory, not on the position in the packed stream.
+        // One byte of user memory may belong to several packed bytes. So the value of a byte
+        // depends on its place in user memory, not on its position in the packed stream.
         let place = |i: u64| pattern(self.places[i as usize] as u64 ^ 0x5555);
         let packed: Vec<u8> = match direction {
             Direction::Pack => vec![POISON; len as usize],
@@ -157,8 +162,9 @@ impl Call<'_> {
     }
 }
 
-/// What the cases of a test covered: the number of layouts, the number of calls that unpacked, and
-/// the shapes of the kernels (width of words, divisions, whether sums have 64 bits).
+/// What the cases of one test have covered: the number of layouts, the number of calls that
+/// unpacked, and the shapes of the kernels. A shape is given by the width of words in bytes, the
+/// number of divisions, and whether sums have 64 bits.
 #[derive(Default)]
 struct Seen {
     layouts: u32,
@@ -166,13 +172,16 @@ struct Seen {
     shapes: BTreeSet<(u32, usize, bool)>,
 }
 
-/// Returns a number of instances from 1 to 5 whose packed bytes fit into [`MAX_BYTES`].
+/// Returns a number of instances of `t`, from 1 to 5, whose packed bytes are at most [`MAX_BYTES`].
 fn instances(t: &Datatype) -> u64 {
     (MAX_BYTES / t.size() as u64).clamp(1, 5)
 }
 
-/// Packs and unpacks all bytes, and parts of them. The addresses of both sides are aligned to the
-/// layout's unit, or one of them lies `skew` bytes after an aligned address.
+/// Packs and unpacks instances of `t` by four calls, of which two move all packed bytes and two
+/// move only a part of them. In two of the calls, the addresses of both sides are aligned to the
+/// layout's unit. In the two others, one of the addresses lies `skew` bytes after an aligned
+/// address. Datatypes that are too large, have no bytes, or are not served by the kernel are
+/// skipped.
 fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     if t.size() == 0 || t.size() as u64 > MAX_BYTES {
         return;
@@ -182,7 +191,8 @@ fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     let places = displacements(t, count);
     let total = places.len() as u64;
     seen.layouts += 1;
-    // The first byte is aligned, whatever its displacement is.
+    // If the user's buffer begins at the address `aligned`, the address of the layout's first byte
+    // is aligned, whatever the displacement of this byte is.
     let aligned = USER.wrapping_sub(strided.start() as u64);
     let part = total / 3..total - total / 5;
     let unit = u64::from(strided.unit());
@@ -208,7 +218,8 @@ fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     }
 }
 
-/// Every layout of the corpus that the kernel serves, if it is small enough to be interpreted.
+/// Checks every datatype of the corpus that the kernel serves, if the datatype is small enough to
+/// be interpreted.
 #[test]
 fn the_corpus() {
     let mut seen = Seen::default();
@@ -218,7 +229,7 @@ fn the_corpus() {
     assert!(seen.layouts > 20 && seen.unpacked > 40, "{} layouts, {} unpacked", seen.layouts, seen.unpacked);
 }
 
-/// Random datatypes, as far as the kernel serves them.
+/// Checks random datatypes. Datatypes that the kernel does not serve are skipped.
 #[test]
 fn random_types() {
     let mut seen = Seen::default();
@@ -235,8 +246,8 @@ fn random_types() {
     );
 }
 
-/// Returns a chain of up to three loops around a run. Every loop leaves gaps between its
-/// iterations, and may run backwards.
+/// Returns a random datatype that consists of a run of bytes in a chain of up to three nested
+/// loops. Every loop leaves gaps between its iterations, and may have a negative stride.
 fn chain(c: &mut Choices<'_>) -> Datatype {
     let byte = Datatype::of::<u8>();
     let unit = 1 << c.below(5);
@@ -256,8 +267,8 @@ fn chain(c: &mut Choices<'_>) -> Datatype {
     Datatype::resized(0, span + unit * c.pick(&[0, 1, 5]), &t).unwrap()
 }
 
-/// Chains of loops that together cover all widths, all numbers of divisions and both lengths of
-/// sums.
+/// Checks random chains of nested loops. Together these chains must cover all widths of words, each
+/// number of divisions from 0 to 4, sums of 32 bits, and sums of 64 bits.
 #[test]
 fn chains_of_loops() {
     let mut seen = Seen::default();
@@ -279,8 +290,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-/// Layouts whose instances together span more than 4 GiB. Some of them are served with sums of 32
-/// bits, and some need sums of 64 bits.
+/// Checks layouts whose instances together span more than 4 GiB. For some of these layouts the
+/// kernel has sums of 32 bits, and for the others it needs sums of 64 bits.
 #[test]
 fn extents_beyond_4_gib() {
     let mut seen = Seen::default();
@@ -300,7 +311,8 @@ fn extents_beyond_4_gib() {
     assert!(seen.shapes.iter().any(|s| s.2) && seen.shapes.iter().any(|s| !s.2), "{:?}", seen.shapes);
 }
 
-/// Lengths on both sides of a block of threads, for every width.
+/// Checks transfers whose number of words is just below, at or just above the number of words that
+/// one block of threads moves, and some other numbers. This is done for every width of words.
 #[test]
 fn tails() {
     for (text, width) in [
@@ -325,8 +337,9 @@ fn tails() {
     }
 }
 
-/// A call whose offsets do not fit into 32 bits is split into several launches. Each begins where
-/// the one before it ends, and the arithmetic of the kernels agrees with plain divisions.
+/// A call whose offsets do not fit into 32 bits is split into several launches. Each launch must
+/// begin where the launch before it ends. The index arithmetic of the kernels must agree with plain
+/// divisions.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");
@@ -356,7 +369,7 @@ fn launches_of_huge_calls() {
     assert!(launches >= 13, "{launches}");
 }
 
-/// Layouts that no kernel serves are refused, and the error names the rule that they break.
+/// A layout that no kernel serves is refused, and the error names the rule that the layout breaks.
 #[test]
 fn refusals() {
     for (text, rule) in [
@@ -375,14 +388,15 @@ fn refusals() {
     assert!(!overlapping.is_disjoint(2));
 }
 
-/// A change of a kernel's text.
+/// A change of the PTX text of a kernel. It replaces the first occurrence of `from` by `to`.
 struct Mutation {
     name: &'static str,
     from: &'static str,
     to: &'static str,
 }
 
-/// Changes of the kernel that packs or unpacks words of 8 bytes in two loops.
+/// Changes of the kernel that packs words of 8 bytes in two nested loops, and of the kernel that
+/// unpacks them.
 const MUTATIONS: [Mutation; 14] = [
     Mutation { name: "wrong number of threads", from: ", 256, ", to: ", 255, " },
     Mutation { name: "low instead of high half", from: "mul.hi.u32", to: "mul.lo.u32" },
@@ -423,8 +437,8 @@ fn mutations_are_found() {
     assert!(rules.len() > MUTATIONS.len() / 2, "{rules:#?}");
 }
 
-/// Faults that only show in other shapes: with several turns of a thread, vectors or sums of 64
-/// bits.
+/// Changes that make a fault only in kernels of other shapes: in kernels whose threads have several
+/// turns, in kernels that move vectors, or in kernels with sums of 64 bits.
 #[test]
 fn mutations_of_other_shapes_are_found() {
     for (text, name, from, to) in [

@@ -1,6 +1,6 @@
-//! Functions of NVIDIA's driver that the judge calls itself: memory, copies, streams, events, and
-//! graphs of launches.
-#![allow(unsafe_code)] // Functions of another library, found by name: there is no other way to call them.
+//! Functions of NVIDIA's driver that the judge calls itself, without the library `ddtc_gpu`. These
+//! functions deal with memory, copies, streams, events, and graphs of launches.
+#![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use ddtc_gpu::driver::{Driver, Opaque};
 use ddtc_gpu::ptx;
 use ddtc_gpu::strided::{Launch, Shape, THREADS};
 
-/// `CUDA_MEMCPY2D` of cuda.h.
+/// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a 2-D copy.
 #[repr(C)]
 struct Copy2d {
     from_x: usize,
@@ -31,15 +31,16 @@ struct Copy2d {
     height: usize,
 }
 
-/// `CU_MEMORYTYPE_DEVICE`.
+/// The constant `CU_MEMORYTYPE_DEVICE` of cuda.h.
 const DEVICE: c_uint = 2;
 
-/// A 2-D copy on the device.
+/// Arguments of a 2-D copy from device memory to device memory.
 pub(crate) struct Rows(Copy2d);
 
 impl Rows {
-    /// Returns the copy of `rows` rows of `width` bytes that are `pitch` bytes apart, to memory
-    /// without gaps.
+    /// Describes a copy of `rows` rows of `width` bytes from the address `from` to the address
+    /// `to`. At `from`, the rows begin `pitch` bytes apart. At `to`, each row directly follows the
+    /// row before it.
     pub(crate) fn new(to: u64, from: u64, (width, pitch, rows): (u64, u64, u64)) -> Rows {
         let none = std::ptr::null_mut::<c_void>();
         Rows(Copy2d {
@@ -63,16 +64,19 @@ impl Rows {
     }
 }
 
-/// Declares the functions and a method for each, which panics with the driver's code.
+/// Declares the structure `Cuda`, which has a pointer to each function, and a method for each
+/// function. The method calls the function, and panics with the driver's error code if the function
+/// fails.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($argument:ident: $type:ty),*);)*) => {
-        /// The functions, found once.
+        /// Pointers to the functions of the driver library, which are looked up once.
         pub(crate) struct Cuda {
             $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
         }
 
         impl Cuda {
-            /// Finds the functions in the driver library.
+            /// Loads the driver library and looks up the functions in it. Returns a message if the
+            /// library or one of the functions is missing.
             pub(crate) fn load() -> Result<Cuda, String> {
                 // SAFETY: the name is a C string, and that of NVIDIA's driver library.
                 let scope = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW) };
@@ -95,7 +99,8 @@ macro_rules! functions {
             }
 
             $(
-                /// Calls the function, and panics with its code if it fails.
+                /// Calls the driver's function of this name. Panics with the driver's error code if
+                /// the function fails.
                 ///
                 /// # Safety
                 /// The caller must do what cuda.h requires of a caller of the function.
@@ -136,15 +141,15 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies words of 16 bytes: the kernel `strided` without a division, for words
-/// without gaps between them.
+/// A kernel that copies contiguous bytes in words of 16 bytes. It is the kernel `strided` without a
+/// division, for words that have no gaps between them.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
 }
 
 impl CopyKernel {
-    /// Loads the kernel into the current context, for good.
+    /// Loads the copy kernel into the current context. The kernel is never unloaded.
     pub(crate) fn load() -> CopyKernel {
         let shape = Shape { width: 16, divisions: 0, wide: false };
         let text = CString::new(ptx::module(shape, Direction::Pack)).expect("text without NUL");
@@ -160,33 +165,37 @@ impl CopyKernel {
         }
     }
 
-    /// Submits a copy of `bytes` bytes, rounded up to 16.
+    /// Submits a copy from `from` to `to` to a stream. The copy has `bytes` bytes, rounded up to a
+    /// multiple of 16.
     pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Opaque) {
         let words = bytes.div_ceil(16) as u32;
         let launch = Launch { user: from.address, packed: to.address, first: 0, words };
         let mut values = [launch.user, launch.packed, 0, u64::from(words), 16];
         let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
-        // SAFETY: the kernel is never unloaded. Its parameters have 4 or 8 bytes, the first ones of
-        // their values. Callers allocate both sides with that many bytes, rounded up.
+        // SAFETY: the kernel is never unloaded. Each parameter of the kernel has 4 or 8 bytes,
+        // which are the first bytes of its value in `values`. The callers allocate both sides with
+        // at least `bytes` bytes, rounded up to a multiple of 16.
         let done =
             unsafe { self.driver.launch(self.kernel, launch.blocks(16), THREADS, stream, &mut parameters) };
         done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
     }
 }
 
-/// Memory of the device, or pinned memory of the host, which is freed when the value is dropped.
+/// An allocation of device memory or of pinned host memory, which is freed when this value is
+/// dropped.
 pub(crate) struct Memory<'c> {
     cuda: &'c Cuda,
-    /// Address by which kernels reach it.
+    /// Address by which kernels reach the memory.
     pub(crate) address: u64,
-    /// Address of pinned memory on the host, else null.
+    /// Address by which the host reaches the memory if it is pinned host memory, and null
+    /// otherwise.
     host: *mut c_void,
 }
 
 impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and all work on it
-        // was waited for.
+        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and the judge has
+        // waited for all work that uses the memory.
         unsafe {
             match self.host.is_null() {
                 true => self.cuda.cu_free(self.address),
@@ -197,14 +206,16 @@ impl Drop for Memory<'_> {
 }
 
 impl Memory<'_> {
-    /// Returns the address that a program knows the memory by.
+    /// Returns the address that a program would pass to ddtc for this memory: the host's address if
+    /// it is pinned host memory, and the device's address otherwise.
     pub(crate) fn known(&self) -> u64 {
         if self.host.is_null() { self.address } else { self.host.addr() as u64 }
     }
 }
 
 impl Cuda {
-    /// Makes device 0's primary context current for good.
+    /// Retains the primary context of device 0 and makes it current in this thread. It stays
+    /// retained and current until the program ends.
     pub(crate) fn enter(&self) {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid, and the context is never released.
@@ -214,7 +225,8 @@ impl Cuda {
         }
     }
 
-    /// Returns the names of the card and the driver.
+    /// Returns a text with the name of the graphics card and the version of CUDA that the driver
+    /// supports.
     pub(crate) fn describe(&self) -> String {
         let mut name: [c_char; 100] = [0; 100];
         let mut version = 0;
@@ -229,7 +241,7 @@ impl Cuda {
         text
     }
 
-    /// Allocates memory and writes `bytes` to it.
+    /// Allocates device memory that is as long as `bytes`, and copies `bytes` to it.
     pub(crate) fn memory(&self, bytes: &[u8]) -> Memory<'_> {
         let mut address = 0;
         // SAFETY: the result pointer is valid; the memory is as long as the bytes.
@@ -240,7 +252,7 @@ impl Cuda {
         Memory { cuda: self, address, host: std::ptr::null_mut() }
     }
 
-    /// Allocates pinned memory of the host.
+    /// Allocates `bytes` bytes of pinned host memory.
     pub(crate) fn pinned(&self, bytes: u64) -> Memory<'_> {
         let (mut host, mut address) = (std::ptr::null_mut(), 0);
         // SAFETY: the result pointers are valid, and the memory was just allocated.
@@ -251,15 +263,16 @@ impl Cuda {
         Memory { cuda: self, address, host }
     }
 
-    /// Returns the first `n` bytes of memory.
+    /// Copies the first `n` bytes of the memory `memory` to the host, and returns these bytes.
     pub(crate) fn bytes(&self, memory: &Memory<'_>, n: usize) -> Vec<u8> {
         let mut bytes = vec![0u8; n];
-        // SAFETY: the array has `n` bytes, and the memory too, as all callers allocate it.
+        // SAFETY: the array has `n` bytes, and all callers allocate the memory with at least `n`
+        // bytes.
         unsafe { self.cu_down(bytes.as_mut_ptr().cast(), memory.address, n) };
         bytes
     }
 
-    /// Returns a new stream.
+    /// Creates a stream that does not synchronize with the null stream, and returns this stream.
     pub(crate) fn stream(&self) -> Opaque {
         let mut stream = std::ptr::null_mut();
         // SAFETY: the result pointer is valid. 1 is CU_STREAM_NON_BLOCKING.
@@ -267,35 +280,37 @@ impl Cuda {
         stream
     }
 
-    /// Waits for a stream.
+    /// Waits until all work that was submitted to the stream is done.
     pub(crate) fn wait(&self, stream: Opaque) {
-        // SAFETY: the stream is one of `stream`.
+        // SAFETY: the stream was returned by the method `stream`.
         unsafe { self.cu_wait(stream) };
     }
 
-    /// Submits a copy on the device.
+    /// Submits a copy of `bytes` bytes from the address `from` to the address `to`.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) {
         // SAFETY: callers pass memory of at least that many bytes on both sides.
         unsafe { self.cu_copy(to, from, bytes as usize, stream) };
     }
 
-    /// Makes a 2-D copy and waits for it. Returns the driver's code if it refuses the copy.
+    /// Makes a 2-D copy and waits until it is done. If the driver refuses the copy, returns the
+    /// driver's error code.
     pub(crate) fn try_copy_2d(&self, rows: &Rows, stream: Opaque) -> Result<(), c_int> {
-        // SAFETY: as in `copy_2d`.
+        // SAFETY: the reasons are those given in `copy_2d`.
         let code = unsafe { (self.cu_copy_2d)(&raw const rows.0, stream) };
         self.wait(stream);
         if code == 0 { Ok(()) } else { Err(code) }
     }
 
-    /// Submits a 2-D copy.
+    /// Submits a 2-D copy to a stream.
     pub(crate) fn copy_2d(&self, rows: &Rows, stream: Opaque) {
         // SAFETY: the driver reads the structure before it returns; callers pass memory of all
         // rows.
         unsafe { self.cu_copy_2d(&raw const rows.0, stream) };
     }
 
-    /// Captures `chain` calls of `submit` as one graph, replays the graph `repeats` times, and
-    /// returns the median time per call in microseconds. The first replay does not count.
+    /// Captures `chain` calls of `submit` as one graph, replays this graph `repeats + 1` times, and
+    /// returns the time per call in microseconds. The result is the median over all replays except
+    /// the first.
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());

@@ -1,16 +1,20 @@
-//! Judges the kernels on a GPU: first whether they are right, then how fast they are.
+//! Program that judges the kernels on a GPU. It first checks that they move every byte to the right
+//! place, and then measures how fast they are.
 //!
-//! Each row, a layout of the table, is packed and unpacked at three sizes, in turn with a copy
-//! kernel that moves the same number of bytes. Where an instance is one block, the two methods of
-//! today's MPI libraries are timed too: one copy for each block, and one 2-D copy. Each time on the
-//! device is the median of several replays of a captured chain of calls.
+//! Each row of the table [`ROWS`] is a layout. The judge packs and unpacks this layout at three
+//! sizes. In turn with these transfers, it times a copy kernel that copies the same number of
+//! bytes. If an instance of the layout is one block, the judge also times the two methods of
+//! today's MPI libraries: one copy for each block, and one 2-D copy. To measure a time on the
+//! device, the judge captures a chain of calls and replays the chain several times. The time is the
+//! median of the replays.
 //!
-//! The exit status is 1 if a byte is wrong or there is no GPU; then nothing is measured. It is 2 if
-//! the copy kernel is so slow that the figures mean nothing, 3 if a call of the driver or the judge
-//! itself failed, and 0 otherwise, even if aims are missed.
+//! The exit status is 1 if a byte is wrong or if there is no GPU. In both cases nothing is
+//! measured. The exit status is 2 if the copy kernel is so slow that the figures mean nothing. It
+//! is 3 if a call of the driver or the judge itself failed. Otherwise the exit status is 0, even if
+//! measured speeds miss their aims.
 //!
-//! `--quick` measures at 4 KiB only, with short chains, and does not check the speed of the copy
-//! kernel. This shows whether the program itself works.
+//! With the argument `--quick`, the judge measures at 4 KiB only, with short chains, and does not
+//! check the speed of the copy kernel. This shows whether the program itself works.
 #![deny(unsafe_code)]
 
 mod cuda;
@@ -28,48 +32,54 @@ use ddtc_gpu::driver::{Driver, Opaque};
 use cuda::{CopyKernel, Cuda, Memory, Rows};
 use rows::{Aim, ROWS, Row, Touched};
 
-/// Bytes after each buffer that must stay as they are.
+/// Number of bytes after each buffer that no kernel may change.
 const MARGIN: usize = 64;
 
-/// What an unwritten byte holds.
+/// Value of each byte that no kernel has written yet.
 const POISON: u8 = 0xa5;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Maximum number of copies that are timed to estimate how long one copy per block takes.
+/// Maximum number of copies that are timed for the method that makes one copy for each block. The
+/// time for all blocks of a row is estimated from the time of these copies.
 const MAX_COPIES: u64 = 500;
 
-/// Layouts whose instances span more bytes than this are not compared byte by byte.
+/// Maximum number of bytes of user memory that the instances of a checked layout may span. A layout
+/// whose instances span more is not compared byte by byte.
 const MAX_SPAN: i64 = 8 << 20;
 
-/// Exit status if a call of the driver or the judge itself failed.
+/// Exit status of the judge if a call of the driver or the judge itself failed.
 const BROKEN: i32 = 3;
 
-/// Maximum number of bytes of a user's buffer that is measured, since the judge also allocates it
-/// on the host. The x face at 64 MiB has 16 GiB and is left out, all other rows have at most 1 GiB.
+/// Maximum length in bytes of a user's buffer with which the judge measures. A row whose buffer
+/// would be longer is left out, since the judge also allocates the buffer on the host. When 64 MiB
+/// of packed bytes are measured, the user's buffer of the row that is named `x face, 8 B` would
+/// have 16 GiB, so this row is left out. The user's buffers of all other rows have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Submits a whole transfer.
+/// Submits a transfer of all packed bytes of `count` instances of `layout`. `user` is the address
+/// of the user's buffer, and `packed` is the address of the packed bytes.
 fn submit(layout: &Layout, direction: Direction, (user, count): (u64, u64), packed: u64, stream: Opaque) {
     let range = 0..layout.committed().packed_size(count).expect("a size");
     let transfer = Transfer { direction, user, count, packed, range };
     layout::submit(layout, &transfer, stream);
 }
 
-/// The one call of the program that is unsafe.
+/// Contains the call of [`Layout::submit`], which is unsafe. Of the other modules of this program,
+/// only `cuda` may contain unsafe code.
 mod layout {
-    #![allow(unsafe_code)] // `Layout::submit` takes addresses.
+    #![allow(unsafe_code)] // `Layout::submit` is unsafe, because it takes addresses.
 
     use super::{Layout, Opaque, Transfer};
 
     pub(super) fn submit(layout: &Layout, transfer: &Transfer, stream: Opaque) {
-        // SAFETY: callers pass buffers that hold all instances, and wait for the stream before they
-        // free them. Streams are never destroyed.
+        // SAFETY: the callers pass buffers that hold all instances, and wait for the stream before
+        // they free the buffers. Streams are never destroyed.
         let done = unsafe { layout.submit("judge", transfer, stream) };
         done.unwrap_or_else(|e| panic!("{e}"));
     }
@@ -78,7 +88,8 @@ mod layout {
 fn open(t: &Datatype) -> Option<Box<Layout>> {
     let committed = ddtc::commit(t).expect("a layout");
     let opened = Layout::open("judge", &committed, 0);
-    // Layouts that no kernel serves are not judged.
+    // A layout that no kernel serves is not judged. In this case the error names the argument
+    // `committed`. Any other error ends the judge.
     opened.inspect_err(|e| assert!(e.to_string().contains("committed"), "{e}")).ok()
 }
 
@@ -86,7 +97,9 @@ fn close(layout: Box<Layout>) {
     layout.close("judge").map_err(|(_, e)| e).expect("a layout is closed");
 }
 
-/// Describes how bytes differ from what they must be. Returns `None` if they do not differ.
+/// Compares the bytes `found` with the bytes `expected`. Returns a text that describes the first
+/// byte that differs and the number of further ones, or `None` if no byte differs. `what` names the
+/// bytes in this text.
 fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     let mut wrong = (0..expected.len()).filter(|&i| found[i] != expected[i]);
     let first = wrong.next()?;
@@ -94,10 +107,11 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("{what}: byte {first} is {is:#04x} and must be {must:#04x}, {more} more bytes are wrong"))
 }
 
-/// Packs and unpacks `count` instances, and compares every byte, gaps and margins included. Returns
-/// a text for each direction in which a byte is wrong. Returns `None` for a layout that is not
-/// served, has no bytes or a negative extent, lies before its buffer or spans more than
-/// [`MAX_SPAN`].
+/// Packs and unpacks `count` instances of `t`, and compares every byte of the results, including
+/// gaps and margins, with the byte that must be there. Returns one text for each direction in which
+/// a byte is wrong. Returns `None` if the layout is not checked. This is so if the layout is not
+/// served, has no bytes or has a negative extent, if its first byte lies before the address of the
+/// buffer, or if the instances span more than [`MAX_SPAN`].
 fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<Vec<String>> {
     let span = t.true_ub() + t.extent() * (count as i64 - 1);
     if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
@@ -120,7 +134,8 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     let mut wrong = Vec::new();
     wrong.extend(difference("packed", &cuda.bytes(&packed, streamed.len()), &streamed));
     if layout.committed().nest().disjoint().holds(count) {
-        // Unpacks the right bytes, even if packing has produced others.
+        // Unpacking starts from the right packed bytes, even if packing has produced wrong ones. So
+        // a fault of packing is not reported for unpacking too.
         let right = cuda.memory(&streamed);
         submit(&layout, Direction::Unpack, (back.address, count), right.address, stream);
         cuda.wait(stream);
@@ -130,7 +145,7 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     Some(wrong)
 }
 
-/// The settings of all measurements of a run.
+/// Settings that all measurements of one run of the judge use.
 struct Rig<'c> {
     cuda: &'c Cuda,
     stream: Opaque,
@@ -148,7 +163,10 @@ impl Rig<'_> {
     }
 }
 
-/// Prints the figures of a row at one size, unless its buffer is longer than [`MAX_MEASURED`].
+/// Measures the row `row` with `payload` packed bytes, rounded to whole instances, and prints the
+/// figures. If the user's buffer would be longer than [`MAX_MEASURED`], prints instead that this
+/// row is left out. If `with_bound` is true, the speeds are compared with the aims that the row has
+/// for 64 MiB, and otherwise with those for 1 MiB. Payloads of at most 512 KiB have no aims.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let t: Datatype = row.datatype.parse().expect("a datatype");
     let count = (payload / t.size() as u64).max(1);
@@ -190,8 +208,10 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Prints the time of packing by one copy per block, and of packing by one 2-D copy, or that the
-/// driver refuses the latter. Prints nothing if an instance is not a single block.
+/// Measures two methods of packing `count` instances of `t` without a kernel of ddtc: one copy by
+/// the driver for each block, and one 2-D copy by the driver. Prints both times. If the driver
+/// refuses the 2-D copy, prints this in place of the second time. Prints nothing if an instance is
+/// not a single block.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -206,8 +226,9 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     });
     let all = each / copies as f64 * count as f64;
     let rows = Rows::new(packed, user, (size, extent, count));
-    // Whether the driver takes the copy is asked before it is timed, since a call that is refused
-    // during a capture ends the capture.
+    // First make the 2-D copy once, without measuring its time, to see whether the driver accepts
+    // it. The measurement captures the calls of the driver, and a call that is refused during a
+    // capture would end the capture.
     let rows = match rig.cuda.try_copy_2d(&rows, rig.stream) {
         Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
         Err(code) => format!("refused (CUDA error {code})"),
@@ -215,8 +236,9 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
-/// Compares the copy kernel with the driver's copy. Returns true if the kernel takes at most
-/// `1 + tolerance` times as long.
+/// Measures how long the copy kernel and the driver's own copy take for `bytes` bytes, and prints
+/// both times. Returns true if the copy kernel takes at most `1 + tolerance` times as long as the
+/// driver's copy.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
     let memory = vec![0u8; bytes as usize];
     let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
@@ -226,7 +248,9 @@ fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> boo
     kernel <= driver * (1.0 + tolerance)
 }
 
-/// Prints what packing to pinned memory takes, and unpacking from it, next to the copy kernel.
+/// Measures how long it takes to pack device memory into pinned host memory, and to unpack pinned
+/// host memory into device memory. For each direction, prints this time and the time that the copy
+/// kernel needs to copy the same number of bytes in the same direction.
 fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
     let (user, device) =
@@ -247,7 +271,8 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     close(layout);
 }
 
-/// Prints the processor time of one call that packs a layout, and that of a kernel launch alone.
+/// Measures how long the host needs until one call of ddtc that submits the packing of a layout
+/// returns, and until a launch of the copy kernel alone returns. Prints both as processor times.
 fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
@@ -266,8 +291,9 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     close(layout);
 }
 
-/// Checks layouts byte by byte, and prints what is wrong. Returns how many layouts are right, and
-/// how many are wrong.
+/// Checks the rows and the small datatypes of the corpus byte by byte, and prints every difference.
+/// Returns the number of layouts whose bytes are all right, and the number of layouts that have a
+/// wrong byte.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
     let (mut right, mut wrong) = (0, 0);
     let mut judge = |name: &str, t: &Datatype, count| {
@@ -289,8 +315,9 @@ fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
 }
 
 fn main() -> ExitCode {
-    // The hook ends the program at once: after a failed call of the driver, freeing memory while a
-    // panic unwinds would fail too, and abort the program.
+    // This hook ends the program as soon as a panic begins, before the panic unwinds. Unwinding
+    // frees device memory. If a call of the driver has failed, freeing would fail too, and this
+    // second failure would abort the program.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("ddtc-gpu-judge: {panic}");
         std::process::exit(BROKEN);
@@ -303,7 +330,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // This call initializes the driver, which `Cuda::load` does not.
+    // The next call initializes the driver, which `Cuda::load` does not do.
     if let Err(error) = Driver::load("judge") {
         eprintln!("ddtc-gpu-judge: {error}");
         return ExitCode::FAILURE;
@@ -323,7 +350,7 @@ fn main() -> ExitCode {
     )
 }
 
-/// Measures everything, and returns the exit status.
+/// Makes all measurements, and returns the exit status of the judge.
 fn measure_all(rig: &Rig<'_>, quick: bool) -> ExitCode {
     let copy = CopyKernel::load();
     let valid = quick || (is_valid(rig, &copy, 64 * MIB, 0.05) & is_valid(rig, &copy, MIB, 0.12));

@@ -1,25 +1,30 @@
-//! The layouts that are measured, their aims, and the upper bound of their speed.
+//! The layouts that the judge measures, the speeds that transfers of these layouts should reach
+//! (their aims), and the upper bound of the speed of a transfer.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 
-/// A layout, with the shares of the speed of a reference that its transfers should reach. `None` is
-/// a figure without an aim.
+/// A layout that the judge measures, with the aims of its transfers. An aim is the share of the
+/// speed of a reference that a transfer should reach. `None` in place of an aim means that the
+/// speed is printed but compared with no aim.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// One instance, in the text form of datatypes.
+    /// One instance of the layout, in the text form of datatypes.
     pub(crate) datatype: &'static str,
-    /// Shares of the speed of the copy kernel at 1 MiB, packing and unpacking.
+    /// The aims at 1 MiB, first for packing and then for unpacking. They are shares of the speed of
+    /// the copy kernel.
     pub(crate) warm: [Option<f64>; 2],
-    /// Shares at 64 MiB, packing and unpacking.
+    /// The aims at 64 MiB, first for packing and then for unpacking.
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// A share of the speed of a reference.
+/// Aim of a transfer: the share of the speed of a reference that the transfer should reach.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// Share of the upper bound that follows from the number of bytes that memory has to move.
+    /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to
+    /// move a certain number of bytes ([`Touched::bytes`]). A transfer reaches the upper bound if
+    /// these bytes are moved as fast as the copy kernel moves its own bytes.
     Bound(f64),
-    /// Share of the speed of the copy kernel.
+    /// Share of the speed at which the copy kernel copies the same number of packed bytes.
     Copy(f64),
 }
 
@@ -36,7 +41,7 @@ const NEST: Option<Aim> = Some(Aim::Bound(0.92));
 const SHORT: Option<Aim> = Some(Aim::Bound(0.85));
 const WARM: [Option<f64>; 2] = [Some(0.90), Some(0.80)];
 
-/// The rows that the kernel `strided` serves.
+/// All rows that the judge measures. The kernel `strided` serves the layout of each row.
 pub(crate) const ROWS: [Row; 12] = [
     row("8 B, stride 16", "resized(0, 16, double)", WARM, [NEST, SHORT]),
     row("8 B, stride 64", "resized(0, 64, double)", [Some(0.72), Some(0.55)], [NEST, SHORT]),
@@ -67,18 +72,20 @@ pub(crate) const ROWS: [Row; 12] = [
     row("1001 B, stride 1003", "resized(0, 1003, contiguous(1001, byte))", [None; 2], [None; 2]),
 ];
 
-/// How many blocks of memory the bytes of a layout lie in.
+/// Numbers of aligned blocks of device memory in which the bytes of a layout lie.
 pub(crate) struct Touched {
     /// Number of granules of 64 bytes that contain at least one byte of the layout.
     pub(crate) granules: u64,
     /// Number of sectors of 32 bytes that contain at least one byte of the layout.
     pub(crate) sectors: u64,
-    /// Number of sectors that contain some bytes of the layout, but not 32 of them.
+    /// Number of sectors of 32 bytes in which at least one byte, but not every byte, belongs to the
+    /// layout.
     pub(crate) partial: u64,
 }
 
 impl Touched {
-    /// Counts the blocks that `count` instances touch. Displacements must ascend.
+    /// Counts the granules and the sectors in which bytes of `count` instances of `t` lie. The
+    /// displacements in the type map must ascend.
     pub(crate) fn new(t: &Datatype, count: u64) -> Touched {
         let mut touched = Touched { granules: 0, sectors: 0, partial: 0 };
         let (mut granule, mut sector, mut in_sector) = (-1, -1, 0);
@@ -99,9 +106,10 @@ impl Touched {
         touched
     }
 
-    /// Returns the bytes that device memory moves for a payload, packing and unpacking. The model
-    /// of the memory is that a read fetches a whole granule, that a write writes whole sectors, and
-    /// that writing a part of a sector reads the sector first.
+    /// Returns two numbers of bytes: the number that device memory moves to pack `payload` bytes,
+    /// and the number that device memory moves to unpack them. The numbers follow from a model of
+    /// the memory: a read fetches a whole granule, a write writes whole sectors, and writing only a
+    /// part of a sector reads this sector first.
     pub(crate) fn bytes(&self, payload: u64) -> [u64; 2] {
         [payload + 64 * self.granules, payload + 32 * self.sectors + 32 * self.partial]
     }

@@ -1,6 +1,6 @@
 //! Checks that `ptxas`, NVIDIA's assembler, accepts every kernel for nine kinds of GPUs between
-//! sm_70 and sm_120, and that the kernels use no local memory and few registers. The test is a part
-//! of e2e, because pip has to fetch the assembler.
+//! sm_70 and sm_120, and that the kernels use no local memory and few registers. This test is one
+//! of the end-to-end tests (e2e), because pip has to fetch the assembler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,17 +10,19 @@ use ddtc_gpu::ptx;
 use ddtc_gpu::selection::MAX_DIVISIONS;
 use ddtc_gpu::strided::{Shape, WIDTHS};
 
-/// The last release whose assembler knows sm_70, with the hashes of its wheels for x86-64 and
-/// aarch64, in the form that pip reads.
+/// The package with the assembler, in the form in which pip reads requirements. This release of the
+/// package is the last one whose assembler knows sm_70. The hashes are those of the package's
+/// wheels for x86-64 and aarch64.
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
 
-/// Architectures of GPUs, from Volta to the Blackwell of workstations.
+/// Architectures of GPUs for which the kernels are assembled. They reach from Volta to the
+/// Blackwell of workstations.
 const TARGETS: [&str; 9] =
     ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
 
-/// Maximum number of registers of a kernel. With it, a multiprocessor of 65536 registers runs four
-/// blocks of 256 threads at a time.
+/// Maximum number of registers that one thread of a kernel may use. With this number, a
+/// multiprocessor that has 65536 registers runs four blocks of 256 threads at the same time.
 const MAX_REGISTERS: u32 = 64;
 
 fn run(command: &mut Command) {
@@ -28,7 +30,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the assembler. It is installed below the target folder, and pip checks its hashes.
+/// Installs the assembler in `folder`, which lies below the target folder, and returns the path of
+/// the assembler. pip checks the hash of the package.
 fn assembler(folder: &Path) -> PathBuf {
     let requirements = folder.join("requirements.txt");
     std::fs::create_dir_all(folder).unwrap();
@@ -51,7 +54,7 @@ fn assembler(folder: &Path) -> PathBuf {
     packages.join("nvidia/cuda_nvcc/bin/ptxas")
 }
 
-/// Returns the text of one module with all kernels, and the number of kernels.
+/// Returns the PTX text of one module that contains all kernels of ddtc, and the number of kernels.
 fn all() -> (String, usize) {
     let (mut text, mut number) = (String::new(), 0);
     for width in WIDTHS {
@@ -76,7 +79,8 @@ fn every_kernel_is_assembled() {
     let (text, number) = all();
     let source = folder.join("kernels.ptx");
     std::fs::write(&source, text).unwrap();
-    // Run the assemblers in parallel, because each uses only one core.
+    // Run the assemblers for all architectures in parallel, because each of them uses only one
+    // core.
     let started = TARGETS.map(|target| {
         let mut command = Command::new(&assembler);
         command.args(["--verbose", "--gpu-name", target, "--output-file"]);
@@ -91,7 +95,9 @@ fn every_kernel_is_assembled() {
     }
 }
 
-/// Checks what the assembler says about each of `number` kernels.
+/// Checks the report `said` of the assembler for the architecture `target`. The report must
+/// describe `number` kernels, and each of these kernels must use no local memory and at most
+/// [`MAX_REGISTERS`] registers.
 fn check(target: &str, said: &str, number: usize) {
     let frames: Vec<&str> = said.lines().filter(|l| l.contains("bytes stack frame")).collect();
     assert_eq!(frames.len(), number, "{target}: {said}");

@@ -1,11 +1,11 @@
-//! Runs a grid, one thread after the other.
+//! Execution of a kernel: runs the threads of a grid, one thread after the other.
 
 use super::memory::Memory;
 use super::parse::{Instruction, Kind, Module, Operand};
 
 impl Module {
-    /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of
-    /// each parameter.
+    /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of the
+    /// value of each parameter. Returns a message if the interpreter refuses the run.
     pub(crate) fn run(
         &self,
         memory: &mut Memory,
@@ -39,7 +39,7 @@ impl Module {
 
 struct Thread<'m> {
     module: &'m Module,
-    /// Values of the registers that were set.
+    /// Values of the registers. A register that was not set yet has the value `None`.
     registers: Vec<Option<u64>>,
     block: u32,
     thread: u32,
@@ -68,7 +68,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Sets a register to the lowest bits of a value, as many as the register has.
+    /// Sets the register `operand` to the lowest bits of `value`. The number of these bits is the
+    /// number of bits that the register has.
     fn set(&mut self, operand: &Operand, value: u64) -> Result<(), String> {
         let Operand::Register(r) = *operand else { return Err("a result without a register".to_owned()) };
         self.registers[r] = Some(match self.module.registers[r] {
@@ -110,8 +111,9 @@ impl Thread<'_> {
         self.set(&i.operands[0], result)
     }
 
-    /// Returns the width in bytes of each value of an access, and the address. The address must be
-    /// a multiple of the total width of all values.
+    /// Returns the width, in bytes, of each value that the load or store `i` accesses, and the
+    /// address of the access. Returns an error if the address is not a multiple of the total width
+    /// of all values.
     fn place(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };

@@ -1,8 +1,10 @@
-//! Sparse memory: regions of bytes at any address. Nothing between them exists.
+//! Sparse memory. It consists of regions of bytes, each of which may lie at any address. There is
+//! no memory between the regions.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Regions of bytes, and for each byte the thread of the running grid that wrote it.
+/// Regions of bytes. For each byte that the running grid has written, the number of the thread that
+/// wrote this byte is kept too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     regions: BTreeMap<u64, Vec<u8>>,
@@ -10,8 +12,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Adds a region, which must not overlap another one. An access must lie within one region, so
-    /// memory that is accessed as a whole must not be added as two regions that touch.
+    /// Adds a region, which must not overlap another region. Each access must lie within one
+    /// region. So memory that is accessed as a whole must be added as one region, not as two
+    /// adjacent regions.
     pub(crate) fn add(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address + bytes.len() as u64;
         let clash =
@@ -20,18 +23,20 @@ impl Memory {
         self.regions.insert(address, bytes);
     }
 
-    /// Removes the region that begins at `address`.
+    /// Removes the region that begins at the address `address`.
     pub(crate) fn remove(&mut self, address: u64) {
         self.regions.remove(&address);
     }
 
-    /// Returns the first address and the length of the region that has the byte at `address`.
+    /// Returns the first address and the length of the region that contains the byte at the address
+    /// `address`. Returns `None` if no region contains this byte.
     pub(crate) fn region(&self, address: u64) -> Option<(u64, u64)> {
         let (&at, bytes) = self.regions.range(..=address).next_back()?;
         (address - at < bytes.len() as u64).then_some((at, bytes.len() as u64))
     }
 
-    /// Returns the bytes of a range.
+    /// Returns the `len` bytes at the address `address`. Returns a message if they do not lie in
+    /// one region.
     pub(crate) fn bytes(&self, address: u64, len: u64) -> Result<&[u8], String> {
         let missing = || format!("{len} bytes at {address:#x} lie in no region");
         let (at, size) = self.region(address).ok_or_else(missing)?;
@@ -42,7 +47,8 @@ impl Memory {
         Ok(&self.regions[&at][from as usize..(from + len) as usize])
     }
 
-    /// Returns the bytes of a range for writing.
+    /// Returns the `len` bytes at the address `address`, so that the caller can write them. Returns
+    /// a message if they do not lie in one region.
     pub(crate) fn bytes_mut(&mut self, address: u64, len: u64) -> Result<&mut [u8], String> {
         self.bytes(address, len)?;
         let (at, _) = self.region(address).expect("the range was found");
@@ -50,7 +56,8 @@ impl Memory {
         Ok(&mut self.regions.get_mut(&at).expect("a region")[from..from + len as usize])
     }
 
-    /// Forgets which thread wrote which byte, because another grid begins.
+    /// Forgets which thread wrote which byte. The interpreter calls this function when it begins to
+    /// run another grid.
     pub(super) fn begin(&mut self) {
         self.writers.clear();
     }

@@ -1,14 +1,14 @@
-//! Interpreter of the subset of PTX that ddtc prints, from its text alone: it shares no code with
-//! the printer.
+//! Interpreter of the subset of PTX that ddtc prints. It uses only the text of a kernel, and shares
+//! no code with the printer.
 //!
-//! A module that contains anything else is refused ([`Module::parse`]). A run ([`Module::run`]) is
-//! refused as soon as it
+//! If a module contains anything outside of this subset, [`Module::parse`] returns an error. A run
+//! of the kernel ([`Module::run`]) ends with an error as soon as a thread
 //!
 //! * accesses memory outside of the regions of [`Memory`],
 //! * accesses an address that is not a multiple of the width of the access,
 //! * reads a register that was not set,
 //! * shifts by 32 bits or more, or
-//! * writes a byte that another thread has written.
+//! * writes a byte that another thread of the same grid has written.
 //!
 //! Source: PTX ISA 7.0, sections 5 (state spaces), 9.7.1 (integer arithmetic), 9.7.8 (data
 //! movement).

@@ -1,4 +1,4 @@
-//! Parses PTX text into instructions.
+//! Parser of PTX text. It returns the instructions of a kernel.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,8 @@ impl Module {
         &self.parameters
     }
 
-    /// Reads the text of a module, and refuses what is not known.
+    /// Parses the text of a module. Returns a message if the text contains anything that the
+    /// interpreter does not know.
     pub(crate) fn parse(text: &str) -> Result<Module, String> {
         let text = text.trim_start();
         let text = directive(text, ".version 7.0\n")?;
@@ -109,7 +110,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// `.b32 %r<7>` declares %r0 to %r6.
+    /// Adds the registers of a declaration. For example, `.b32 %r<7>` declares the registers `%r0`
+    /// to `%r6`.
     fn declare(&mut self, declaration: &str) -> Result<(), String> {
         let refused = || format!("not a declaration: .reg {declaration}");
         let (kind, rest) = declaration.split_once(' ').ok_or_else(refused)?;
@@ -167,7 +169,8 @@ impl Reader {
             None => (None, statement),
         };
         let (opcode, list) = rest.split_once(' ').unwrap_or((rest, ""));
-        // A comma inside of braces does not separate operands.
+        // A comma inside of braces separates the registers of a pair, and does not separate
+        // operands.
         let (mut operands, mut depth, mut from) = (Vec::new(), 0, 0);
         for (at, c) in list.char_indices() {
             match c {
@@ -189,8 +192,9 @@ impl Reader {
         Ok(instruction)
     }
 
-    /// Checks the number and the kinds of the operands, so that execution meets no unknown form of
-    /// an instruction.
+    /// Checks that the interpreter knows the instruction `i`, and that the number and the kinds of
+    /// its operands are right. So the execution never meets a form of an instruction that it does
+    /// not know.
     fn check(&self, i: &Instruction) -> Result<(), String> {
         use Kind::{B32, B64, Predicate};
         let kinds: &[Kind] = match i.opcode.as_str() {
@@ -213,7 +217,8 @@ impl Reader {
             "st.global.v2.u64" => return self.access(i, 1, None),
             _ => return Err(format!("not known: {}", i.text)),
         };
-        // A guarded end would end some threads early, which the execution does not do.
+        // A `ret` with a guard would end only some of the threads. The execution cannot do this, so
+        // such an instruction is refused.
         if i.opcode == "ret" && i.guard.is_some() {
             return Err(format!("not known: {}", i.text));
         }
@@ -233,7 +238,7 @@ impl Reader {
         let fits = rest.len() == kinds.len()
             && rest.iter().zip(kinds).enumerate().all(|(at, (operand, kind))| match operand {
                 Operand::Register(r) => self.kinds[*r] == *kind,
-                // A source may be a constant.
+                // An operand other than the first, which is the result, may be a constant.
                 Operand::Constant(_) => at > 0 && *kind != Predicate,
                 _ => false,
             });
@@ -241,8 +246,9 @@ impl Reader {
         if fits && from_outside == needs { Ok(()) } else { Err(format!("operands of: {}", i.text)) }
     }
 
-    /// Checks the operands of a load or store, whose value is operand number `value`. The value
-    /// must be a register of `kind`, or a pair of 64-bit registers if `kind` is `None`.
+    /// Checks the operands of the load or store `i`. The operand with the index `value` is the
+    /// value that is loaded or stored. It must be a register of the kind `kind`, or a pair of
+    /// 64-bit registers if `kind` is `None`. The other operand must be an address.
     fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };

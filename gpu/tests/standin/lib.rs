@@ -1,13 +1,15 @@
-//! A stand-in for NVIDIA's driver library, for tests: it checks the calls of ddtc, their arguments
-//! and their order, and runs kernels by the interpreter of PTX.
+//! Stand-in for NVIDIA's driver library, for tests. It checks the calls that ddtc makes, their
+//! arguments and their order, and it runs kernels by the interpreter of PTX.
 //!
-//! Work is done when somebody waits for it, as late as a real driver could do it. Device memory has
-//! addresses that the process cannot access. A fault is a call that a real driver need not survive,
-//! such as unloading a module with work pending, launching a function of an unloaded module, work
-//! on a stream of another context, or a kernel that the interpreter refuses. A copy between two
-//! host buffers is a fault too, since a real driver makes the caller wait. `standin_faults` counts
-//! and prints the faults.
-#![allow(clippy::missing_safety_doc)] // The contracts are those of cuda.h.
+//! The stand-in does submitted work when a call waits for this work, which is as late as a real
+//! driver could do it. Device memory has addresses that the process cannot access.
+//!
+//! A fault is a mistake of the caller that a real driver is not required to survive. Examples are
+//! to unload a module while its work is pending, to launch a function of an unloaded module, to
+//! submit work to a stream of another context, and to run a kernel that the interpreter refuses. A
+//! copy between two host buffers is a fault too, since a real driver would make the caller wait.
+//! The function `standin_faults` counts and prints the faults.
+#![allow(clippy::missing_safety_doc)] // cuda.h says what a caller of each function must do.
 
 #[path = "../interpreter/mod.rs"]
 mod interpreter;
@@ -29,28 +31,29 @@ const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
 
-/// Maximum number of bytes of one allocation of device memory. A larger one is refused for lack of
-/// memory.
+/// Maximum number of bytes in one allocation of device memory. A larger allocation fails as if the
+/// device had too little memory.
 const DEVICE_MEMORY: usize = 1 << 24;
 
 fn opaque(number: u64) -> Opaque {
     std::ptr::without_provenance_mut(number as usize)
 }
 
-/// Writes a result.
+/// Writes the result `value` to `place`. If `place` is null, returns an error code instead.
 ///
 /// # Safety
-/// `place` must be null or valid.
+/// `place` must be null or a valid pointer.
 unsafe fn set<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: not null, so valid, as the caller promises.
+    // SAFETY: `place` is not null. So it is valid, as the caller promises.
     unsafe { place.write(value) };
     Ok(())
 }
 
-/// The current context, which must be alive.
+/// Returns the number of the current context. Returns an error code if no context is current, or if
+/// the current context is not alive.
 fn current(state: &State) -> Result<u64, c_int> {
     let context = top().ok_or(INVALID_CONTEXT)?;
     if state.contexts.get(&context).is_some_and(|c| c.alive) {
@@ -60,7 +63,7 @@ fn current(state: &State) -> Result<u64, c_int> {
     }
 }
 
-/// The context in which work of a stream runs.
+/// Returns the number of the context in which work of the stream `stream` is done.
 fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
     let current = current(state)?;
     if number(stream) <= 2 {
@@ -248,7 +251,8 @@ unsafe extern "C" fn cuLaunchKernel(
             return Err(state.fault("a grid of another form", INVALID_VALUE));
         }
         let values = loaded.parameters().iter().enumerate().map(|(i, &size)| {
-            // SAFETY: cuda.h requires one pointer for each parameter, to as many bytes as it has.
+            // SAFETY: cuda.h requires one pointer for each parameter. The pointer must point to as
+            // many bytes as the parameter has.
             unsafe { std::slice::from_raw_parts((*parameters.add(i)).cast::<u8>(), size as usize).to_vec() }
         });
         let parameters = values.collect();
@@ -285,7 +289,7 @@ unsafe extern "C" fn cuPointerGetAttributes(
     call("cuPointerGetAttributes", |state| {
         let found = state.find(address);
         for i in 0..n as usize {
-            // SAFETY: as many attributes and places as `n` says, as cuda.h requires.
+            // SAFETY: cuda.h requires that both arrays have `n` entries.
             let (attribute, place) = unsafe { (*attributes.add(i), *data.add(i)) };
             let kind = found.as_ref().map(|(_, a)| a.kind);
             let (value, bytes) = match attribute {
@@ -296,7 +300,7 @@ unsafe extern "C" fn cuPointerGetAttributes(
                 9 => (found.as_ref().map_or(-2i32 as u32 as u64, |(_, a)| a.device as u64), 4),
                 _ => return Err(INVALID_VALUE),
             };
-            // SAFETY: the place has as many bytes as the attribute, as cuda.h requires.
+            // SAFETY: cuda.h requires that the place has as many bytes as the attribute.
             unsafe { std::ptr::copy_nonoverlapping(value.to_le_bytes().as_ptr(), place.cast(), bytes) };
         }
         Ok(())
@@ -311,8 +315,8 @@ unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> 
     0
 }
 
-// The functions from here on are called only by tests and by the judge. `cuMemcpy2DAsync_v2` is the
-// only one of them that a test can make fail.
+// The functions after this comment are called only by tests and by the judge, and not by ddtc.
+// `cuMemcpy2DAsync_v2` is the only one of these functions that a test can make fail.
 
 fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     free_call(|state| {
@@ -336,7 +340,7 @@ unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     })
 }
 
-/// Memory of a pool, which belongs to no context.
+/// Allocates memory of a pool, which belongs to no context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Opaque) -> c_int {
     allocate(Kind::Pool, address, bytes)
@@ -347,7 +351,7 @@ unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, _flags: 
     allocate(Kind::Managed, address, bytes)
 }
 
-/// Pinned memory, whose address for the device is another one.
+/// Allocates pinned memory. The device uses another address for this memory than the process does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: c_uint) -> c_int {
     free_call(|state| {
@@ -436,7 +440,8 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c
     })
 }
 
-/// Ends a capture. The stream itself stands for the graph, and keeps the captured work.
+/// Ends the capture of the stream `stream`. The stand-in has no graphs. The stream keeps the
+/// captured work, and the function returns the stream in place of a graph.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
@@ -486,7 +491,7 @@ unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
     0
 }
 
-/// Returns one millisecond for any two events, since the stand-in measures no time.
+/// Returns a time of one millisecond between any two events, since the stand-in measures no time.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
@@ -505,7 +510,7 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_i
     if len < text.count_bytes() as c_int + 1 {
         return INVALID_VALUE;
     }
-    // SAFETY: there is room for `len` bytes, as cuda.h requires.
+    // SAFETY: cuda.h requires that `name` has room for `len` bytes.
     unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), name, text.count_bytes() + 1) };
     0
 }
@@ -517,7 +522,8 @@ unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
     0
 }
 
-/// `CUDA_MEMCPY2D` of cuda.h: rows between device memories.
+/// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a 2-D copy. Here it describes a copy of
+/// rows from device memory to device memory.
 #[repr(C)]
 struct Copy2d {
     from: [u64; 7],
@@ -530,8 +536,8 @@ struct Copy2d {
 unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
     let Copy2d { from, to, width, height } = unsafe { copy.read() };
-    // The fields of each side are two offsets, the kind of memory, the addresses on the host and on
-    // the device, an array, and the pitch.
+    // Each of the two sides has seven fields: two offsets, the kind of memory, the address on the
+    // host, the address on the device, an array, and the pitch.
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
@@ -546,7 +552,8 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
     })
 }
 
-/// Ends a capture. What was captured is done by `standin_replay`.
+/// Ends the capture of the stream `stream`. A later call of `standin_replay` submits the work that
+/// was captured.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
     free_call(|state| {
@@ -555,7 +562,7 @@ unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
     })
 }
 
-/// Submits what was captured.
+/// Submits the work that was captured from the stream `stream`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
     free_call(|state| {
@@ -566,8 +573,9 @@ unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
     })
 }
 
-/// Makes a later call fail with this code. An `n` of 0 is the next call, 1 the call after it, and
-/// so on; with a negative `n` no call fails.
+/// Makes one later call of a function of the driver fail with the error code `code`. If `n` is 0,
+/// the next call fails. If `n` is 1, the call after the next one fails, and so on. If `n` is
+/// negative, no call fails.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     free_call(|state| {
@@ -576,7 +584,8 @@ unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     })
 }
 
-/// Returns the number of calls so far.
+/// Returns the number of calls of the driver's functions so far. Calls of the functions that only
+/// tests and the judge call are not counted, except for calls of `cuMemcpy2DAsync_v2`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_calls() -> u64 {
     let mut calls = 0;
@@ -601,7 +610,7 @@ unsafe extern "C" fn standin_held() -> u64 {
 }
 
 /// Returns the name of the last function whose call failed because of [`standin_fail`]. Returns
-/// null if none failed since this was last asked.
+/// null if no call has failed for this reason since `standin_failed_call` was last called.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_failed_call() -> *const c_char {
     let mut name = std::ptr::null();
@@ -612,8 +621,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all modules and all references to primary contexts. They may be left over if a call that
-/// should have freed them failed because of [`standin_fail`].
+/// Forgets all loaded modules and all references to primary contexts. Modules and references are
+/// left over if a call that should have freed them failed because of [`standin_fail`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {
@@ -623,7 +632,8 @@ unsafe extern "C" fn standin_forget() -> c_int {
     })
 }
 
-/// Does all pending work, prints the faults, and returns their number.
+/// Does all pending work, prints the faults that were found so far, and returns the number of
+/// faults.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_faults() -> u64 {
     let mut number = 0;

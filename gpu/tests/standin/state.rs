@@ -1,4 +1,5 @@
-//! What the stand-in knows: contexts, streams, modules, memory, and work that is not done yet.
+//! State of the stand-in: contexts, streams, modules, memory, and the work that was submitted and
+//! is not done yet.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -25,10 +26,11 @@ pub(super) enum Kind {
 pub(super) struct Allocation {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
-    /// Number of the context; 0 for memory of a pool, which belongs to no context.
+    /// Number of the context that the memory belongs to. It is 0 for memory of a pool, which
+    /// belongs to no context.
     pub(super) context: u64,
     pub(super) device: c_int,
-    /// Address of pinned memory in the process, else 0.
+    /// Address of the memory in the process if it is pinned memory, and 0 otherwise.
     pub(super) host: u64,
 }
 
@@ -60,31 +62,34 @@ impl Work {
 
 pub(super) struct State {
     pub(super) initialized: bool,
-    /// Primary context of each device, and how often it is retained.
+    /// For each device, the number of its primary context, and how often this context is retained.
     pub(super) primaries: Vec<(u64, u64)>,
     pub(super) contexts: HashMap<u64, Context>,
     pub(super) streams: HashMap<u64, Stream>,
-    /// Context and text of each module.
+    /// For each loaded module, the number of its context, and the parsed text of the module.
     pub(super) modules: HashMap<u64, (u64, Module)>,
-    /// Module of each function.
+    /// For each function, the number of the module that the function belongs to.
     pub(super) functions: HashMap<u64, u64>,
     pub(super) memory: Memory,
-    /// Allocations, by their address for the device.
+    /// All allocations. The key of an allocation is the address that the device uses for it.
     pub(super) allocations: BTreeMap<u64, Allocation>,
-    /// Work that is not done yet, in order. Each item has the number of its context.
+    /// Work that was submitted and is not done yet, in the order of submission. Each item has the
+    /// number of the context in which the work is to be done.
     pub(super) pending: Vec<(u64, Work)>,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
-    /// Name of the function whose call failed because of `fail`.
+    /// Name of the function whose call has failed because of the field `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
-    /// Name of the function of which every call fails. Tests that start a program set it by the
-    /// environment variable `STANDIN_REFUSES`.
+    /// Name of a function of the driver. Every call of this function fails. A test that runs the
+    /// judge as a separate program sets the name by the environment variable `STANDIN_REFUSES`.
     refuses: Option<String>,
-    /// Kernels after whose run the first byte that they wrote is changed, counted from 0. Tests
-    /// that start a program set them by the environment variable `STANDIN_SPOILS`, as in `0,3`.
+    /// Numbers of kernel runs, where the first kernel that runs has the number 0. After each run
+    /// with one of these numbers, the stand-in changes the first byte that the kernel wrote. A test
+    /// that runs the judge as a separate program sets the numbers by the environment variable
+    /// `STANDIN_SPOILS`, for example to `0,3`.
     spoils: Vec<u64>,
-    /// Number of kernels that ran.
+    /// Number of kernels that have run so far.
     runs: u64,
     next: u64,
     next_address: u64,
@@ -93,7 +98,8 @@ pub(super) struct State {
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
 
 thread_local! {
-    /// Contexts of this thread, the current one last.
+    /// The contexts that this thread has pushed and not popped. The last of them is the current
+    /// context.
     static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -117,7 +123,8 @@ fn code(outcome: Outcome) -> c_int {
     outcome.err().unwrap_or(0)
 }
 
-/// Runs a call of the driver, unless a test has asked that this call fails.
+/// Runs `body`, which is the work of the driver's function `name`, and returns the result code. If
+/// a test has asked that this call fails, returns an error code without running `body`.
 pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     let mut state = STATE.lock().expect("the stand-in has not failed before");
     let this = state.calls;
@@ -137,7 +144,8 @@ pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_in
     code(body(&mut state))
 }
 
-/// Runs a call that only tests and the judge make. It never fails on purpose and is not counted.
+/// Runs `body`, which is the work of a function that only tests and the judge call. A call of such
+/// a function is not counted, and no test can make it fail.
 pub(super) fn free_call(body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     code(body(&mut STATE.lock().expect("the stand-in has not failed before")))
 }
@@ -178,7 +186,7 @@ impl State {
         code
     }
 
-    /// Returns a number that nothing else has.
+    /// Returns a number that the stand-in has not given to anything else.
     pub(super) fn id(&mut self) -> u64 {
         self.next += 0x10;
         self.next
@@ -196,7 +204,8 @@ impl State {
         id
     }
 
-    /// Returns the primary context of a device, a new one if it was destroyed.
+    /// Returns the primary context of a device. If this context was destroyed, creates a new
+    /// primary context and returns that one. Returns `None` if there is no such device.
     pub(super) fn primary(&mut self, device: c_int) -> Option<u64> {
         let (context, _) = *self.primaries.get(usize::try_from(device).ok()?)?;
         if self.contexts[&context].alive {
@@ -207,7 +216,8 @@ impl State {
         Some(context)
     }
 
-    /// Destroys a context, its modules and its pending work. Its streams and memory stay.
+    /// Destroys a context together with its modules and its pending work. The streams and the
+    /// memory of the context stay.
     pub(super) fn destroy(&mut self, context: u64) {
         self.contexts.get_mut(&context).expect("a context").alive = false;
         self.modules.retain(|_, (of, _)| *of != context);
@@ -219,7 +229,7 @@ impl State {
         const GAP: u64 = 4096;
         let at = self.next_address.max(FIRST);
         self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
-        // Pinned memory is never given back.
+        // The bytes of pinned memory in the process are leaked, so they are never given back.
         let host = match kind {
             Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
             _ => 0,
@@ -239,8 +249,9 @@ impl State {
         Ok(())
     }
 
-    /// Returns the allocation of an address in device memory or in pinned memory, and the address
-    /// for the device.
+    /// Finds the allocation that contains the byte at `address`. For pinned memory, `address` is an
+    /// address of the process, and for all other memory it is an address of the device. Returns the
+    /// address that the device uses for this byte, and the allocation.
     pub(super) fn find(&self, address: u64) -> Option<(u64, &Allocation)> {
         self.allocations.iter().find_map(|(&at, a)| {
             let start = if a.host == 0 { at } else { a.host };
@@ -248,13 +259,13 @@ impl State {
         })
     }
 
-    /// Returns whether an address for the device lies in pinned memory.
+    /// Returns true if `address`, which is an address that the device uses, lies in pinned memory.
     pub(super) fn is_pinned(&self, address: u64) -> bool {
         let before = self.allocations.range(..=address).next_back();
         before.is_some_and(|(at, a)| a.kind == Kind::Pinned && address - at < a.bytes)
     }
 
-    /// Does the pending work of a context.
+    /// Does all pending work of a context.
     pub(super) fn work(&mut self, context: u64) -> Outcome {
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
         self.pending = later;
@@ -280,13 +291,15 @@ impl State {
         Ok(())
     }
 
-    /// Runs a kernel, and changes a byte that it wrote if a test has asked for that.
+    /// Runs the kernel of the module with the number `module`. If a test has asked the stand-in to
+    /// spoil this run, changes the first byte that the kernel wrote after the kernel has run.
     fn run(&mut self, module: u64, blocks: u32, threads: u32, parameters: &[Vec<u8>]) -> Result<(), String> {
         let (_, module) = self.modules.get(&module).ok_or("a kernel of an unloaded module runs")?;
         module.run(&mut self.memory, blocks, threads, parameters)?;
         if self.spoils.contains(&self.runs) {
-            // The first parameter is the address in user memory, the second that of the packed
-            // bytes.
+            // The first parameter of a kernel is the address in user memory, and the second
+            // parameter is the address of the packed bytes. A kernel that unpacks writes to user
+            // memory, and any other kernel writes to the packed bytes.
             let written = &parameters[usize::from(!module.name().ends_with("_unpack"))];
             let written = u64::from_le_bytes(written[..].try_into().expect("an address"));
             self.memory.bytes_mut(written, 1)?[0] ^= 0x80;
@@ -300,13 +313,14 @@ impl State {
         contexts.into_iter().try_for_each(|context| self.work(context))
     }
 
-    /// Calls `both` for each allocation of pinned memory, with the bytes that kernels see and the
-    /// bytes that the process sees. The caller copies one to the other.
+    /// Calls `both` for each allocation of pinned memory. Pinned memory has two copies in the
+    /// stand-in: the bytes that kernels see, and the bytes that the process sees. `both` gets these
+    /// two copies in this order, and copies one of them to the other.
     fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
         for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
             let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);
-            // SAFETY: `allocate` leaked as many bytes at this address, and tests do not use them
-            // while they call the stand-in.
+            // SAFETY: `allocate` leaked `a.bytes` bytes at this address, and tests do not use these
+            // bytes while they call the stand-in.
             let host = unsafe { std::slice::from_raw_parts_mut(place, a.bytes as usize) };
             both(self.memory.bytes_mut(at, a.bytes).expect("an allocation"), host);
         }
