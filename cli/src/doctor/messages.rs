@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ddtc::internal::files;
@@ -44,16 +44,21 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
     match status {
         Some(status) => Ok((status, read("out"), read("err"))),
         None => {
-            // Send TERM first, because launchers end their ranks on it, and KILL after a second.
-            let group = format!("-{}", child.id());
-            for signal in ["-TERM", "-KILL"] {
-                let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            let _ = child.wait();
+            end_group(&mut child);
             Err(format!("no end after {seconds} s; its last lines: {}", last_lines(&read("err"), 3)))
         }
     }
+}
+
+/// Ends a command that was started in a process group of its own, with all processes of the group.
+pub(crate) fn end_group(child: &mut Child) {
+    // Send TERM first, because launchers end their ranks on it, and KILL after a second.
+    let group = format!("-{}", child.id());
+    for signal in ["-TERM", "-KILL"] {
+        let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let _ = child.wait();
 }
 
 /// Returns the last `n` lines of a text that are not blank, joined by slashes.

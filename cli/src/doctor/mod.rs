@@ -14,6 +14,8 @@ mod messages;
 mod rank;
 mod stacks;
 
+pub(crate) use messages::end_group;
+
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -10,7 +10,9 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::fs::TryLockError;
 use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -24,6 +26,7 @@ use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
 use ddtc_hosts::tried::{Kind, Standing};
 
 use super::{Args, compile};
+use crate::doctor::end_group;
 
 /// Name of the program that tries the steps, and its source.
 const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
@@ -92,6 +95,7 @@ fn launch(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(std::fs::File::create(&errors)?)
+        .process_group(0)
         .spawn()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     let output = child.stdout.take();
@@ -114,10 +118,9 @@ fn launch(
             },
             Err(RecvTimeoutError::Disconnected) => break child.wait()?.to_string(),
             Err(RecvTimeoutError::Timeout) => {
-                child.kill()?;
-                child.wait()?;
-                // Do not join the thread: it reads until the last rank has ended, and ranks may
-                // outlive their launcher.
+                end_group(&mut child);
+                // Do not join the thread: it reads until the last rank has ended, and ranks on other
+                // machines may outlive their launcher.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -150,27 +153,38 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     let mut proofs = read(file)?;
     proofs.retain(|old| !is_same(old, new));
     proofs.push(new.clone());
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    }
     Ok(files::publish(file, proof::written(&proofs))?)
 }
 
-/// Returns the proof to start from. If an earlier run with the same key and numbers of nodes and
-/// ranks was interrupted, its outcomes are kept, and the step in which it was interrupted counts as
-/// refused.
+/// Returns the proof to start from. If there was an earlier run with the same key and numbers of nodes
+/// and ranks, its refusals are kept, because a fault that shows only in some runs must not be
+/// forgotten by the next one that is lucky. If that run was interrupted, its other outcomes are kept
+/// too, and the step in which it was interrupted counts as refused.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
-    let left = old.iter().find(|old| is_same(old, &new) && !old.is_finished);
-    let outcomes =
-        left.map(|old| old.outcomes.clone()).unwrap_or([const { None }; Step::ALL.len()]).map(|outcome| {
-            match outcome {
-                Some(Outcome::Begun) => {
-                    Some(Outcome::Refused("the run that tried them has not ended".to_owned()))
-                }
-                other => other,
-            }
-        });
+    let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
+    let outcomes = old.outcomes.clone().map(|outcome| match outcome {
+        Some(Outcome::Begun) => Some(Outcome::Refused("the run that tried them has not ended".to_owned())),
+        Some(Outcome::Proven | Outcome::Unproven(_)) if old.is_finished => None,
+        other => other,
+    });
     Proof { outcomes, ..new }
+}
+
+/// Returns the lock of a file of proofs, so that only one process at a time tries steps and writes
+/// their outcomes into the file. The lock ends with the process.
+fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
+    let lock = file.with_extension("lock");
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+    let open = open.map_err(|e| format!("{}: {e}", lock.display()))?;
+    match open.try_lock() {
+        Ok(()) => Ok(open),
+        Err(TryLockError::WouldBlock) => {
+            Err(format!("{}: another `ddtc tune` is proving: wait until it has ended", lock.display()).into())
+        }
+        Err(TryLockError::Error(e)) => Err(format!("{}: {e}", lock.display()).into()),
+    }
 }
 
 /// Launches the program without any step, to learn the key of the proof and the numbers of nodes
@@ -222,9 +236,20 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
         None => proof::of_user(config.as_deref(), home.as_deref())
             .ok_or("neither XDG_CONFIG_HOME nor HOME is a folder: name a file with --proofs")?,
     };
+    let _lock = locked(&file)?;
     println!("{} was not tried: its calls are proven first", new.key.library);
     // What the file has stays there until the program has begun with a step.
     let mut proof = begun(new, &read(&file)?);
+    for (step, why) in Step::ALL.iter().filter_map(|step| match proof.outcome(*step) {
+        Some(Outcome::Refused(why)) => Some((step, why)),
+        _ => None,
+    }) {
+        println!(
+            "{}: refused by an earlier run: {why}; to try again, remove {}",
+            step.name(),
+            file.display()
+        );
+    }
     loop {
         // All other calls consist of messages. So once messages are refused, nothing else is tried.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
@@ -308,16 +333,21 @@ mod tests {
         assert_eq!(next.outcome(Step::Blocking), Some(&Outcome::Proven));
         assert!(matches!(next.outcome(Step::Nonblocking), Some(Outcome::Refused(_))));
         assert_eq!(next.outcome(Step::Persistent), None);
-        // Proofs of a run that was completed, or of a run with another number of ranks or nodes or
-        // another transport, are not continued.
+        // Of a run that was completed only refusals are kept.
+        let mut finished = Proof { is_finished: true, ..old.clone() };
+        finished.outcomes[1] = Some(Outcome::Refused("wrong bytes".to_owned()));
+        let next = begun(new(), &[finished.clone()]);
+        assert_eq!(next.outcome(Step::Blocking), None);
+        assert_eq!(next.outcome(Step::Nonblocking), finished.outcome(Step::Nonblocking));
+        assert!(!next.is_finished);
+        // Proofs of a run with another number of ranks or nodes or another transport have no effect.
         let others = [
-            Proof { is_finished: true, ..old.clone() },
             Proof { ranks: 8, ..old.clone() },
             Proof { nodes: 2, ..old.clone() },
             Proof { key: Key::new("MVAPICH Version: 4.0", "", "UCX"), ..old },
         ];
         assert_eq!(begun(new(), &others), new());
-        let [finished, other_ranks, ..] = others;
+        let [other_ranks, ..] = others;
         assert!(is_same(&finished, &new()) && !is_same(&other_ranks, &new()));
     }
 }
