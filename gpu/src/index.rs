@@ -18,7 +18,8 @@
 //! rounded down. A thread does a division by a constant with one multiplication and one shift
 //! ([`Divisor`]).
 
-/// Upper limit (exclusive) of the indices of words that a kernel divides.
+/// Exclusive upper limit of word indices. A kernel divides such an index by the number of words in a
+/// piece.
 pub const MAX_WORD: u64 = 1 << 31;
 
 /// The operations from which the index arithmetic of a thread is built. All of them wrap on

@@ -48,8 +48,8 @@ impl Buffers {
     /// accessed by anybody else at the same time, and without overlap between the sides. The
     /// methods `combine` and `hand_on` read and write the user side and read the packed side,
     /// whatever the direction. The machine must have the instructions of `level`. Whoever passes
-    /// the handle to safe code vouches that this code moves only blocks of the layout and the
-    /// packed range for which the caller's buffers were made.
+    /// the handle to safe code promises that this code moves only blocks of the layout that `user`
+    /// has, and only packed bytes of the range that begins at `packed`.
     pub unsafe fn new(user: *mut u8, packed: *mut u8, direction: Direction, level: Level) -> Buffers {
         Buffers { user, packed, direction, level, streaming: false }
     }

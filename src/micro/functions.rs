@@ -52,9 +52,10 @@ macro_rules! functions {
             /// Moves the blocks that the arguments describe.
             ///
             /// # Safety
-            /// The arguments must fulfil the conditions of the family's scalar reference, and their
-            /// blocks must be such as the body is made for. The machine must have the instructions
-            /// of `I`.
+            /// The arguments must fulfil the conditions of the family's scalar reference. If this
+            /// implementation is made for one length or for one kind of values, the blocks of the
+            /// arguments must have this length or these values. The machine must have the
+            /// instructions of `I`.
             #[allow(clippy::too_many_arguments, reason = "the signature is the family's")]
             unsafe fn run<I: Functions>($($argument: $type),*) $(-> $result)?;
         }

@@ -266,9 +266,10 @@ impl<const LEN: usize> Matrix<LEN> {
             // SAFETY: the conditions of `each` are those of this function, for the same elements.
             return unsafe { self.each(rows, cols) };
         }
-        // Whole blocks of `block_rows` by `block_cols` elements are transposed in registers, down
-        // the rows of each group of columns. The elements of the rows below and of the columns to
-        // the right, which fill no whole block, are moved one by one.
+        // Whole blocks of `block_rows` by `block_cols` elements are transposed in registers: for each
+        // group of `block_cols` columns, one block after the other from the first row to the last.
+        // The remaining rows and columns do not fill a whole block. Their elements are moved one by
+        // one.
         let whole = |all: &Range<usize>, block: usize| all.start + (all.end - all.start) / block * block;
         let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
         let mut c = cols.start;

@@ -17,7 +17,7 @@ pub(crate) struct Row {
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// Aim of a transfer: the share of the speed of a reference that the transfer should reach.
+/// Aim of a transfer. A reference has a certain speed, and the transfer should reach a share of it.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
     /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to

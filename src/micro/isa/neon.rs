@@ -26,9 +26,9 @@ const ROWS: Lengths = &[0..=0, 4..=4, 8..=8, 16..=16, 32..=u16::MAX];
 const TRANSPOSED: Lengths = &[4..=4, 8..=8, 16..=16, 32..=32, 64..=64];
 
 impl Registers for Neon {
-    // A piece, which is what one load and one store move, is one `ldp` and one `stp` of two
-    // registers. The compiler makes these instructions from one copy of 32 bytes, but not from two
-    // copies of 16 bytes, because the first store could change what the second load reads.
+    // A piece of 32 bytes is loaded by one `ldp` into two registers, and stored by one `stp`. The
+    // compiler makes these two instructions from one copy of 32 bytes, but not from two copies of 16
+    // bytes, because the first store could change what the second load reads.
     const WIDE: usize = 32;
     const SQUARES: ByLength = &[(4, 8), (8, 4), (16, 4)];
 }

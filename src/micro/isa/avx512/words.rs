@@ -18,8 +18,8 @@ use crate::micro::units::places;
 
 /// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
-/// Maximum number of registers of 64 bytes into which a group of blocks is packed, and maximum
-/// number of permutations that make one of these registers.
+/// Two maxima that are equal: the number of registers of 64 bytes into which a group of blocks is
+/// packed, and the number of permutations whose results are merged into one of these registers.
 const MOST: usize = 4;
 
 /// Type without values that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE`

@@ -311,8 +311,8 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
 #[inline(always)]
 unsafe fn pack_table<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride: usize) -> usize {
     if stride > (64 - LEN) / 3 {
-        // The longest table in which `tbl` looks up bytes, which has 64 bytes, holds fewer than
-        // four blocks at this stride.
+        // `tbl` looks up bytes in a table of at most 64 bytes. At this stride, a table of 64 bytes
+        // holds fewer than four blocks.
         return 0;
     }
     let held = (16 / LEN).min((64 - LEN) / stride + 1);
