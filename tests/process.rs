@@ -138,8 +138,8 @@ fn fork_compiles_and_frees_on_both_sides() {
         .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
         .collect();
     let side = |rig: &mut Rig, own: i64| {
-        // Twice: types that were compiled before the fork, new types that both sides commit, new
-        // types of one side, and old types again.
+        // Check four groups of types, twice: types that were compiled before the fork, new types
+        // that both sides commit, new types of this side only, and old types again.
         (0..2).all(|_| {
             held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
                 && right(&engine, 100..140, rig)
@@ -244,7 +244,8 @@ fn one_commit_takes_bounded_memory() {
     }
 }
 
-/// Random chains and DAGs of all constructors with irregular members.
+/// Checks the memory of commits for random chains and DAGs of all constructors, with irregular
+/// members.
 #[test]
 fn random_growth_takes_bounded_memory() {
     let _alone = alone();
@@ -403,8 +404,8 @@ fn packing_allocates_nothing() {
     }
 }
 
-/// Absolute addresses as with `MPI_BOTTOM`: a null buffer, and displacements that are addresses
-/// (MPI 5.0, 5.1.12).
+/// Checks types of absolute addresses, as programs use them with `MPI_BOTTOM`: the buffer is null,
+/// and the displacements are addresses (MPI 5.0, 5.1.12).
 #[test]
 fn absolute_addresses_with_a_null_buffer() {
     let _alone = alone();

@@ -1,6 +1,6 @@
-//! Tests of the examples in the documents, by the tag of their fence. Blocks of nests and plans are
-//! generated: each shows what its stage makes of the last `datatype` or `nest input` block before
-//! it.
+//! Tests of the examples in the documents. The tag after the opening fence says what a block
+//! contains. Blocks of nests and plans are generated: each shows what its stage makes of the last
+//! `datatype` or `nest input` block before it.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::kind::Direction;
@@ -15,7 +15,7 @@ use ddtc::internal::{legalize, lower, normalize, refine, schedule};
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};
 
-/// What the stages start from.
+/// Input from which the stages of generated blocks start.
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),

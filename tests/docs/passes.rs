@@ -47,7 +47,8 @@ fn every_constructor_is_lowered() {
     let section = document.split("\n## ").find(|s| s.starts_with("lower\n")).unwrap();
     for rest in read("src/datatype/text/mod.rs").split("name: \"").skip(1) {
         let name = rest.split('"').next().unwrap();
-        // The legacy forms mean the same as the others. The f90 types share one row.
+        // A legacy form, whose name ends in `_integer`, shares the row of the form that means the
+        // same. The f90 types share one row.
         let name = name.trim_end_matches("_integer");
         let name = if name.starts_with("f90") { "f90_*" } else { name };
         assert!(section.contains(&format!("`{name}")), "docs/PASSES.md says nothing on lowering {name}");

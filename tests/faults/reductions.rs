@@ -33,8 +33,8 @@ fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     [stream, before, after]
 }
 
-/// Faults in single numbers of a plan, copies in place of combinations, and calls of another
-/// operation.
+/// Checks faults in plans of reductions: a changed number, a copy in place of a combination, and
+/// the call of another operation.
 #[test]
 fn plans_of_reductions() {
     let mut n = 0;
