@@ -252,7 +252,7 @@ struct Gate {
 
 /// Subscriber that enables all events and does nothing. It is the default of the process because
 /// `tracing` caches which call sites have subscribers. Without it, the first event of another test
-/// could cache "nobody is interested" just before a gate is set.
+/// could cache "nobody is interested" just before a [`Gate`] is set.
 struct Listening;
 
 impl Subscriber for Listening {
@@ -382,8 +382,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
     assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
 }
 
-/// The threshold counts the bytes that a layout moves for all of its datatypes together. A
-/// threshold of 0 is reached by the first byte.
+/// The lazy threshold counts the bytes that a layout moves for all of its datatypes together. The
+/// first byte reaches a threshold of 0.
 #[test]
 fn the_lazy_threshold_is_a_layouts() {
     let user = [7u8; 64];

@@ -63,9 +63,9 @@ const ROWS: &[Row] = &[
     ("indexed([],[],int)", 0, 0, 0, 0, 0),
     ("hindexed_block(0,[8,9],int)", 0, 0, 0, 0, 0),
     ("struct([],[],[])", 0, 0, 0, 0, 0),
-    // A member of which there are no copies brings neither data nor markers.
+    // A member with a block length of 0 adds neither data nor markers to a structure.
     ("struct([0,1],[-100,4],[resized(0,1000,int),int])", 4, 4, 4, 4, 4),
-    // The alignment of a member without elements does not count.
+    // The alignment of a member without elements does not affect the extent of a structure.
     ("struct([0,1],[0,0],[double,int])", 4, 0, 4, 0, 4),
     // If a type consists only of markers, the markers are kept and repeated.
     ("resized(2,16,contiguous(0,int))", 0, 2, 16, 0, 0),

@@ -494,7 +494,7 @@ fn main() -> ExitCode {
             })
         })
         .collect();
-    // Each rewrite of the ordered list must have its file.
+    // Each rewrite of normalization must have a file of tests.
     for rewrite in normalize::REWRITES {
         tests.push(Trial::test(format!("rewrites/{rewrite}"), move || {
             let path = root().join("normalize").join(format!("{rewrite}.ddt"));

@@ -159,7 +159,7 @@ fn a_call_is_split_over_as_many_threads_as_asked() {
     // take part.
     let lines: Vec<(u64, u64)> = (0..19).map(|i| (64 * i, 1200.min(64 * i + 64))).collect();
     assert_eq!(split(40, 4), both(&lines));
-    // A call is split from `parallel_bytes` on.
+    // A call is split if it moves at least `parallel_bytes` bytes.
     let bytes = |n: u64| splits(&engine(2), "resized(0, 2, char)", n);
     assert_eq!(bytes(1023), both(&[]));
     assert_eq!(bytes(1024), both(&[(0, 512), (512, 1024)]));

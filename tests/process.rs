@@ -267,8 +267,8 @@ fn random_growth_takes_bounded_memory() {
 }
 
 /// Writing a wire form fails with class `NoMem` whichever of its large allocations is refused.
-/// Reading fails with the same class if the first or the third large allocation is refused. These
-/// are the first allocations for the two tables of the datatype.
+/// Reading fails with the same class if its first or its third large allocation is refused. Each of
+/// these two is the first allocation for one of the two tables of the datatype.
 #[test]
 fn wire_forms_without_memory_are_errors() {
     let _alone = alone();
@@ -303,7 +303,8 @@ fn memory_that_is_refused_is_an_error() {
     for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
         let t = corpus::datatype(text).unwrap();
         let (mut refusals, mut walked) = (0, 0);
-        // Each large allocation fails once, until a commit runs in which all succeed.
+        // Commit the type again and again. In each round a later large allocation fails, and the
+        // last round is the first one in which all succeed.
         for n in 0.. {
             let engine = Engine::new(Config { both_directions: true, ..Config::default() });
             UNTIL_REFUSED.set(Some(n));

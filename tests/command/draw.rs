@@ -46,7 +46,7 @@ fn pictures_go_to_files() {
     );
     assert_eq!(good(&["draw", t, "--dark", "-o", dark.to_str().unwrap()]), "");
     assert!(std::fs::read_to_string(&dark).unwrap().contains(".g { fill: #0d1117 }"));
-    // `explain` writes the same picture, over a file that exists already.
+    // `explain --svg` writes the same picture as `draw`, and replaces a file that exists already.
     std::fs::write(&svg, "old").unwrap();
     assert!(good(&["explain", t, "--count", "3", "--svg", svg.to_str().unwrap()]).contains("normalize: "));
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), text);

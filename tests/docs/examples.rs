@@ -192,7 +192,8 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
     for call in ["write!(f, \"", "writeln!(f, \""] {
         for rest in read("src/plan/text.rs").split(call).skip(1) {
             let format = rest.split("\")").next().unwrap().split("\",").next().unwrap();
-            // Only words outside braces count. The letter `i` alone is the prefix of a width.
+            // `format` is a format string of the printer. Take the words outside of its braces. The
+            // letter `i` alone is the prefix of a width and no word.
             let mut depth = 0;
             let words: String = format
                 .chars()

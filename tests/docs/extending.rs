@@ -3,7 +3,7 @@
 
 use crate::text::{quoted, read, root};
 
-/// What can be added, in the order of the document.
+/// Headings of the recipes, in the order of the document.
 const RECIPES: [&str; 9] = [
     "A rewrite of normalize",
     "A kind",

@@ -67,8 +67,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
-/// Returns for each layout the number of calls until a commit is paid, from the columns `packs`,
-/// `unpacks` and `known_packs`. The number is infinite if the record says `never`.
+/// Returns for each layout the number of calls after which a commit has paid off, from the columns
+/// `packs`, `unpacks` and `known_packs`. The number is infinite if the record says `never`.
 fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));

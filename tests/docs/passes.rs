@@ -100,8 +100,8 @@ fn cost_constants_are_listed() {
     assert!(target.contains("pub mod cost {"));
     for file in ["src/target.rs", "src/schedule/mod.rs", "src/schedule/irregular.rs", "src/plan/mod.rs"] {
         for (name, value, docs) in constants(file) {
-            // Of target.rs take the module of constants only; of other files only constants, not
-            // functions.
+            // In src/target.rs, check only what the module `cost` contains. In other files, check
+            // only constants, not functions.
             let inside = file != "src/target.rs" || target.find(&name) > target.find("pub mod cost {");
             let upper = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {

@@ -105,7 +105,8 @@ fn a_limit_on_file_sizes_that_changes_meanwhile() {
                     set(libc::RLIM_INFINITY);
                 }
             });
-            // Each engine opens a segment of its own.
+            // Each engine opens a segment of executable memory of its own, so each is affected by
+            // the limit at that time.
             let good = (0..500).all(|i| right(&engine(), i));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             good
