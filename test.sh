@@ -26,7 +26,7 @@ needs=(cc objcopy python3 venv)
 hosts=(mpich openmpi)
 for name in "${wanted[@]}"; do
     [ "$name" != fast ] || continue
-    parts | grep -qxF -- "$name" || fail "$name is no part of the tests: $(parts | tr '\n' ' ')fast all"
+    parts | grep -qxF -- "$name" || fail "$name: no such part of the tests: give names of $(parts | tr '\n' ' ')fast, or only \`all\`"
     # shellcheck disable=SC2207
     needs+=($(column "$name" needs))
     hosts=(mpich openmpi impi)
@@ -48,4 +48,4 @@ for name in "${wanted[@]}"; do
     [ $status = 0 ] || failed+=("$name")
     echo "$name: $([ $status = 0 ] && echo passed || echo FAILED), $((SECONDS - began)) s"
 done
-[ ${#failed[@]} -eq 0 ] || fail "failed: ${failed[*]}"
+[ ${#failed[@]} -eq 0 ] || fail "these parts failed: ${failed[*]}: see the output above; ./test.sh PART runs one of them again"

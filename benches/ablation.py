@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares several builds of the preload library in turn: what is lost without a heuristic.
+"""Compares several builds of the preload library in turn, to see what a heuristic gains.
 
     git apply without-it.patch
     cargo build --release -p ddtc-preload
@@ -39,6 +39,8 @@ STEPS = (
 
 
 class Steps(Job):
+    """A job with types that are made for one step each."""
+
     def __init__(self, host, folder, is_filled):
         super().__init__(host, "types of one step", folder)
         self.is_filled = is_filled
@@ -66,8 +68,8 @@ class Steps(Job):
 
 def main():
     parser = in_rounds(__doc__, 3, "ablation")
-    parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="builds; the first one is the reference")
-    parser.add_argument("--filled", action="store_true", help="with what an earlier run of the same build has measured")
+    parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="a name and a libddtc_preload.so; the first one is the reference")
+    parser.add_argument("--filled", action="store_true", help="use a profile cache that an earlier run of the same build has filled")
     o = parser.parse_args()
     # DDTBench takes these two from the options of builds.py, which this script does not have.
     o.outer, o.inner = 10, 20
@@ -75,12 +77,12 @@ def main():
     for word in o.builds:
         name, equals, file = word.partition("=")
         if not equals or not Path(file).is_file() or name in builds:
-            sys.exit(f"error: {word}: must be NAME=FILE, with a file that is there and a name that no other build has")
+            sys.exit(f"error: {word}: must be NAME=FILE, where FILE exists and no other build has the name NAME")
         builds[name] = str(Path(file).resolve())
     libraries = host_names(o)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        sys.exit("error: two ranks need two cores")
+        sys.exit(f"error: this process may use {len(cores)} core, and each of the two ranks needs one: allow more cores, for example with taskset")
     slug, line = machine()
     names, reference = list(builds), next(iter(builds))
     rows, summary = [], []

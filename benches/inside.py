@@ -142,23 +142,23 @@ def summary(rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
-    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="some of them, with commas [%(default)s]")
+    parser.add_argument("--library", type=Path, required=True, help="path of libddtc_preload.so")
+    parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
+    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, separated by commas [%(default)s]")
     parser.add_argument("--ranks", type=int, default=2, help="ranks of a job [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=3, help="jobs of each kind [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of three jobs [%(default)s]")
     parser.add_argument("--inner", type=int, default=7, help="rounds within a job [%(default)s]")
     parser.add_argument("--budget", type=float, default=2, help="milliseconds of a round within a job [%(default)s]")
     parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-inside-RANKS-HOST.csv")
     o = parser.parse_args()
     if not o.library.is_file():
-        sys.exit(f"error: --library {o.library}: no such file: cargo build --release -p ddtc-preload makes one")
+        sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
     for name, least in (("ranks", 2), ("rounds", 1), ("inner", 1)):
         if getattr(o, name) < least:
             sys.exit(f"error: --{name} {getattr(o, name)}: must be {least} or more")
     names = o.hosts.split(",")
     if unknown := [name for name in names if name not in HOSTS]:
-        sys.exit(f"error: --hosts {unknown[0]}: no such host: {', '.join(HOSTS)}")
+        sys.exit(f"error: --hosts {unknown[0]}: no such MPI library: must be of {', '.join(HOSTS)}")
     cores = sorted(os.sched_getaffinity(0))
     for name in names:
         slug, line = machine()

@@ -1,4 +1,7 @@
-"""Tests of the module, run by preload/tests/hosts/wheel.rs with the wheel installed: python test_ddtc.py."""
+"""Tests the Python module ddtc: python test_ddtc.py.
+
+preload/tests/hosts/wheel.rs installs the wheel and runs this file.
+"""
 
 import pickle
 import threading

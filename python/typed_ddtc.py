@@ -1,4 +1,7 @@
-"""What a program of a user looks like to a type checker: mypy must accept it as it stands, each `type: ignore` included (it warns of unused ones)."""
+"""A user's program, which mypy must accept, to test the type annotations of the module ddtc.
+
+mypy warns of each `type: ignore` that is not needed, so each line with one must be an error.
+"""
 
 import array
 import mmap
@@ -14,7 +17,7 @@ assert_type(Datatype.subarray([4, 4], [2, 2], [1, 1], ddtc.FLOAT, order="F"), Da
 assert_type(column.commit(), Committed)
 assert_type({column: 1}[column], int)
 
-# Whatever has the buffer protocol.
+# Buffers may be any objects that support the buffer protocol.
 committed = column.commit()
 memory = array.array("d", range(12))
 packed = bytearray(committed.packed_size(count=1))

@@ -31,14 +31,15 @@ gcc=$(command -v "$gcc") || fail "$gcc is missing: install the cross compiler (D
 [ -e "$root/lib/ld-linux-aarch64.so.1" ] ||
     fail "$root/lib/ld-linux-aarch64.so.1 is missing: install the C library of the target (Debian: apt-get install" \
         "libc6-dev-arm64-cross) or name its root in AARCH64_ROOT"
-command -v rustup >/dev/null || fail "rustup is missing: install Rust through rustup, for the standard library of $target"
+command -v rustup >/dev/null || fail "rustup is missing, which installs the standard library of $target: install Rust through https://rustup.rs"
 rustup target list --installed | grep -qx "$target" || rustup target add "$target"
 
 # QEMU before 8.1 ignores IC IVAU: after code was written through another mapping, the old
 # translation stays, so reused slots of the arena run old kernels.
 version=$("$qemu" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
 [ "$(printf '%s\n' 8.1 "$version" | sort -V | head -n 1)" = 8.1 ] ||
-    fail "$qemu is QEMU $version: 8.1 or newer is needed, older ones ignore instruction cache maintenance"
+    fail "$qemu is QEMU $version: 8.1 or newer is needed, since older versions ignore instruction cache maintenance: install a" \
+        "newer one or name it in QEMU_AARCH64"
 
 # The tests compile the loops of the bench with -march=native. A cross compiler does not know that
 # option, so this compiler wrapper removes it.
@@ -59,10 +60,11 @@ export CARGO_BUILD_TARGET=$target
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$qemu -L $root"
 cat <<EOF
-left out: bench_times_commits, no_thread_to_be_had: a program that starts itself, which the emulator of a single program does
-          not pass on
-          a_missing_compiler.., a_missing_valgrind..: in the emulator a program that cannot be started is one that fails
-          a_filter_on_.., no_address_space..: the emulator passes on neither filters of system calls nor limits of memory
-          capi/tests, preload/tests: run C compilers, MPI libraries and launchers of this machine
+These tests are left out:
+  bench_times_commits, no_thread_to_be_had: they start their own program again, which does not work in QEMU's emulation of
+      one program
+  a_missing_compiler.., a_missing_valgrind..: in the emulation, a program that cannot be started looks like one that fails
+  a_filter_on_.., no_address_space..: the emulation does not apply filters of system calls or limits of memory
+  capi/tests, preload/tests: they run C compilers, MPI libraries and launchers of this machine
 EOF
 suite -- --skip bench_times_commits --skip no_thread_to_be_had --skip a_missing_ --skip a_filter_on_ --skip no_address_space "$@"

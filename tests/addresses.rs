@@ -1,5 +1,5 @@
-//! Tests of types of absolute addresses, whose objects lie at different places in memory each time.
-//! Objects at other places must not cause new code to be generated.
+//! Tests of datatypes that list the absolute addresses of several objects. If the objects lie at
+//! other places the next time, no new code may be generated.
 
 use ddtc::internal::committed::Committed;
 use ddtc::internal::datatype::Datatype;
@@ -74,9 +74,10 @@ fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
 
 #[test]
 fn objects_elsewhere_share_code() {
-    // Emitted code must be shared for both emitters (templates and Cranelift), at each level that
-    // this machine has, for small and for strided members. Of twelve types with different places,
-    // each is compiled in both directions, but code is emitted only once per direction.
+    // Commit twelve types that have the same members in objects at different places. Compiling each
+    // type in both directions gives 24 compiles, but code may be emitted only once per direction.
+    // Check this with both emitters (templates and Cranelift), at each level that this machine has,
+    // and with small and with strided members.
     let definition = Engine::new(Config { mode: Mode::Off, ..Config::default() });
     let user = memory(1);
     for native in [true, false] {
@@ -112,9 +113,9 @@ fn rows_of_a_matrix_keep_their_code() {
     assert_eq!(engine.counters().emitted, 4);
 }
 
-/// The bytes that a type of absolute addresses moved count for the next type with the same objects
-/// at other places. If a program allocates its objects anew for each message, the later types are
-/// compiled at their first use.
+/// Bytes that one type of absolute addresses moved count towards the lazy threshold of the next
+/// type that has the same objects at other places. So if a program allocates its objects anew for
+/// each message, the later types are compiled at their first use.
 #[test]
 fn what_moved_elsewhere_counts() {
     let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 1000, ..Config::default() });
@@ -132,7 +133,7 @@ fn what_moved_elsewhere_counts() {
     let later: Vec<bool> = (0..20).map(|_| compiled(&mut random)).collect();
     assert!(later.iter().all(|settled| *settled), "{later:?}");
     assert_eq!(engine.counters().emitted, 1);
-    // A type with other members does not share the count.
+    // A type whose members differ does not share this count of moved bytes.
     let t = engine.commit(&of_objects(true, &random.places(4))).unwrap();
     assert!(!t.settled(Direction::Pack, 100));
     // Equal `near_hash` values mean that what is recorded for one type also holds for the other.

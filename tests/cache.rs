@@ -36,9 +36,10 @@ fn three_ways_to_share() {
     let kernel =
         |text: &str| Arc::clone(engine.commit(&parse(text)).unwrap().kernel(Direction::Pack).unwrap());
     let a = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // The same tree, built again: a hit by the structural hash.
+    // This is the same constructor tree, built again. The cache finds it by its structural hash.
     let b = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // The same layout from another constructor, and the same layout at another displacement.
+    // These two trees are different and have the same layout: one is made by another constructor,
+    // and the other one lies at another displacement. The cache finds them by their normal nest.
     let c = kernel("resized(0, 999, struct([3, 1], [0, 100], [byte, contiguous(5, char)]))");
     let d = kernel("resized(-7, 999, hindexed([3, 5], [500, 600], char))");
     assert!([&b, &c, &d].iter().all(|k| Arc::ptr_eq(&a, k)));
@@ -81,7 +82,7 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
 }
 
 /// Returns an engine whose cache has `capacity` bytes and which compiles nothing, so the cache
-/// holds only layouts. Those of [`numbered`] are all charged the same size.
+/// holds only layouts. All layouts of [`numbered`] are charged the same size.
 fn small(capacity: usize) -> Engine {
     Engine::new(Config { mode: Mode::Interpret, cache_bytes: capacity, ..Config::default() })
 }
@@ -223,8 +224,8 @@ fn no_capacity_and_no_memory_still_work() {
         check(&engine, &numbered(i));
     }
     assert!(engine.counters().cached_layouts <= 1, "{:?}", engine.counters());
-    // Executable memory for a few kernels only: the other layouts are interpreted, counted as
-    // fallbacks, and still move the right bytes.
+    // The arena has executable memory for only a few kernels. The other layouts are interpreted and
+    // counted as fallbacks, and still move the right bytes.
     let engine = Engine::new(Config { arena_bytes: 8 << 10, ..Config::default() });
     let held: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
     let fallbacks = engine.counters().fallbacks;
@@ -251,7 +252,7 @@ struct Gate {
 
 /// Subscriber that enables all events and does nothing. It is the default of the process because
 /// `tracing` caches which call sites have subscribers. Without it, the first event of another test
-/// could cache "nobody is interested" just before a gate is set.
+/// could cache "nobody is interested" just before a [`Gate`] is set.
 struct Listening;
 
 impl Subscriber for Listening {
@@ -381,8 +382,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
     assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
 }
 
-/// The threshold counts the bytes that a layout moves for all of its datatypes together. A
-/// threshold of 0 is reached by the first byte.
+/// The lazy threshold counts the bytes that a layout moves for all of its datatypes together. The
+/// first byte reaches a threshold of 0.
 #[test]
 fn the_lazy_threshold_is_a_layouts() {
     let user = [7u8; 64];

@@ -5,10 +5,10 @@
     tests/comment-sample.py FOLDER.. --count
 
 Each sample is one comment block (adjacent comment lines joined) with its place, the enclosing
-function if there is one, and the three lines of code that follow it; for a docstring of Python, with
-the first line of what it documents. Rust, C, Fortran, Python and shell files are read, if git tracks
-them. Blocks shorter than --words words are left out,
-because one-word field comments are always clear. Comments that begin with "SAFETY" are left out
+function if there is one, and the three lines of code that follow it. A docstring of Python is
+printed with the first line of what it documents. Rust, C, Fortran, Python and shell files are read,
+if git tracks them. Blocks shorter than --words words are left out, because one-word field
+comments are always clear. Comments that begin with "SAFETY" are left out
 unless --safety asks for those alone. With --docs, paragraphs of Markdown files are sampled instead,
 with the heading above each. --blind leaves the places out. --count prints no sample, only the
 number of blocks and the share of those shorter than --words.
@@ -40,7 +40,11 @@ SAFETY = re.compile(r"(SAFETY\b|# Safety\b)")
 
 
 def comment_blocks(path: Path):
-    """Yield (first line number, text, following code, enclosing function) for each block of adjacent comment lines."""
+    """Yields each block of adjacent comment lines.
+
+    A block is yielded as its first line number, its text, the code that follows it, and the
+    function that encloses it.
+    """
     mark, trailing = re.compile(MARKS[path.suffix]), TRAILING.get(path.suffix)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     first, kind, text, function, fenced = None, None, [], "", False
@@ -83,7 +87,10 @@ def docstrings(path: Path):
 
 
 def paragraphs(path: Path):
-    """Yield (line number, text, heading) for each paragraph of prose in a Markdown file; tables and code are skipped."""
+    """Yields each paragraph of prose in a Markdown file: its line number, its text and the heading.
+
+    Tables and code are skipped.
+    """
     number, fenced, heading = 1, False, ""
     for part in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
         fences = part.count("```")
@@ -97,14 +104,14 @@ def paragraphs(path: Path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+")
-    parser.add_argument("-n", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--words", type=int, default=8)
-    parser.add_argument("--blind", action="store_true")
-    parser.add_argument("--safety", action="store_true")
-    parser.add_argument("--docs", action="store_true")
-    parser.add_argument("--count", action="store_true")
+    parser.add_argument("folders", nargs="+", help="folders or files to sample")
+    parser.add_argument("-n", type=int, default=60, help="number of samples [%(default)s]")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the choice [a random one]")
+    parser.add_argument("--words", type=int, default=8, help="minimum number of words of a sample [%(default)s]")
+    parser.add_argument("--blind", action="store_true", help="leave out the places of the samples")
+    parser.add_argument("--safety", action="store_true", help='sample only comments that begin with "SAFETY"')
+    parser.add_argument("--docs", action="store_true", help="sample paragraphs of Markdown files instead of comments")
+    parser.add_argument("--count", action="store_true", help="print only how many blocks there are")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     names = subprocess.check_output(["git", "ls-files", *options.folders], text=True).split("\n")

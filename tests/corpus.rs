@@ -29,11 +29,11 @@ fn payloads_of_the_application_corpus_by_hand() {
         let entries = corpus::application();
         entries.iter().find(|e| e.name == name).and_then(|e| e.payload()).unwrap_or_else(|| panic!("{name}"))
     };
-    // Four two-dimensional patches of 16 x 3 floats and five three-dimensional ones of 16 x 65 x 3
-    // floats.
+    // The type has four two-dimensional patches of 16 x 3 floats and five three-dimensional patches
+    // of 16 x 65 x 3 floats.
     assert_eq!(payload("WRF_x_vec.S"), 4 * (4 * 16 * 3 + 5 * 16 * 65 * 3));
     assert_eq!(payload("WRF_x_sa.L"), payload("WRF_x_vec.L"));
-    // Half of the sites of a slice in z, with 24 bytes each.
+    // The type has half of the sites of a slice in z, and each site has 24 bytes.
     assert_eq!(payload("MILC_su3_zd.S"), 2 * 8 * 32 * 24);
     assert_eq!(payload("NAS_LU_y.L"), 1020 * 40);
     assert_eq!(payload("NAS_MG_x.L"), 256 * 256 * 8);

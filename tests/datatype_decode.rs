@@ -19,7 +19,7 @@ const ABI_FORTRAN: i32 = 15;
 
 use CombinerKind as K;
 
-/// Types in the form with `int` counts, in the order of the chapter.
+/// Types in the form with `int` counts, in the order of MPI 5.0, section 5.1.13.
 const SMALL: &[Row] = &[
     ("dup(int)", K::Dup, &[], &[], &[], &["int"]),
     ("contiguous(5,double)", K::Contiguous, &[5], &[], &[], &["double"]),
@@ -329,8 +329,8 @@ fn hostile_numbers() {
 
 #[test]
 fn hostile_contents() {
-    // Each combiner with one of its arrays one entry too short or too long. The envelope either
-    // announces the changed length or still has the proper one.
+    // For each combiner, make one of its arrays one entry too short or too long. The envelope
+    // either announces the changed length or still has the proper one.
     for row in SMALL {
         let proper = parse(row.0).contents(&Constants::ABI).unwrap();
         for place in 0..4 {
@@ -390,8 +390,8 @@ fn hostile_contents() {
 
 #[test]
 fn endless_hosts() {
-    // A type that contains itself. If the library returns identities of types, decoding recognizes
-    // the cycle. Otherwise the depth is infinite, and the limit on nodes stops decoding.
+    // Decode a type that contains itself. If the library returns identities of types, decoding
+    // recognizes the cycle. Otherwise the depth is infinite, and the limit on nodes stops decoding.
     let mut table = Table::int();
     let t = table.add(K::Contiguous, &[1], &[], &[1]);
     let limits = Limits { nodes: 10_000, arguments: 100_000 };

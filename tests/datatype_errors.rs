@@ -162,7 +162,8 @@ fn limits_are_exact() {
     assert!(Datatype::vector(5, 0, MAX, &whole).is_ok());
     let t = Datatype::indexed(&[0, 1], &[MAX, 0], &Datatype::named(Named::Int)).unwrap();
     assert_eq!((t.size(), t.ub()), (4, 4));
-    // From one end of the address range to the other: the extent does not fit in 64 bits.
+    // If the data reach from one end of the address range to the other, the extent does not fit in
+    // 64 bits.
     assert!(Datatype::hindexed(&[1, 1], &[i64::MIN, 0], &byte).is_err());
     let t = Datatype::hindexed(&[1, 1], &[i64::MIN + 2, 0], &byte).unwrap();
     assert_eq!((t.lb(), t.ub(), t.extent()), (i64::MIN + 2, 1, MAX));
@@ -177,7 +178,7 @@ fn limits_are_exact() {
     // Huge counts of a type without elements are valid.
     let nothing = Datatype::contiguous(0, &still).unwrap();
     assert_eq!(Datatype::vector(MAX, MAX, MAX, &nothing).unwrap().extent(), 0);
-    // A type of markers only, far from displacement 0.
+    // This type consists only of markers, which lie far from displacement 0.
     let marked = Datatype::resized(MAX - 4, 4, &nothing).unwrap();
     assert_eq!((marked.lb(), marked.ub()), (MAX - 4, MAX));
     assert!(Datatype::contiguous(2, &marked).is_err());
@@ -296,8 +297,8 @@ fn extreme_arguments() {
     let extremes =
         [i64::MIN, i64::MIN + 1, -(1 << 32), -1, 0, 1, 2, 3, 1 << 31, 1 << 32, 1 << 62, MAX - 1, MAX];
     let int = Datatype::named(Named::Int);
-    // Children with extreme bounds: resized ones, displaced elements and markers, and huge counts
-    // in one place. Those that the constructors refuse are left out.
+    // These children have extreme bounds: resized types, displaced elements and markers, and huge
+    // counts in one place. Children that the constructors refuse are left out.
     let mut children = vec![int.clone(), "lb".parse().unwrap(), "contiguous(0,int)".parse().unwrap()];
     for lb in extremes {
         for extent in [i64::MIN, -1, 0, 1, MAX] {

@@ -82,7 +82,7 @@ fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> boo
 }
 
 /// Returns the type map of `t`, markers included, by the standard's definition of each constructor.
-/// Only for the f90 types the expansion of the library is used.
+/// Only for the f90 types it uses the expansion of the library.
 fn model(t: &Datatype) -> Map {
     let mut map = Map::new();
     // Most constructors place copies of their child's map, which is expanded first, at the

@@ -166,8 +166,8 @@ fn wire_forms_of_deep_shared_and_long_types() {
         assert!(form.len() < 40 * 60, "{}", form.len());
         assert_eq!(Datatype::from_wire(&form).unwrap().nodes().count(), 41);
     });
-    // 100,000 blocks at places below 2^31: each takes one byte for its length and four for its
-    // place.
+    // The type has 100,000 blocks at places below 2^31. In the wire form, each block takes one byte
+    // for its length and four bytes for its place.
     let places: Vec<i64> = (0..100_000).map(|i| i * 21_000 + i % 7).collect();
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 9).collect();
     let t = Datatype::hindexed(&lengths, &places, &int()).unwrap();

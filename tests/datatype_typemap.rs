@@ -26,7 +26,7 @@ fn by_hand() {
         ("vector(2,3,5,int)", &[0, 4, 8, 20, 24, 28]),
         ("vector(3,1,-2,short)", &[0, -4, -8]),
         ("hvector(2,2,9,char)", &[0, 1, 9, 10]),
-        // Copies that interleave in memory: the packed order contains one whole copy after the
+        // These copies interleave in memory, but the packed order contains one whole copy after the
         // other.
         ("hvector(2,1,4,vector(2,1,4,int))", &[0, 16, 4, 20]),
         ("hvector(3,1,0,int)", &[0, 0, 0]),
@@ -38,9 +38,11 @@ fn by_hand() {
         ("subarray([3,4],[2,2],[1,1],C,int)", &[20, 24, 36, 40]),
         ("subarray([3,4],[2,2],[1,1],Fortran,int)", &[16, 20, 28, 32]),
         ("subarray([2,2,3],[1,2,2],[1,0,1],C,char)", &[7, 8, 10, 11]),
-        // 7 elements distributed cyclic(2) over 2 processes: process 1 owns elements 2, 3 and 6.
+        // If 7 elements are distributed cyclic(2) over 2 processes, process 1 owns elements 2, 3
+        // and 6.
         ("darray(2,1,[7],[cyclic],[2],[2],C,int)", &[8, 12, 24]),
-        // 7 elements in blocks of ceil(7/3) = 3 over 3 processes: process 2 owns element 6.
+        // If 7 elements are distributed in blocks of ceil(7/3) = 3 over 3 processes, process 2 owns
+        // element 6.
         ("darray(3,2,[7],[block],[default],[3],C,int)", &[24]),
         ("darray(3,2,[2],[block],[default],[3],C,int)", &[]),
         // Process 1 of the row-major 2 x 2 grid has coordinates (0, 1): it owns rows 0 and 2,
@@ -180,7 +182,7 @@ fn darray_by_brute_force() {
 
 #[test]
 fn whole_elements() {
-    // Packed offsets at which elements of one instance end, written by hand.
+    // Each row has the packed offsets at which elements of one instance end, written by hand.
     for (text, ends) in [
         ("contiguous(3,double)", &[8, 16, 24][..]),
         ("struct([1,1,3,0],[0,8,16,1],[int,double,float,double])", &[4, 12, 16, 20, 24]),
@@ -246,8 +248,8 @@ fn every_range_of_the_packed_stream() {
 
 #[test]
 fn far_ranges_take_steps_for_blocks() {
-    // 2^40 blocks of four integers, and a matrix with about 2^20 columns: offsets deep inside the
-    // stream are reached by arithmetic, without a visit of each block.
+    // Offsets deep inside the stream are reached by arithmetic, without a visit of each block. The
+    // types are 2^40 blocks of four integers, and a matrix with about 2^20 columns.
     let t = parse("vector(1099511627776,1,3,contiguous(4,int))");
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(16 * 1_000_000_000_003 + 5), 1);
@@ -295,8 +297,8 @@ fn overlap_unpacks_last_wins() {
     assert_eq!(user, [1, 2, 5, 6, 7, 8]);
 }
 
-/// The worked examples of MPI 5.0, section 5.1.2. `oldtype` is {(double, 0), (char, 8)} with extent
-/// 16.
+/// Tests the worked examples of MPI 5.0, section 5.1.2. Their `oldtype` is {(double, 0), (char, 8)}
+/// with extent 16.
 #[test]
 fn examples_of_the_standard() {
     let old = "struct([1,1],[0,8],[double,char])";
@@ -315,8 +317,8 @@ fn examples_of_the_standard() {
     let basics: Vec<Named> = parse(&struct_example).type_map().map(|e| e.0).collect();
     assert_eq!(basics, [Float, Float, Double, Char, Char, Char, Char]);
     assert_eq!(parse(old).extent(), 16);
-    // The example of a 100 x 200 x 300 array of section 5.1.4. The distribution argument of a
-    // dimension that is not distributed is ignored.
+    // This is the example of a 100 x 200 x 300 array of MPI 5.0, section 5.1.4. The distribution
+    // argument of a dimension that is not distributed is ignored.
     let t = parse("darray(6,4,[100,200,300],[cyclic,none,block],[10,0,default],[2,1,3],Fortran,real)");
     // Process 4 has coordinates (1, 0, 1): it owns rows 10..20, 30..40 and so on, all columns, and
     // planes 100..200.
@@ -325,13 +327,14 @@ fn examples_of_the_standard() {
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(4 * 10), 0);
     assert_eq!(map.next(), Some((Named::Real, 4 * (30 + 100 * 200 * 100))));
-    // Section 5.1.6: two copies of a resized type, with its markers.
+    // This is the example of MPI 5.0, section 5.1.6: two copies of a resized type, each with its
+    // markers of bounds.
     let t = parse("contiguous(2,resized(-3,9,int))");
     assert_eq!((t.lb(), t.ub()), (-3, 15));
 }
 
-/// Each group is one type map, built by all constructors that can express it: maps, signatures,
-/// sizes and true bounds are equal, but the trees differ.
+/// Each group has one type map, built by all constructors that can express it. So the maps,
+/// signatures, sizes and true bounds of its members are equal, but the trees differ.
 #[test]
 fn one_map_by_many_constructors() {
     let groups: &[&[&str]] = &[
@@ -364,8 +367,8 @@ fn one_map_by_many_constructors() {
         for text in &group[1..] {
             let t = parse(text);
             if text.starts_with("darray(5") {
-                // This darray is the exception: its elements lie half an element apart, so the map
-                // differs although the signature is the same.
+                // All members of a group have the same type map, except for this darray. Its
+                // elements lie half an element apart, so its map differs, but not its signature.
                 assert_ne!(t.type_map().collect::<Vec<_>>(), map);
                 assert_eq!(t.signature(), first.signature());
                 continue;

@@ -12,7 +12,7 @@ once() {
     step "$name: $words"
     if ! "$@" >"$cache/$name.log" 2>&1; then
         tail -n 20 "$cache/$name.log" >&2
-        fail "$name failed: the whole output is in $cache/$name.log"
+        fail "the step $name failed: above is the end of its output, all of which is in $cache/$name.log"
     fi
     printf '%s\n' "$words" >"$cache/$name.done"
 }
@@ -23,8 +23,8 @@ once() {
 source_package() {
     local name=$1 version=$2 sha256=$3 mirror=$4 apt=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
-        { echo "apt knows no mirror of Debian: the head of the script says which variable names one"; return 1; }
-    [ -e "$key" ] || { echo "$key is missing: apt-get install debian-archive-keyring"; return 1; }
+        { echo "the configuration of apt names no mirror of Debian: set the variable *_MIRROR that the head of the script describes"; return 1; }
+    [ -e "$key" ] || { echo "$key is missing, which checks the source package: apt-get install debian-archive-keyring"; return 1; }
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     echo "deb-src [signed-by=$key] $mirror bookworm main" >"$apt/sources.list"
     local options=(-q -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"

@@ -36,7 +36,7 @@ const TYPES: &[&str] = &[
     "struct([1, 1, 3], [0, 8, 16], [int, double, float])",
     "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
     "struct([1, 1, 1, 1], [0, 100, 200, 350], [vector(3,1,2,int), vector(3,1,2,int), vector(3,1,2,int), int])",
-    // Instances that overlap: a pattern moves them one at a time.
+    // These instances overlap, so a permutation pattern moves them one at a time.
     "resized(0, 12, struct([1, 2], [0, 8], [int, float]))",
     "resized(-8, 24, vector(2, 1, 3, int))",
     "resized(0, 16, vector(16, 1, 64, double_complex))",
@@ -124,8 +124,9 @@ fn large_application_layouts() {
     application(Size::L);
 }
 
-/// Lists that are long enough for the schedule to move them in another order than that of the type
-/// map. With distance 50 some bytes are written twice, so that this order is not allowed.
+/// Checks lists that are long enough for the schedule to move them in a different order from that
+/// of the type map. With distance 50 some bytes are written twice, so that the order of the type
+/// map must be kept.
 #[test]
 fn long_irregular_lists() {
     let mut oracle = oracle();
@@ -138,8 +139,8 @@ fn long_irregular_lists() {
     }
 }
 
-/// Nodes that are shared so often that inlining them all would exceed the budget. Ranges must be
-/// found in nests that keep shared nodes.
+/// Checks nodes that are shared so often that inlining them all would exceed the budget. Ranges
+/// must be found in nests that keep shared nodes.
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {
@@ -165,8 +166,8 @@ fn ranges_say_how_much_they_moved() {
     let t: Datatype = "vector(3, 2, 5, int)".parse().unwrap();
     for mode in [Mode::Interpret, Mode::Commit] {
         let c = Engine::new(Config { mode, ..Config::default() }).commit(&t).unwrap();
-        // Two instances with 24 packed bytes each, the second of which ends at byte 96 of user
-        // memory.
+        // The user memory has two instances with 24 packed bytes each. The second one ends at byte
+        // 96.
         let (user, mut back) = ([7; 96], [0; 96]);
         for (offset, room, moved) in [
             (0, 0, 0),
@@ -190,7 +191,7 @@ fn ranges_say_how_much_they_moved() {
         // The slice must contain the whole span of all instances, whatever the range.
         assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
         assert!(c.unpack_range(&[0; 1], 0, 2, 0, &mut back[..95]).is_err());
-        // More instances than can exist in memory.
+        // These numbers of instances do not fit into memory.
         for count in [1 << 31, 1 << 62, u64::MAX] {
             assert!(c.pack_range(&user, 0, count, 0, &mut [0; 9]).is_err(), "{mode} {count}");
             assert!(c.unpack_range(&[0; 9], 0, count, 0, &mut back).is_err(), "{mode} {count}");
@@ -198,8 +199,8 @@ fn ranges_say_how_much_they_moved() {
     }
 }
 
-/// Instances that go down from displacement 0, or begin below it: the origin must leave room for
-/// the lowest byte, and the slice must end after the highest one.
+/// Checks instances that go down from displacement 0 or begin below it. The origin must leave room
+/// for the lowest byte, and the slice must end after the highest byte.
 #[test]
 fn spans_are_those_of_all_instances() {
     for (text, lowest, highest) in [
@@ -220,7 +221,7 @@ fn spans_are_those_of_all_instances() {
             let low = c.pack(&user, lowest - 1, 3, &mut packed).unwrap_err();
             assert_eq!(low.argument(), "origin", "{text}");
         }
-        // No instance needs no memory.
+        // A call with 0 instances needs no memory.
         assert_eq!(c.pack(&[], 0, 0, &mut []), Ok(0), "{text}");
     }
 }
@@ -248,7 +249,7 @@ fn cuts_at_every_offset() {
                     let checked = case.ranges(&c, &mut rig, &pieces, Edge::Back);
                     checked.unwrap_or_else(|m| panic!("{count} of {text} cut at {cut}: {m}"));
                 }
-                // The same stream in pieces of one byte.
+                // Move the same stream in pieces of one byte.
                 let pieces: Vec<_> = (0..n).map(|i| i..i + 1).collect();
                 let checked = case.ranges(&c, &mut rig, &pieces, Edge::Front);
                 checked.unwrap_or_else(|m| panic!("{count} of {text} byte by byte: {m}"));

@@ -31,7 +31,7 @@ fn by_hand(named: Named) -> (Vec<u8>, Vec<u8>) {
     let sized = |value: i128, size: i64| value.to_ne_bytes()[..size as usize].to_vec();
     let big = |value: i128, size: i64| value.to_be_bytes()[16 - size as usize..].to_vec();
     let float = |size: i64, extended: bool, external: bool| -> Vec<u8> {
-        // The value -1.5 in each format, big-endian.
+        // These are the bytes of -1.5 in each format, big-endian.
         let bytes: Vec<u8> = match size {
             2 => vec![0xbe, 0x00],
             4 => vec![0xbf, 0xc0, 0, 0],

@@ -195,7 +195,7 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     let made = normalize::normalize(&nest, arguments.unwrap_or(case.settings.arguments)).unwrap();
     let visits = |visit: Visits<'_, V::Leaf>| {
         [0, 1, 3].map(|count| {
-            // Large inputs are there for the decisions of later stages, so they are not visited.
+            // Large inputs test only decisions of later stages, so their leaves are not visited.
             let count = if nest.size() < 1 << 16 { count } else { 0 };
             let mut out = Vec::new();
             visit(count, &mut out);
@@ -386,7 +386,7 @@ fn outcome(stage: &str, case: &Case) -> Result<String, String> {
     made.map_err(|_| message + "\n")
 }
 
-/// How the tests of files report.
+/// Settings of the tests of files: what they do with differences, and whether reports are coloured.
 #[derive(Clone, Copy)]
 struct Report {
     /// Rewrite the expected texts instead of comparing.
@@ -494,7 +494,7 @@ fn main() -> ExitCode {
             })
         })
         .collect();
-    // Each rewrite of the ordered list must have its file.
+    // Each rewrite of normalization must have a file of tests.
     for rewrite in normalize::REWRITES {
         tests.push(Trial::test(format!("rewrites/{rewrite}"), move || {
             let path = root().join("normalize").join(format!("{rewrite}.ddt"));

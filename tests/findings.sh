@@ -23,6 +23,7 @@ if [ "${1:-}" = --short ]; then
     exit
 fi
 if [ $# -lt 2 ]; then
+    echo "error: the arguments NAME and LIBRARY are needed:" >&2
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi

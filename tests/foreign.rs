@@ -178,7 +178,8 @@ fn explaining_another_machine_loads_nothing() {
                     normalize::normalize(&lower::lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
                 let plan = plan(&nest, direction, target, emitter.accesses()).unwrap();
                 // On systems other than Unix, the engine does not use the templates for this
-                // machine, because they follow the System V ABI. So its code is not theirs.
+                // machine, because they follow the System V ABI. So its code differs from the
+                // code of the templates.
                 if !target.runs() || cfg!(unix) {
                     assert_eq!(made.code, emitter.code(&plan).unwrap().0, "{target}");
                     shown += 1;

@@ -142,7 +142,7 @@ fn slabs_of_arrays() {
         let whole = |at: i64, n: i64, map: Datatype| {
             Datatype::resized(0, n * e, &Datatype::hindexed(&[1], &[at * e], &map).unwrap()).unwrap()
         };
-        // Faces of a box: a plane, rows and columns.
+        // The faces of a box are a plane, rows and columns.
         let mut plane = array(&[6, 5, 4], &[1, 5, 4], &[2, 0, 0]).to_vec();
         plane.push(whole(40, 120, Datatype::contiguous(20, &t).unwrap()));
         one(&engine, &plane);
@@ -218,7 +218,7 @@ fn structs_of_parts() {
     assert!(a.shares_layout(&b));
 }
 
-/// Absolute addresses: layouts that differ only by a translation share one layout, and their
+/// Types of absolute addresses that differ only by a translation share one layout, and their
 /// origins differ by the translation.
 #[test]
 fn translated() {

@@ -29,7 +29,7 @@ case ${1-} in
     '') ;;
     --cost) cost=1 ;;
     --suites) suites=1 only=${2-} ;;
-    *) fail "$* is no argument: --cost, --suites [REGEX]" ;;
+    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or nothing" ;;
 esac
 
 here=$PWD/tests/openmpi
@@ -41,7 +41,7 @@ jobs=${DDTC_OPENMPI_JOBS:-$(nproc)}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_OPENMPI_CACHE"
+flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_OPENMPI_CACHE"
 
 # shellcheck source=tests/debian.sh
 . "$here/../debian.sh"
@@ -76,7 +76,7 @@ judge() {
     shift 2
     timeout 600 nice -n 10 "$@" >"$log" 2>&1 || status=$?
     grep -E "$lines" "$log" || true
-    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status: the whole output is in $log"; }
+    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status (124: after 600 s): the whole output is in $log"; }
 }
 
 step "random types, generic and by ddtc, call by call"
@@ -92,8 +92,8 @@ rm -rf "$TMPDIR" && mkdir "$TMPDIR"
 with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
 judge messages 'messages:|ddtc provider' "${run[@]}" -n 2 "${with[@]}" "$bin/messages"
 [ "$(grep -c 'ddtc provider: .* sends [1-9].* receives [1-9].* packed [1-9].* unpacked [1-9]' "$cache/messages.log")" = 2 ] ||
-    fail "not both ranks were moved by the provider: $cache/messages.log"
-awk '/^ddtc provider/ && $4 != $8 { exit 1 }' "$cache/messages.log" || fail "movers were not given back: $cache/messages.log"
+    fail "the provider must have sent, received, packed and unpacked on both ranks, and its reports say otherwise: see $cache/messages.log"
+awk '/^ddtc provider/ && $4 != $8 { exit 1 }' "$cache/messages.log" || fail "each committed mover must be destroyed, and the numbers of commits and destructs differ in $cache/messages.log"
 judge one-side 'messages:|ddtc provider' "${run[@]}" -n 1 "${with[@]}" "$bin/messages" generic : -n 1 "$bin/messages" generic
 judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" generic : -n 1 "${with[@]}" "$bin/messages" generic
 
@@ -104,7 +104,7 @@ timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/tr
 grep 'error class' "$cache/truncated-bare.log" || true
 # The fault is in Open MPI's get, which needs the single copy between processes. If the kernel does
 # not allow that copy (ptrace is forbidden), there is no get, and the fault cannot appear.
-[ $status != 0 ] || echo "note: not seen here without the patch, perhaps since the kernel does not let processes read each other"
+[ $status != 0 ] || echo "note: the fault did not appear without the patch; it cannot appear if the kernel does not let processes read each other's memory"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"
 "$here/own.sh" "$cache" "$provider" "$ours/libddtc_preload.so"

@@ -147,8 +147,8 @@ fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
 fn a_call_is_split_over_as_many_threads_as_asked() {
     let _alone = alone();
     let engine = |threads| Engine::new(Config { threads, parallel_bytes: 1 << 10, ..Config::default() });
-    // 3000 bytes: pieces end at multiples of 64 bytes, except for the last, which ends with the
-    // stream.
+    // The stream has 3000 bytes. Pieces end at multiples of 64 bytes, except for the last piece,
+    // which ends with the stream.
     let text = "vector(100, 3, 7, char)";
     let split = |threads, count| splits(&engine(threads), text, count);
     let both = |ranges: &[(u64, u64)]| [ranges.to_vec(), ranges.to_vec()];
@@ -159,7 +159,7 @@ fn a_call_is_split_over_as_many_threads_as_asked() {
     // take part.
     let lines: Vec<(u64, u64)> = (0..19).map(|i| (64 * i, 1200.min(64 * i + 64))).collect();
     assert_eq!(split(40, 4), both(&lines));
-    // A call is split from `parallel_bytes` on.
+    // A call is split if it moves at least `parallel_bytes` bytes.
     let bytes = |n: u64| splits(&engine(2), "resized(0, 2, char)", n);
     assert_eq!(bytes(1023), both(&[]));
     assert_eq!(bytes(1024), both(&[(0, 512), (512, 1024)]));
@@ -178,8 +178,8 @@ fn an_unpack_with_overlap_is_not_split() {
     let split = |text: &str, count: u64| splits(&engine, text, count).map(|pieces| pieces.len());
     assert_eq!(split("vector(100, 3, 2, double)", 3), [2, 0]);
     assert_eq!(split("vector(100, 2, 2, double)", 3), [2, 2]);
-    // Columns of four elements: instances do not overlap until the fifth, which is the first column
-    // again.
+    // The instances are columns of a matrix with four columns. Four instances do not overlap. The
+    // fifth one overlaps the first one, since it is the same column from the second row on.
     let columns = "resized(0, 4, vector(50, 1, 4, int))";
     assert_eq!(split(columns, 4), [2, 2]);
     assert_eq!(split(columns, 5), [2, 0]);
@@ -204,9 +204,9 @@ fn no_thread_to_be_had() {
     let c = engine.commit(&t).unwrap();
     let (user, mut want, mut got) = (user(&t, 10), vec![0; 3000], vec![0; 3000]);
     interp::pack(&t, 10, &user, 0, &mut want).unwrap();
-    // Limit the address space to some stacks of threads more than it is now, then start threads
-    // that never end until no more can be started. Threads that ended could leave a stack that is
-    // used again.
+    // Limit the address space to 64 MiB more than is in use, which is enough for the stacks of some
+    // threads. Then start threads until no more can be started. They never end, since the stack of
+    // a thread that ended could be used again.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split_whitespace().next().unwrap().parse().unwrap();
     // SAFETY: `sysconf` has no precondition.
@@ -259,8 +259,8 @@ fn calls_are_served_as_configured() {
     assert_eq!(served(threads, 100), ["threads", "threads"]);
 }
 
-/// A range that is the whole stream is served like any other call, by the kernel. Other ranges are
-/// moved without such a call.
+/// A range that is the whole stream is served by the kernel, like any other call. For other ranges
+/// no event of a whole call is recorded.
 #[test]
 fn a_whole_range_is_a_call() {
     let _alone = alone();

@@ -138,8 +138,8 @@ fn fork_compiles_and_frees_on_both_sides() {
         .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
         .collect();
     let side = |rig: &mut Rig, own: i64| {
-        // Twice: types that were compiled before the fork, new types that both sides commit, new
-        // types of one side, and old types again.
+        // Check four groups of types, twice: types that were compiled before the fork, new types
+        // that both sides commit, new types of this side only, and old types again.
         (0..2).all(|_| {
             held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
                 && right(&engine, 100..140, rig)
@@ -244,7 +244,8 @@ fn one_commit_takes_bounded_memory() {
     }
 }
 
-/// Random chains and DAGs of all constructors with irregular members.
+/// Checks the memory of commits for random chains and DAGs of all constructors, with irregular
+/// members.
 #[test]
 fn random_growth_takes_bounded_memory() {
     let _alone = alone();
@@ -266,8 +267,8 @@ fn random_growth_takes_bounded_memory() {
 }
 
 /// Writing a wire form fails with class `NoMem` whichever of its large allocations is refused.
-/// Reading fails with the same class if the first or the third large allocation is refused. These
-/// are the first allocations for the two tables of the datatype.
+/// Reading fails with the same class if its first or its third large allocation is refused. Each of
+/// these two is the first allocation for one of the two tables of the datatype.
 #[test]
 fn wire_forms_without_memory_are_errors() {
     let _alone = alone();
@@ -302,7 +303,8 @@ fn memory_that_is_refused_is_an_error() {
     for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
         let t = corpus::datatype(text).unwrap();
         let (mut refusals, mut walked) = (0, 0);
-        // Each large allocation fails once, until a commit runs in which all succeed.
+        // Commit the type again and again. In each round a later large allocation fails, and the
+        // last round is the first one in which all succeed.
         for n in 0.. {
             let engine = Engine::new(Config { both_directions: true, ..Config::default() });
             UNTIL_REFUSED.set(Some(n));
@@ -403,8 +405,8 @@ fn packing_allocates_nothing() {
     }
 }
 
-/// Absolute addresses as with `MPI_BOTTOM`: a null buffer, and displacements that are addresses
-/// (MPI 5.0, 5.1.12).
+/// Checks types of absolute addresses, as programs use them with `MPI_BOTTOM`: the buffer is null,
+/// and the displacements are addresses (MPI 5.0, 5.1.12).
 #[test]
 fn absolute_addresses_with_a_null_buffer() {
     let _alone = alone();

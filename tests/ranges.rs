@@ -12,27 +12,29 @@ use ddtc::internal::target::Level;
 /// A datatype, the number of instances, and the number of parts of the stream that kernels move if
 /// the stream is moved in three pieces. The last number is the sum over both directions.
 const TYPES: [(&str, u64, u64); 7] = [
-    // Whole instances in each piece.
+    // Each of the three pieces contains whole instances.
     ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 40, 6),
-    // One instance: iterations of its outer loop.
+    // There is only one instance, so kernels move iterations of its outer loop.
     ("subarray([24, 24, 24], [20, 20, 1], [0, 3, 5], C, double)", 1, 6),
     ("hvector(30, 1, 200, struct([1, 1, 3], [0, 8, 20], [int, double, float]))", 1, 6),
-    // Two members of one structure. The cuts lie inside the first member and inside the second.
+    // The structure has two members. One cut lies inside the first member, and the other cut inside
+    // the second.
     (
         "struct([1, 1], [0, 9000], [hvector(12, 1, 100, vector(4, 2, 4, int)), hvector(12, 1, 100, vector(4, 2, 4, int))])",
         1,
         8,
     ),
-    // A list of blocks, whose rows the plan cuts into equal pieces. The parts move whole pieces.
+    // The type is a list of blocks, which the plan cuts into blocks of equal length. Kernels move
+    // all of these equal blocks that lie completely in a range.
     ("@wide(1, 200)", 1, 6),
-    // Rows of a table over a structure.
+    // The type is a table over a structure, and kernels move rows of this table.
     (
         "hindexed_block(1, [0, 100, 250, 330, 470, 520, 640, 755, 800, 940], struct([1, 1, 3], [0, 8, 20], [int, double, float]))",
         1,
         6,
     ),
-    // A single call of a micro-kernel. The interpreter of nests makes the same call, so no part is
-    // compiled.
+    // The type is moved by a single call of a micro-kernel. The interpreter of nests makes the same
+    // call, so no part is compiled.
     ("vector(100, 1, 3, double)", 1, 0),
 ];
 
@@ -44,8 +46,8 @@ fn buckets(rig: &mut Rig) {
     let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
     let case = Case::new(&t, 1).unwrap();
     let n = case.packed_len();
-    // Cuts inside the first bucket, in the middle, and inside the last bucket, which is shorter
-    // than the others.
+    // The cuts lie inside the first bucket, in the middle, and inside the last bucket, which is
+    // shorter than the others.
     let pieces = [n - 700..n, 0..1000, 1000..n / 2 + 1, n / 2 + 1..n - 700];
     for level in Level::available() {
         let config = Config { level, lazy_threshold: 0, both_directions: true, ..Config::default() };

@@ -1,5 +1,6 @@
-//! Tests of reductions while unpacking (MPI 5.0, 6.9): bytes by hand, what is refused, and each
-//! operation on each type that it is defined for, in comparison with the reference interpreter.
+//! Tests of reductions while unpacking (MPI 5.0, 6.9): results that were computed by hand, calls
+//! that are refused, and each operation on each type that it is defined for, in comparison with the
+//! reference interpreter.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::datatype::{Datatype, Named};
@@ -70,13 +71,13 @@ fn an_element_named_three_times_gets_three_contributions() {
     assert_eq!(unpacked("vector(3, 1, 0, double)", Op::Sum, &packed, &bytes![0.0_f64], 1), bytes![1.0_f64]);
 }
 
-/// Rows that overlap in part: row `i` is `user[i..i + 3]`.
+/// Checks rows that overlap in part: row `i` is `user[i..i + 3]`.
 #[test]
 fn partial_overlaps_add_up() {
     let packed: Vec<u8> = (1..=12_i32).flat_map(i32::to_ne_bytes).collect();
     let got = unpacked("vector(4, 3, 1, int)", Op::Sum, &packed, &[0; 24], 1);
     assert_eq!(got, bytes![1_i32, 6_i32, 15_i32, 24_i32, 20_i32, 12_i32]);
-    // Five rows of 40 values, each one element after the previous one.
+    // The type has five rows of 40 values. Each row begins one element after the previous row.
     let packed: Vec<u8> = (0..5 * 40).flat_map(|_| 1.0_f32.to_ne_bytes()).collect();
     let got = unpacked("vector(5, 40, 1, float)", Op::Sum, &packed, &[0; 44 * 4], 1);
     let want: Vec<u8> = (0..44).flat_map(|i| (5.min(i + 1).min(44 - i) as f32).to_ne_bytes()).collect();
@@ -157,7 +158,7 @@ fn formats_that_rust_has_not() {
         u16::from_ne_bytes(unpacked("real2", Op::Sum, &bytes![packed], &bytes![user], 1).try_into().unwrap())
     };
     assert_eq!((half(0x3c00, 0x1000), half(0x3c01, 0x1000), half(0x7bff, 0x4c00)), (0x3c00, 0x3c02, 0x7c00));
-    // binary128: 1 + 1 and 1.5 * 2.
+    // Check binary128 with 1 + 1 and 1.5 * 2.
     let quad = |op, a: u128, b: u128| {
         u128::from_ne_bytes(unpacked("real16", op, &bytes![a], &bytes![b], 1).try_into().unwrap())
     };
@@ -184,14 +185,14 @@ fn x87_numbers() {
 
 #[test]
 fn locations_by_hand() {
-    // Pairs of value and index, 16 bytes apart in memory and packed without padding.
+    // The pairs of value and index lie 16 bytes apart in memory and are packed without padding.
     let user = bytes![5.0_f64, 3_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     let packed = bytes![5.0_f64, 2_i32, 6.0_f64, 1_i32, 0.0_f64, 0_i32];
     let want = bytes![5.0_f64, 2_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Minloc, &packed, &user, 1), want);
     let want = bytes![5.0_f64, 2_i32, -1_i32, 6.0_f64, 1_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Maxloc, &packed, &user, 1), want);
-    // A pair that is not a named type.
+    // The type of these pairs is not a named type.
     let (user, packed) = (bytes![1_u16, 0_u16, 0_i32, 7_i64], bytes![9_i16, 3_i64]);
     let user = &user[..16];
     let got = unpacked("value_index(short, int64_t)", Op::Maxloc, &packed, user, 1);

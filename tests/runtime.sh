@@ -31,13 +31,13 @@ archive=
 while [ $# -gt 0 ]; do
     case $1 in
         --sample | --bench) mode=${1#--} ;;
-        --only) [ $# -ge 2 ] || fail "--only needs a regular expression"; only=$2; shift ;;
+        --only) [ $# -ge 2 ] || fail "--only: the regular expression for names of cases is missing"; only=$2; shift ;;
         --mpich)
-            [ $# -ge 2 ] || fail "--mpich needs an archive of MPICH's sources"
+            [ $# -ge 2 ] || fail "--mpich: the archive of MPICH's sources is missing"
             case $2 in /*) archive=$2 ;; *) archive=$OLDPWD/$2 ;; esac
-            [ -f "$archive" ] || fail "--mpich $2: there is no such archive"
+            [ -f "$archive" ] || fail "--mpich $2: no such file: name an archive of MPICH's sources"
             shift ;;
-        *) fail "$1 is no argument: --sample, --bench, --only REGEX, --mpich ARCHIVE" ;;
+        *) fail "$1: no such argument: give --sample, --bench, --only REGEX, --mpich ARCHIVE, or nothing" ;;
     esac
     shift
 done
@@ -52,7 +52,7 @@ jobs=$(nproc)
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
-flock -n 9 || fail "another run uses $cache: wait for it, or give DDTC_RUNTIME_CACHE"
+flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_RUNTIME_CACHE"
 
 # shellcheck source=tests/debian.sh
 . "$here/../debian.sh"
@@ -69,7 +69,7 @@ judge() {
 }
 
 need_packages
-python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "the harness fails its own tests: $cache/harness.log"
+python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: see $cache/harness.log"
 ours=$cache/ours
 build_ours
 if [ -n "$archive" ]; then

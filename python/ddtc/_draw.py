@@ -45,8 +45,8 @@ class Drawing:
         return self.svg
 
     def _repr_html_(self) -> str:
-        # Embed the SVG as an image, so that it shrinks if the notebook is narrower than the picture.
-        # Inline SVG would not shrink, and its notes would be cut off.
+        # Embed the SVG as an image, so that it shrinks if the notebook is narrower than the
+        # picture. Inline SVG would not shrink, and its notes would be cut off.
         data = base64.b64encode(self.svg.encode()).decode()
         return f'<img alt="{html.escape(self._words)}" style="max-width: 100%; height: auto" src="data:image/svg+xml;base64,{data}">'
 

@@ -156,8 +156,8 @@ fn report(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the fingerprints of the findings that are shown, in their order, and of those that are
-/// open.
+/// Returns the fingerprints of the findings that the page shows, in their order, and of the
+/// findings whose details are open.
 fn shown(dom: &str) -> (String, String) {
     assert!(dom.contains("id=\"trouble\" class=\"note\" role=\"alert\" hidden"), "the script failed:\n{dom}");
     let (mut order, mut open) = (Vec::new(), Vec::new());

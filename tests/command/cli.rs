@@ -137,7 +137,7 @@ fn segments_are_listed() {
     assert_eq!(rows(&text), all);
     let some = good(&["segments", "vector(3, 1, 2, int)", "--count", "2", "--from", "1", "--limit", "2"]);
     assert_eq!(rows(&some), [&all[1][..], &all[2], &[2]]);
-    // A few segments are found at once, however many there are before them.
+    // A few segments are found quickly, however many segments there are before them.
     let text = good(&["segments", "@dag(40)", "--from", "500000000000", "--limit", "2"]);
     assert_eq!(rows(&text).len(), 3);
     assert!(good(&["segments", "contiguous(0, int)"]).starts_with("0 segments"));
@@ -210,7 +210,8 @@ fn copies_are_explained() {
     let wanted = ["lower", "normalize", "lower", "normalize", "refine", "normalize", "schedule", "legalize"];
     let shown: Vec<&str> = stages.into_iter().filter(|name| wanted.contains(name)).collect();
     assert_eq!(shown[..wanted.len()], wanted, "{text}");
-    // The stages of a copy can be printed one by one. They show the nest from both layouts.
+    // The stages of a direct copy can be printed one by one. They show the nest that was made from
+    // both layouts.
     let nest = good(&["refine", "--kind", to, from]);
     assert!(nest.starts_with("nest lowered layout size 48 extent 88\n"), "{nest}");
     assert!(good(&["normalize", "--kind", to, from]).starts_with("nest normal layout"));

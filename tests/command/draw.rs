@@ -46,7 +46,7 @@ fn pictures_go_to_files() {
     );
     assert_eq!(good(&["draw", t, "--dark", "-o", dark.to_str().unwrap()]), "");
     assert!(std::fs::read_to_string(&dark).unwrap().contains(".g { fill: #0d1117 }"));
-    // `explain` writes the same picture, over a file that exists already.
+    // `explain --svg` writes the same picture as `draw`, and replaces a file that exists already.
     std::fs::write(&svg, "old").unwrap();
     assert!(good(&["explain", t, "--count", "3", "--svg", svg.to_str().unwrap()]).contains("normalize: "));
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), text);
@@ -56,7 +56,7 @@ fn pictures_go_to_files() {
 #[test]
 fn a_terminal_gets_characters() {
     let text = good(&["draw", "vector(4, 1, 4, int)", "--ascii"]);
-    // Four characters per byte.
+    // Each byte of a row takes four characters.
     let rows: Vec<&str> = text.lines().filter(|l| l.contains(" |")).collect();
     assert_eq!(rows.len(), 4, "{text}");
     assert!(rows[1].starts_with("16 |") && rows[1].ends_with(&".".repeat(48)), "{text}");
@@ -89,7 +89,7 @@ fn errors_leave_nothing_behind() {
         let error = bad(arguments);
         assert!(error.contains(part) && !error.contains("panicked"), "{arguments:?}: {error}");
     }
-    // A folder has the name of the output file.
+    // The output file cannot be written, because a folder has its name.
     std::fs::create_dir(folder.join("b.svg")).unwrap();
     assert!(bad(&["draw", "int", "-o", &at("b.svg")]).contains("b.svg"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
@@ -127,12 +127,12 @@ fn the_picture_of_the_documents_is_what_its_command_draws() {
 fn the_picture_of_the_readme_is_that_of_a_record() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("](docs/pictures/overview.svg)"), "README.md shows it");
-    // The record of calls under MPI libraries that docs/PERFORMANCE.md shows. The loops of
-    // the bench were recorded together with these calls.
+    // Find the record of calls under MPI libraries whose figures docs/PERFORMANCE.md shows.
+    // The loops of the bench were recorded together with these calls.
     let performance = std::fs::read_to_string(root().join("docs/PERFORMANCE.md")).unwrap();
     let calls = performance.split("<!-- break-even: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let record = calls.strip_suffix("-break-even").unwrap();
-    // The record of applications that the same document shows.
+    // Find the record of applications whose figures docs/PERFORMANCE.md shows.
     let applications =
         performance.split("<!-- applications: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let made = folder("draw-readme").join("overview.svg");

@@ -27,7 +27,8 @@ fn words(line: &str) -> Vec<&str> {
 /// without generics.
 fn path(word: &str) -> Vec<&str> {
     let end = word.find(['(', '<']).unwrap_or(word.len());
-    // Methods of a generic type, for example `Segments<'l>::len(..)`.
+    // In a method of a generic type, for example `Segments<'l>::len(..)`, the generics come before
+    // the method's name.
     let whole = match word.split_once(">::") {
         Some((of, rest)) if of.contains('<') && !of.contains('(') => {
             let method = rest.split(['(', '<']).next().unwrap_or("");

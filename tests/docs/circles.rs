@@ -171,8 +171,8 @@ fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Returns the arrows between files that are given as module and code. An arrow from or to an
-/// inline module counts for the file that contains the module.
+/// Returns the arrows from each file to the files that it names, for files that are given as module
+/// and code. An arrow from or to an inline module counts for the file that contains the module.
 fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     let uses = |text: &str| -> Vec<(Path, String)> {
         let starts = text

@@ -1,6 +1,6 @@
-//! Tests of the examples in the documents, by the tag of their fence. Blocks of nests and plans are
-//! generated: each shows what its stage makes of the last `datatype` or `nest input` block before
-//! it.
+//! Tests of the examples in the documents. The tag after the opening fence says what a block
+//! contains. Blocks of nests and plans are generated: each shows what its stage makes of the last
+//! `datatype` or `nest input` block before it.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::kind::Direction;
@@ -15,7 +15,7 @@ use ddtc::internal::{legalize, lower, normalize, refine, schedule};
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};
 
-/// What the stages start from.
+/// Input from which the stages of generated blocks start.
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),
@@ -192,7 +192,8 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
     for call in ["write!(f, \"", "writeln!(f, \""] {
         for rest in read("src/plan/text.rs").split(call).skip(1) {
             let format = rest.split("\")").next().unwrap().split("\",").next().unwrap();
-            // Only words outside braces count. The letter `i` alone is the prefix of a width.
+            // `format` is a format string of the printer. Take the words outside of its braces. The
+            // letter `i` alone is the prefix of a width and no word.
             let mut depth = 0;
             let words: String = format
                 .chars()

@@ -3,7 +3,7 @@
 
 use crate::text::{quoted, read, root};
 
-/// What can be added, in the order of the document.
+/// Headings of the recipes, in the order of the document.
 const RECIPES: [&str; 9] = [
     "A rewrite of normalize",
     "A kind",
@@ -28,8 +28,8 @@ fn every_recipe_names_its_files_and_an_example() {
         let files = quoted(section).iter().filter(|w| root().join(w).exists()).count();
         assert!(files >= 3, "{name} names {files} files");
         for part in ["| File", "\nExample: ", "\nHeld by: "] {
-            // The recipe for a target has a table of another form, and none of the three is asked
-            // of it.
+            // Each recipe must have these three parts, except for the recipe for a target, which
+            // has a table of another form.
             assert!(section.contains(part) || section.contains("| What | Files |"), "{name} lacks {part}");
         }
     }

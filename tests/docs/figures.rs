@@ -67,8 +67,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
-/// Returns for each layout the number of calls until a commit is paid, from the columns `packs`,
-/// `unpacks` and `known_packs`. The number is infinite if the record says `never`.
+/// Returns for each layout the number of calls after which a commit has paid off, from the columns
+/// `packs`, `unpacks` and `known_packs`. The number is infinite if the record says `never`.
 fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -109,7 +109,7 @@ fn break_even(records: &str) -> String {
         }
         out.push('\n');
     }
-    // The first MPI library with all columns, the others with packing only.
+    // Show all columns for the first MPI library, and only packing for the others.
     let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
     columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
     out += "\n| Layout, S / L |";
@@ -139,8 +139,8 @@ fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    // For each MPI library, the lines of its record: the case, then the payload, the time relative
-    // to the unmodified library, and the time relative to the better alternative.
+    // Read the lines of the record of each MPI library. A line has the case, the payload, the time
+    // relative to the unmodified library, and the time relative to the better alternative.
     let rows: Vec<Vec<(String, [f64; 3])>> = hosts
         .iter()
         .map(|host| {

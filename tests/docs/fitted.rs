@@ -106,7 +106,7 @@ fn wrong(row: &Row) -> Option<String> {
     let found = if name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
         constant(&source, name)
     } else if source.contains(&format!("fn {name}(")) {
-        // The number is inside the function, so it is not checked.
+        // The row names a function. Its number is inside the function's body, which is not checked.
         return None;
     } else {
         // Take the first `name: value` whose value is a number. The definition of the field has a

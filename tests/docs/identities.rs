@@ -69,7 +69,7 @@ fn equal_maps_give_equal_normal_forms() {
     }
 }
 
-/// The converse: types that differ in one byte or one place must have different normal forms.
+/// Types whose maps differ in one byte or one place must have different normal forms.
 #[test]
 fn different_maps_give_different_normal_forms() {
     let types: Vec<Datatype> = groups().iter().flat_map(|(_, g)| g).map(|t| t.parse().unwrap()).collect();

@@ -31,8 +31,8 @@ fn normal<V: Leaves>(t: &Datatype, leaves: V) -> LoopNest<Normal, V::Leaf> {
     normal.nest
 }
 
-/// Returns the leaf copies of a type at their original offsets, that is, with the offset added that
-/// normalization takes out.
+/// Returns the leaf copies of a type at their original offsets. Normalization subtracts one common
+/// offset, so that the normal nest begins at 0, and this function adds that offset again.
 fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
     let normal = normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap();
     let mut found = visits(&normal.nest, count);
@@ -114,7 +114,7 @@ fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
     value
 }
 
-/// Returns `bytes` in reverse order if this machine is little-endian.
+/// Returns `bytes` in reverse order if this machine is little-endian, and unchanged otherwise.
 fn turned(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     if cfg!(target_endian = "little") {
@@ -142,7 +142,7 @@ fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) 
     }
 }
 
-/// Converts to or from external32: the same visits, with a leaf that swaps bytes.
+/// Converts to or from external32. Visits the leaves as a copy does, and converts their values.
 fn external32(
     nest: &LoopNest<Normal, Value>,
     direction: Direction,
@@ -159,7 +159,7 @@ fn external32(
     }
 }
 
-/// Adds one packed value to that in user memory, for the classes that the example has.
+/// Adds one packed value to the value in user memory, for the classes that the example has.
 fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     macro_rules! sum {
         ($t:ty) => {{
@@ -176,7 +176,7 @@ fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     }
 }
 
-/// Reduces packed values into user memory: the same visits, with a leaf that adds.
+/// Reduces packed values into user memory. Visits the leaves as a copy does, and adds their values.
 fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &[u8]) {
     for v in visits(nest, count) {
         let len = v.unit.user() as usize;
@@ -329,9 +329,10 @@ fn external32_is_another_leaf_and_other_lengths() {
     let user = values(&t, -2);
     let mut stream = vec![0; nest.size() as usize * COUNT as usize];
     external32(&nest, Direction::Pack, COUNT, &mut user.clone(), &mut stream);
-    // By hand: int -2, long -1 = -(-2) - 3, float -2 = -(-1) - 3 and so on.
+    // The first values were computed by hand: int -2, long -1 = -(-2) - 3, float -2 = -(-1) - 3.
     assert_eq!(stream[..12], [0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xc0, 0, 0, 0]);
-    // By the type map: one value after the other, each at the end of the stream so far.
+    // Compute the expected stream by the type map: convert one value after the other, and append
+    // each to the stream.
     let mut want = Vec::new();
     interp::for_each(&t, COUNT, &mut |at, len, basic| {
         let mut value = vec![0; basic.external32_size() as usize];
@@ -428,8 +429,8 @@ fn direct_copy_is_two_user_sides() {
         got[b..b + len].copy_from_slice(&source[a..a + len]);
     }
     assert_eq!(got, want);
-    // Do the same with one nest that has the second layout as its packed side. Its packed offsets
-    // begin after the 4 bytes that the normalization of the second layout took out.
+    // Make the same copy with one nest that has the second layout as its packed side. Normalization
+    // has subtracted 4 bytes from the offsets of the second layout, so the copy begins at byte 4.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();
     assert_eq!((second.origin, second.packed_origin), (4, 0));
     let joint = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();

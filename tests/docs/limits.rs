@@ -1,4 +1,5 @@
-//! Tests that docs/PRELOAD.md, "Limits", has what preload/tests/hosts/repro.txt calls open.
+//! Tests that docs/PRELOAD.md, "Limits", contains each limit that the last column of
+//! preload/tests/hosts/repro.txt names.
 
 use std::collections::BTreeSet;
 

@@ -95,7 +95,7 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, word.trim_end_matches('/'));
             }
         }
-        // Names of files without their folder, in sections that say which folder it is.
+        // A section may say in which folder its files lie, and name them without the folder.
         for section in text.split("\n## ") {
             let Some((_, rest)) = section.split_once("Files of this section lie in `") else { continue };
             let (folder, rest) = rest.split_once('`').unwrap();
@@ -103,7 +103,8 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, &format!("{folder}/{word}"));
             }
         }
-        // Links of the form `[words](target)`, relative to the document's folder.
+        // Check the links of the form `[words](target)`, which are relative to the document's
+        // folder.
         let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
         for rest in text.split("](").skip(1) {
             let link = rest.split(')').next().unwrap();
@@ -119,7 +120,7 @@ fn documents_mention_no_missing_file() {
                 assert!(known, "{document} links to {link}, and {path} has no such heading");
             }
         }
-        // Names of documents in running text, without backquotes.
+        // Check the names of documents in running text, without backquotes.
         for word in text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))) {
             let word = word.trim_end_matches('.');
             if word.ends_with(".md") && word.starts_with("docs/") {

@@ -47,7 +47,8 @@ fn every_constructor_is_lowered() {
     let section = document.split("\n## ").find(|s| s.starts_with("lower\n")).unwrap();
     for rest in read("src/datatype/text/mod.rs").split("name: \"").skip(1) {
         let name = rest.split('"').next().unwrap();
-        // The legacy forms mean the same as the others. The f90 types share one row.
+        // A legacy form, whose name ends in `_integer`, shares the row of the form that means the
+        // same. The f90 types share one row.
         let name = name.trim_end_matches("_integer");
         let name = if name.starts_with("f90") { "f90_*" } else { name };
         assert!(section.contains(&format!("`{name}")), "docs/PASSES.md says nothing on lowering {name}");
@@ -99,8 +100,8 @@ fn cost_constants_are_listed() {
     assert!(target.contains("pub mod cost {"));
     for file in ["src/target.rs", "src/schedule/mod.rs", "src/schedule/irregular.rs", "src/plan/mod.rs"] {
         for (name, value, docs) in constants(file) {
-            // Of target.rs take the module of constants only; of other files only constants, not
-            // functions.
+            // In src/target.rs, check only what the module `cost` contains. In other files, check
+            // only constants, not functions.
             let inside = file != "src/target.rs" || target.find(&name) > target.find("pub mod cost {");
             let upper = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {

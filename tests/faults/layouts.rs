@@ -27,7 +27,7 @@ const PAIRS: [[&str; 2]; 6] = [
     ["vector(4, 1, 3, double)", "hvector(2, 2, 24, double)"],
 ];
 
-/// Number of common periods of both layouts that are copied.
+/// Number of joint periods of both layouts that each test copies.
 const PERIODS: u64 = 3;
 
 struct Judge {

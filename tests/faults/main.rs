@@ -1,5 +1,5 @@
-//! Tests of the test oracles: a fault in what each stage makes, one at a time, which the oracle
-//! must catch.
+//! Tests that the oracles of the tests catch faults. Faults are put into the output of each stage
+//! of the compiler, one at a time, and the oracle of the stage must catch each of them.
 //!
 //! Strides, trip counts, lengths, offsets, table entries and the order in the output of each stage
 //! are changed a little. Nests and plans are data: they are judged by evaluation, or refused by
@@ -231,7 +231,7 @@ fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeM
     }
 }
 
-/// Returns true if running `subject` is caught.
+/// Runs `subject` in a child process, and returns true if the oracle catches a fault in it.
 fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
     in_child(|| {
         // A child that ends early for any other reason counts as caught, too. So the caller must
@@ -341,8 +341,8 @@ const FIELDS: [Field; 20] = [
     Field::Argument(Role::Permutation),
 ];
 
-/// Faults in the words of a context, which are constants and tables, for plans that are parametric
-/// (their code takes all constants from the context).
+/// Checks faults in the words of a context, which are constants and tables. The plans are
+/// parametric, which means that their code takes all constants from the context.
 #[test]
 fn context_words() {
     let mut rig = Rig::default();
@@ -360,9 +360,10 @@ fn context_words() {
                 // An offset of zero has no word in the context.
                 let Some(Operand::Word(word)) = legal.operands().get(i, field) else { continue };
                 let mut words = words.clone();
-                // Decrease the value, never increase it: a row after the end of a table is whatever
-                // lies there, for example an empty block, and bytes that are packed in excess are
-                // overwritten by what comes next.
+                // Decrease the value and never increase it, since an increase may have no effect.
+                // With one row more, the code reads memory after the end of the table, where an
+                // empty block may lie. Bytes that are packed in excess are overwritten by the bytes
+                // after them.
                 let word = &mut words[word as usize];
                 if *word == 0 {
                     continue;
@@ -378,7 +379,7 @@ fn context_words() {
     assert!(n > 30, "{n} faults");
 }
 
-/// A fault in a constant of the machine code: the distance of two moves.
+/// Checks a fault in a constant of the machine code, which is the distance of two moves.
 #[test]
 fn code_bytes() {
     let mut rig = Rig::default();
@@ -407,8 +408,8 @@ fn code_bytes() {
     }
 }
 
-/// Faults in plans of values, judged by the interpreter's own conversion to external32, and faults
-/// that only the verifier can find.
+/// Checks faults in plans of values, which are judged by the interpreter's own conversion to
+/// external32, and faults that only the verifier can find.
 #[test]
 fn plans_of_values() {
     let kinds = Direction::BOTH.map(|direction| Kind { direction, operation: Operation::External32 });

@@ -40,7 +40,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(("offset".to_owned(), op));
         }
     }
-    // Then increase and decrease by 1 each number that only this kind of operation has.
+    // Increase and decrease by 1 each number that only this kind of operation has.
     for by in [1, -1_i64] {
         let count = |trip: &mut Quantity| *trip = more(*trip, by);
         let user_side = |step: &mut Offsets| step.user += by;

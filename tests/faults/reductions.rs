@@ -33,8 +33,8 @@ fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     [stream, before, after]
 }
 
-/// Faults in single numbers of a plan, copies in place of combinations, and calls of another
-/// operation.
+/// Checks faults in plans of reductions: a changed number, a copy in place of a combination, and
+/// the call of another operation.
 #[test]
 fn plans_of_reductions() {
     let mut n = 0;
@@ -87,8 +87,9 @@ fn plans_of_reductions() {
     assert!(n > 40, "{n} faults");
 }
 
-/// Returns what a loop makes of integers at `places` if it loads `at_once` of them before it stores
-/// any, and handles the last `again` of them a second time.
+/// Adds the integers of `stream` to those at `places` in `before`, and returns the result. Works as
+/// a loop that loads `at_once` integers before it stores any of them, and that handles the last
+/// `again` integers a second time.
 fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again: usize) -> Vec<u8> {
     let mut user = before.to_vec();
     let number = |bytes: &[u8], at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());

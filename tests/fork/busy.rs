@@ -121,7 +121,7 @@ fn rest(step: &AtomicU32) -> bool {
 }
 
 fn configured() {
-    // Compiles by Cranelift take longest, and a small cache evicts all the time.
+    // Use Cranelift, whose compiles take longest, and a small cache, which evicts all the time.
     runtime::configure(|c| {
         (c.native, c.precompiled, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
         Ok(())
@@ -153,7 +153,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             });
         }
         scope.spawn(|| {
-            // Make sure that something has been counted.
+            // Run one type first, so that `rest` finds counters that are not 0.
             assert!(life(1, keyval, &unseen));
             let mut i = 0;
             while !stop.load(Relaxed) {
@@ -162,10 +162,10 @@ fn children_of_busy_threads_go_on_with_everything() {
                 if i % 16 == 0 {
                     configured();
                 }
-                // Kernels from templates, in an engine of its own that is dropped.
+                // Make a kernel from templates in a separate engine, and drop that engine.
                 let engine = Engine::new(Config::default());
                 assert!(engine.commit(&numbered(i)).unwrap().kernel(Direction::Pack).is_some());
-                // A thread that begins and ends.
+                // Start a thread that soon ends.
                 scope.spawn(|| assert!(life(0, keyval, &AtomicU32::new(0))));
             }
         });
@@ -190,7 +190,8 @@ fn children_of_busy_threads_go_on_with_everything() {
     object::free_keyval(keyval).unwrap();
 }
 
-/// Subscriber that holds compiles of its thread at the stage `schedule`.
+/// Subscriber that blocks its thread in a compile, after the stage `schedule`, until the test sends
+/// the go-ahead.
 struct Held {
     reached: Sender<()>,
     go: Mutex<Receiver<()>>,

@@ -35,7 +35,7 @@ impl Handler {
         if HELD_UP.get().is_some_and(|held| std::ptr::eq(held, self)) {
             self.began.store(true, SeqCst);
             let start = Instant::now();
-            // The handler sleeps, like a program that waits for a lock of its own.
+            // The handler sleeps, like the handler of a program that waits for a lock.
             while !self.done.load(SeqCst) && start.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -76,7 +76,7 @@ extern "C" fn register_after() {
     assert_eq!(unsafe { libc::pthread_atfork(Some(after), None, None) }, 0);
 }
 
-/// Runs before `main`, and therefore before the first fork section.
+/// Registers the handler `AFTER` before `main`, and therefore before the first fork section.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = register_after;
@@ -112,7 +112,8 @@ fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
     let _alone = alone();
     enter_all();
     for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
-        // Enter twice. The second time no other thread waits.
+        // Enter twice during the fork. The first entry waits up to a limit, and the child is marked
+        // as inconsistent. The second entry then need not wait.
         let twice = || (0..2).for_each(|_| enter());
         assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
         assert!(fork_is_consistent(), "the next one is not");
@@ -148,7 +149,7 @@ fn a_fork_goes_on_while_a_thread_stays_in_a_section() {
     }
 }
 
-/// Two threads fork. A handler of the first waits for the second.
+/// Two threads fork. A fork handler delays the first fork until the second one has returned.
 #[test]
 fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
@@ -157,7 +158,8 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     assert!(AFTER.holds_up(second, fork_is_consistent), "no thread was in a section");
 }
 
-/// Children of a marked child are marked as well, and its forks do not wait for other threads.
+/// If a fork reaches the limit of its wait, its child is marked as inconsistent. Children of such a
+/// child are marked as well, and its forks do not wait for other threads.
 #[test]
 fn a_marked_child_is_told_and_hands_the_mark_on() {
     let _alone = alone();
@@ -175,8 +177,8 @@ fn a_marked_child_is_told_and_hands_the_mark_on() {
     assert_eq!((TOLD.load(SeqCst), step.run(|_| TOLD.load(SeqCst) == 0)), (0, Ok(())));
 }
 
-/// A busy machine: threads that are in sections most of the time, and threads that never are, all
-/// of which want a processor.
+/// Forks are not marked on a busy machine, where more threads want a processor than there are
+/// processors. Some of the threads are in sections most of the time, and the others never are.
 #[test]
 fn forks_among_spinning_threads_are_not_marked() {
     let _alone = alone();

@@ -68,8 +68,8 @@ fn a_limit_on_file_sizes_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// The first segment of the arena fits under the limit, the second does not. Code in the first
-/// stays usable.
+/// The first segment of the arena fits under the limit on file sizes, and the second one does not.
+/// Code in the first segment stays usable.
 #[test]
 fn a_limit_on_file_sizes_in_the_middle() {
     let _alone = alone();
@@ -87,7 +87,7 @@ fn a_limit_on_file_sizes_in_the_middle() {
     assert_eq!(seen, Ok(()));
 }
 
-/// The limit is lowered and raised by another thread while commits go on.
+/// Another thread lowers and raises the limit on file sizes while commits go on.
 #[test]
 fn a_limit_on_file_sizes_that_changes_meanwhile() {
     let _alone = alone();
@@ -105,7 +105,8 @@ fn a_limit_on_file_sizes_that_changes_meanwhile() {
                     set(libc::RLIM_INFINITY);
                 }
             });
-            // Each engine opens a segment of its own.
+            // Each engine opens a segment of executable memory of its own, so each is affected by
+            // the limit at that time.
             let good = (0..500).all(|i| right(&engine(), i));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             good
@@ -204,7 +205,8 @@ fn a_filter_on_memfd_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Neither `mmap` nor `mprotect` may make memory executable.
+/// If a filter of system calls forbids `mmap` and `mprotect` to make memory executable, types are
+/// interpreted.
 #[test]
 fn a_filter_on_executable_memory_leaves_the_walker() {
     let _alone = alone();
@@ -219,7 +221,8 @@ fn a_filter_on_executable_memory_leaves_the_walker() {
     assert_eq!(seen, Ok(()));
 }
 
-/// The action, the mask and the pending state of the program's signal stay as they are.
+/// `without_sigxfsz` changes neither the action, nor the mask, nor the pending state of the signal
+/// SIGXFSZ that the program has set.
 #[test]
 fn the_signal_of_the_program_is_untouched() {
     let _alone = alone();

@@ -77,7 +77,8 @@ fn a_child_makes_its_own_of_what_is_awaited() {
         });
         told.recv_timeout(PATIENCE).unwrap();
         let seen = step.run(|_| {
-            // Also in another thread of the child. The second use gives the same value.
+            // Another thread of the child makes the value first. The second use in this thread
+            // returns the same value.
             let other = std::thread::scope(|s| s.spawn(|| *value.get_or_init(|| 2)).join().unwrap());
             other == 2 && *value.get_or_init(|| 3) == 2
         });
@@ -149,12 +150,12 @@ fn a_fork_inside_a_section_does_not_wait() {
         assert_eq!(step.run(child), Ok(()));
         go.send(()).unwrap();
     });
-    // The sections are as they were before: this fork does not wait.
+    // No thread is in a section any more, so this fork does not wait.
     assert_eq!(step.run(|_| true), Ok(()));
 }
 
-/// More threads than reader slots, one after the other and at the same time, before a fork and in a
-/// child.
+/// Forks also wait for threads in sections if there are more threads than reader slots. The threads
+/// run one after the other and at the same time, and in the parent and in a child.
 #[test]
 fn threads_beyond_all_seats_are_waited_for() {
     let _alone = alone();

@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Tells whether the fast tier notices the 44 faults of planted.txt.
 
-Each fault is planted alone into a copy of the sources. The tests that must notice it are the smoke
-tests under MPI libraries for a fault of the preload library, and the programs of the C library for
-a fault of the C library.
+Each fault is planted alone into a copy of the sources in DIR. A fault of the preload library must
+be noticed by the smoke tests under MPI libraries, and a fault of the C library by the programs of
+the C library.
 
-    tests/mutants/planted.py DIR [--only WORDS]     # one build of the library and a few seconds of
-                                                    # tests a fault; continues an interrupted run
-    tests/mutants/planted.py --check                # only whether each fault still fits its file
-    tests/mutants/planted.py DIR --part NAME        # faults that survived or were not tried yet, by
-                                                    # a part of e2e (tests/parts.txt)
+    tests/mutants/planted.py DIR [--only WORDS]
+        Tries the faults, and continues an interrupted run. Each fault takes a build of the library
+        and a few seconds of tests.
+    tests/mutants/planted.py --check
+        Checks only whether each fault still fits its file.
+    tests/mutants/planted.py DIR --part NAME
+        Runs a part of e2e (tests/parts.txt) on the faults that survived or were not tried yet.
 
-DIR/results.jsonl gets a line for each fault. Exit status: 0 if the fast tier catches at least 30
-faults, counting earlier runs in DIR, 1 if it catches fewer or something failed."""
+The script adds a line for each fault to DIR/results.jsonl. The exit status is 0 if the fast tier
+catches at least 30 faults, including those of earlier runs in DIR. It is 1 if the fast tier catches
+fewer, or if something failed.
+"""
 
 import argparse
 import json
@@ -24,14 +28,15 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# Minimum number of faults that the fast tier must catch.
 LEAST = 30
-# Seconds after which tests are taken to hang, which also counts as caught: many times what all of
-# them take.
+# Seconds after which tests count as hanging, and the fault as caught. All tests together take a
+# small part of this time.
 LIMIT = 900
 
 
 def faults():
-    """Name, file, first test, what stands there, what is planted."""
+    """Yields each fault: its name, file and first test, the original text, and the planted text."""
     with open(os.path.join(ROOT, "tests/mutants/planted.txt")) as file:
         blocks = file.read().split("\n= ")[1:]
     for block in blocks:
@@ -42,6 +47,10 @@ def faults():
 
 
 def planted(root, path, old, new):
+    """Returns the text of a file with `new` in place of `old`, and its text as it is.
+
+    The first text is None if the file does not have `old` exactly once.
+    """
     with open(os.path.join(root, path)) as file:
         text = file.read()
     if text.count(old) != 1:
@@ -76,6 +85,7 @@ class Tree:
         return subprocess.run(["cargo", *arguments], cwd=self.root, env=env, capture_output=True, text=True)
 
     def binary(self, package, test):
+        """Returns the path of a test binary, and builds it at the first call."""
         if test not in self.binaries:
             out = self.cargo("test", "--locked", "-p", package, "--test", test, "--no-run", "--message-format=json")
             if out.returncode:
@@ -87,7 +97,11 @@ class Tree:
         return self.binaries[test]
 
     def run(self, package, test, *arguments):
-        """How tests end: None if they pass, else the first that failed, or `hangs` where none did."""
+        """Runs tests, and returns None if they pass.
+
+        If they fail, returns the names of at most three failed tests. If the output names no failed
+        test, returns `hangs` if the time limit was exceeded, and `ends` otherwise.
+        """
         command = [self.binary(package, test), *arguments]
         # cargo starts tests in the folder of their package, so do the same.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
@@ -110,7 +124,10 @@ class Tree:
 
 
 def end(session):
-    """Ends what is left of a session: launchers and ranks have groups of their own."""
+    """Kills the processes that are left of a session.
+
+    The process group would not suffice, since launchers and ranks have groups of their own.
+    """
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat") as file:
@@ -122,18 +139,18 @@ def end(session):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", nargs="?")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--part")
-    parser.add_argument("--limit", type=int, default=LIMIT, help="seconds after which tests hang (%(default)s)")
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="folder for the copy of the sources and the results")
+    parser.add_argument("--only", default="", metavar="WORDS", help="try only the faults whose names contain WORDS")
+    parser.add_argument("--check", action="store_true", help="check only whether each fault still fits its file")
+    parser.add_argument("--part", metavar="NAME", help="run this part of e2e instead of the fast tier")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="seconds after which tests count as hanging [%(default)s]")
     args = parser.parse_args()
     everything = list(faults())
     stale = [name for name, path, _, old, new in everything if planted(ROOT, path, old, new)[0] is None]
     if stale:
-        sys.exit("error: planted.txt says otherwise than the sources: " + "; ".join(stale))
+        sys.exit("error: the files of these faults do not have the original text exactly once; correct tests/mutants/planted.txt: " + "; ".join(stale))
     if args.check or not args.folder:
-        print(f"{len(everything)} faults stand where planted.txt says")
+        print(f"all {len(everything)} faults of planted.txt fit their files")
         return
     folder = os.path.abspath(args.folder)
     tree = Tree(folder, args.limit)

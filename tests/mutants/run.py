@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""A mutation run: whether the tests notice a change of one operator, arm, guard, field or result in the rooms that move bytes.
+"""Tells which mutants of the modules that move bytes the tests notice.
 
-cargo-mutants lists the mutants; a seeded shuffle takes a sample of them. A build for each would cost minutes of compiler for seconds of
-test, so all of the sample go into one copy of the sources, each in a body of its own that the variable DDTC_MUTANT selects:
+A mutant is a change of one operator, match arm, guard, field or result of a function.
+cargo-mutants lists the mutants, and a seeded shuffle takes a sample of them. A build for each
+mutant would cost minutes of compilation for seconds of tests. So the mutants of the sample are put
+into one copy of the sources. Each has its own copy of its function's body, and the environment
+variable DDTC_MUTANT selects the mutant that runs:
 
     fn f(..) { if mutant::is(7) { BODY WITH MUTANT 7 } else { BODY } }
 
-A mutant that does not compile this way is tried alone; what does not compile alone either is unviable. Run from the root of the repository; everything is written into DIR.
+A mutant that does not compile in this way is built alone. If it does not compile alone either, it
+is unviable. Start the script in the root of the repository. It writes everything into DIR, and
+continues an interrupted run.
 
     tests/mutants/run.py DIR --sample 400 --seed 1
 """
@@ -26,13 +31,14 @@ import time
 VERSION = "cargo-mutants 27.1.0"
 # Modules whose code decides which bytes are moved where. Left out are the text form, the verifier
 # and the evaluation of nests, and code of another architecture.
-ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest", "normalize", "refine", "schedule", "segments",
-         "walk"]
+ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest",
+         "normalize", "refine", "schedule", "segments", "walk"]
 LEFT_OUT = ["src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
-# The tests that judge: a test binary and its arguments, in which ROOM stands for the module of the
-# mutant. The first ones notice most in little time, so they see all mutants before the others see
-# any.
+# Number of the first entries of JUDGES that run on all mutants before the other entries run on any.
+# These tests notice most mutants in little time.
 FIRST = 3
+# Test runs that judge a mutant: a test binary and its arguments, in which ROOM stands for the
+# module of the mutant.
 JUDGES = [
     ("filetests", []),
     ("engines", ["listed_types"]),
@@ -70,7 +76,7 @@ pub(crate) fn is(n: usize) -> bool {
 
 
 def listed():
-    """Every mutant of the rooms, in the order of their names."""
+    """Returns the mutants of the modules in ROOMS, sorted by name."""
     version = subprocess.run(["cargo", "mutants", "--version"], capture_output=True, text=True).stdout.strip()
     if version != VERSION:
         sys.exit(f"error: found '{version}', need {VERSION}: cargo install cargo-mutants --version {VERSION.split()[1]} --locked")
@@ -81,11 +87,16 @@ def listed():
 
 
 def offset(starts, place):
+    """Returns the index of a place in a text whose lines begin at the indices `starts`."""
     return starts[place["line"] - 1] + place["column"] - 1
 
 
 def body(text, start, end):
-    """The braces of the function at [start, end): outside of comments, quotes and brackets, the first that opens."""
+    """Returns where the body of the function at [start, end) begins and ends, with its braces.
+
+    The body begins at the first opening brace that is outside of comments, quotes and brackets.
+    Without such a brace, the function returns None.
+    """
     at, depth = start, 0
     token = re.compile(r"""//[^\n]*|/\*.*?\*/|r#*"|b?"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.[^']*)'|[()\[\]{}]""", re.S)
     while m := token.search(text, at, end):
@@ -97,7 +108,12 @@ def body(text, start, end):
 
 
 def rewritten(source, mutants):
-    """The text of a file with `mutants` ({number: mutant}) in it, the numbers that fit into no body, and the lines of every number."""
+    """Puts `mutants` ({number: mutant}) into the text of a file.
+
+    Returns the new text, the numbers of the mutants that cannot be selected at run time because
+    they are outside of a body or in a constant function, and by number the first and the last line
+    of each other mutant.
+    """
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -135,7 +151,7 @@ def rewritten(source, mutants):
 
 
 class Tree:
-    """A copy of the sources, where mutants are put in."""
+    """A copy of the sources, into which mutants are put."""
 
     def __init__(self, folder):
         self.root = os.path.join(folder, "tree")
@@ -154,7 +170,7 @@ class Tree:
         return self.plain[name]
 
     def write(self, name, text):
-        """Writes a file that is another one than before: what is as old as it was is not compiled again."""
+        """Writes a file if its text has changed. Otherwise cargo need not compile it again."""
         path = os.path.join(self.root, name)
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
@@ -164,7 +180,11 @@ class Tree:
             file.write(text)
 
     def put(self, mutants):
-        """Writes all of `mutants` into the tree; the ones that fit nowhere, and where the others stand."""
+        """Writes all of `mutants` into the tree, and restores the files of earlier mutants.
+
+        Returns the numbers of the mutants that cannot be selected at run time, and by number the
+        file and the lines of each other mutant.
+        """
         files, misfits, where = collections.defaultdict(dict), [], {}
         for number, m in mutants.items():
             files[m["file"]][number] = m
@@ -180,7 +200,10 @@ class Tree:
         return misfits, where
 
     def replace(self, name, mutants):
-        """Writes `mutants` of a file, which do not touch each other, into its plain text: on the same lines."""
+        """Puts `mutants` of one file, which must not overlap, into its original text.
+
+        Later lines keep their numbers, unless a replacement has more lines than what it replaces.
+        """
         text = self.read(name)
         starts = [0]
         for line in text.splitlines(keepends=True):
@@ -195,7 +218,10 @@ class Tree:
         return subprocess.run(["cargo", *args], cwd=self.root, capture_output=True, text=True)
 
     def errors(self):
-        """Files and lines at which the library does not compile with its tests."""
+        """Returns the files and lines of errors when the library is compiled with its tests.
+
+        An error without a place is returned as None and its message.
+        """
         found = set()
         for line in self.cargo("check", "--profile", "test", "--lib", "--message-format=json").stdout.splitlines():
             message = json.loads(line).get("message") or {}
@@ -208,7 +234,10 @@ class Tree:
         return found
 
     def binaries(self, names):
-        """The test binaries of these names."""
+        """Builds the test binaries of these names.
+
+        Returns their paths by name and an empty text, or None and the end of cargo's messages.
+        """
         chosen = [a for n in sorted(names) for a in (["--lib"] if n == "lib" else ["--test", n])]
         built = self.cargo("test", "--no-run", "--message-format=json", *chosen)
         if built.returncode:
@@ -222,7 +251,11 @@ class Tree:
 
 
 def beside(tree, mutants, wait):
-    """Mutants that compile beside each other. An error is laid to those whose lines it names."""
+    """Returns the mutants that compile together in one tree.
+
+    An error counts against the mutants whose lines it names; these mutants are left out, and the
+    others are compiled again. `wait` returns when the next compilation may start.
+    """
     together = dict(mutants)
     while True:
         misfits, where = tree.put(together)
@@ -241,7 +274,10 @@ def beside(tree, mutants, wait):
 
 
 def viable(tree, rest, wait):
-    """Which of `rest` compile as they are, one of a function at a time."""
+    """Returns the mutants of `rest` that compile alone, and empties `rest`.
+
+    Mutants of different functions are compiled at the same time, to save compilations.
+    """
     alone = {}
     while rest:
         chosen, homes = {}, set()
@@ -279,7 +315,7 @@ def viable(tree, rest, wait):
 
 
 def memory(group):
-    """Resident bytes of the processes of `group`."""
+    """Returns the resident bytes of the processes in process group `group`, for 4 KiB pages."""
     total = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -293,7 +329,11 @@ def memory(group):
 
 
 def judged(command, root, number, limit, paused):
-    """How a test binary ends under a mutant: "passed", "failed", "timeout" or "memory", and its seconds. It stands still while paused() holds."""
+    """Runs a test binary with mutant `number` selected, and returns how it ended and its seconds.
+
+    It ends as "passed" or "failed", as "timeout" after `limit` seconds, or as "memory" above 6 GiB.
+    While paused() returns True, the processes are stopped, and the time does not count.
+    """
     env = dict(os.environ, CARGO_MANIFEST_DIR=root, RUST_BACKTRACE="0", DDTC_MUTANT=str(number))
     started = time.monotonic()
     process = subprocess.Popen(command, cwd=root, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -328,12 +368,13 @@ def judged(command, root, number, limit, paused):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder")
-    parser.add_argument("--sample", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=1, help="of a test binary")
-    parser.add_argument("--pause", help="nothing is started while this file exists")
-    parser.add_argument("--again", help="only the mutants that survived, after tests were added", action="store_true")
+    parser.add_argument("folder", metavar="DIR", help="folder for the copy of the sources and results.jsonl")
+    parser.add_argument("--sample", type=int, default=400, help="number of mutants to try [%(default)s]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the shuffle that chooses the mutants [%(default)s]")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each test binary [%(default)s]")
+    parser.add_argument("--pause", metavar="FILE", help="while FILE exists, start nothing and stop the running tests")
+    parser.add_argument("--again", action="store_true",
+                        help=f"after tests were added: run all tests but the first {FIRST} again on mutants that survived")
     args = parser.parse_args()
     folder = os.path.abspath(args.folder)
     os.makedirs(folder, exist_ok=True)
@@ -392,7 +433,10 @@ def main():
     tree = Tree(folder)
 
     def parted(name, find, among):
-        """The mutants that `find` finds `among` some, kept in a file: a run may be ended and begun again."""
+        """Returns the mutants of `among` that `find` chooses.
+
+        A file keeps their numbers, so that an interrupted run need not choose them again.
+        """
         path = os.path.join(folder, f"{name}-{args.sample}-{args.seed}.json")
         if not os.path.exists(path):
             found = sorted(find(tree, among, wait))
@@ -421,7 +465,7 @@ def main():
         for number, m in together.items():
             if known_as(m) == before:
                 judge(m, number, binaries, limits, which)
-    # The mutants that do not compile together with the others, one by one.
+    # Build and judge the mutants that do not compile together with the others, each alone.
     rest = {n: m for n, m in mutants.items() if n not in together}
     alone = parted("alone", viable, dict(rest))
     for number, m in rest.items():

@@ -112,7 +112,7 @@ build_ours() {
     fi
     mkdir -p "$ours"
     for file in libddtc.so libddtc_preload.so; do
-        [ -e "$built/$file" ] || fail "$built has no $file"
+        [ -e "$built/$file" ] || fail "$built has no $file: if DDTC_OPENMPI_LIBRARIES is set, it must name a folder with libddtc.so and libddtc_preload.so"
         # Do not write into a file that a process may have mapped: replace it.
         cp -L "$built/$file" "$ours/$file.part" && mv -f "$ours/$file.part" "$ours/$file"
     done

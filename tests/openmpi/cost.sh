@@ -13,7 +13,7 @@ trap 'rm -rf "$out"' EXIT
 # and KIND.
 count() {
     LD_LIBRARY_PATH=$1:$cache/install/lib:$cache/ours valgrind -q --tool=callgrind --toggle-collect="$4" --callgrind-out-file="$out/calls" \
-        "$2" "$3" "$5" >/dev/null 2>"$out/errors" || { cat "$out/errors" >&2; exit 1; }
+        "$2" "$3" "$5" >/dev/null 2>"$out/errors" || { echo "error: valgrind failed on $2 $3 $5:" >&2; cat "$out/errors" >&2; exit 1; }
     awk -v what="$3" '/^(summary|totals):/ { print ($2 - 0) / 1000; exit }' "$out/calls"
 }
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""MPICH's tests under Open MPI, bare and with the preload library moving bytes inside: what passes bare passes inside.
+"""Runs MPICH's tests under Open MPI, without and with the preload library moving bytes inside.
 
-Run by tests/openmpi.sh --suites, which builds the programs. Each case runs bare first; one that does not pass bare is left out, by name. Then it runs with
-the library on all of its ranks, staging nothing. One that fails there is run bare and inside twice more, and differs if it never passes inside. The results
-have a line a case: verdict bare, verdict inside, bytes moved inside, name. A case that has one of this library is not run again, so that a run goes on where it
-was interrupted. Ends with an error if a case differs, or nothing moved inside.
+A test that passes under the unmodified library ("bare") must also pass with the preload library
+inside. tests/openmpi.sh --suites builds the programs and runs this script.
+
+Each case runs bare first. If it does not pass, it does not run inside. Otherwise it runs with the
+preload library on all ranks, which stages nothing. If it fails there, it runs bare and inside up to
+two more times, and differs if it never passes inside. The results have a line for each case:
+verdict bare, verdict inside, bytes moved inside, and name. A case that has a result with the same
+preload library is not run again, so an interrupted run can be continued. The script ends with an
+error if a case differs, or if no bytes were moved inside.
 """
 
 import argparse
@@ -27,17 +32,21 @@ MOVED = ["hook_bytes_packed", "hook_bytes_unpacked"]
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", type=Path, required=True, help="test/mpi of MPICH's source")
-    parser.add_argument("--programs", type=Path, required=True, help="where it was built")
+    parser.add_argument("--programs", type=Path, required=True, help="folder in which these tests were built")
     parser.add_argument("--openmpi", type=Path, help="prefix of Open MPI")
-    parser.add_argument("--library", type=Path, help="libddtc_preload.so")
-    parser.add_argument("--results", type=Path)
-    parser.add_argument("--list", action="store_true", help="only print FOLDER/PROGRAM of all cases")
-    parser.add_argument("--only", default="", help="regular expression that names of cases must match")
-    parser.add_argument("--limit", type=float, default=120, help="seconds after which a case hangs")
+    parser.add_argument("--library", type=Path, help="path of libddtc_preload.so")
+    parser.add_argument("--results", type=Path, help="file with the results, to which lines are added")
+    parser.add_argument("--list", action="store_true", help="print only FOLDER/PROGRAM of all cases")
+    parser.add_argument("--only", default="", metavar="REGEX", help="run only cases whose names match")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a case counts as hanging [%(default)s]")
     return parser.parse_args()
 
 
 def chosen(o):
+    """Returns the cases to run, each once.
+
+    Cases that need more than 4 gigabytes or are known to fail are left out.
+    """
     found = {}
     lists.MPI, lists.NOLOCAL = PARTS, []
     for case in lists.mpi_cases(o.source, o.programs):
@@ -47,7 +56,7 @@ def chosen(o):
 
 
 def run(o, case, inside):
-    """Whether a case passes, and bytes moved inside."""
+    """Runs a case, and returns its verdict and the number of bytes moved inside."""
     if not (case.folder / case.program).exists():
         return "not built", 0
     reports = o.results.parent / "suites-reports"
@@ -78,7 +87,7 @@ def run(o, case, inside):
 
 
 def both(o, case):
-    """Verdict bare, verdict inside, bytes moved inside."""
+    """Runs a case bare and inside. Returns both verdicts and the number of bytes moved inside."""
     bare, _ = run(o, case, False)
     if bare != "pass":
         return bare, "", 0
@@ -91,7 +100,10 @@ def both(o, case):
 
 
 def judged(o):
-    """Results of this library, by case; those of another are dropped."""
+    """Returns the results that this library has already, by case.
+
+    If the file has results of another library, it is begun anew.
+    """
     stamp = "# " + hashlib.sha256(o.library.read_bytes()).hexdigest()
     first, *lines = o.results.read_text().splitlines() if o.results.exists() else [""]
     if first != stamp:
@@ -109,7 +121,7 @@ def main():
         print(*sorted({f"{case.folder.name}/{case.program[2:]}" for case in every}), sep="\n")
         return
     if None in (o.openmpi, o.library, o.results):
-        sys.exit("error: --openmpi, --library and --results are needed")
+        sys.exit("error: --openmpi, --library or --results is missing: give all three, or --list")
     known = judged(o)
     counts = {part: [0, 0, 0, 0] for part in PARTS}
     differ, total = [], 0
@@ -134,7 +146,7 @@ def main():
     print(f"{total} bytes moved inside")
     print(*(f"  {line}" for line in differ), sep="\n")
     if differ or total == 0:
-        sys.exit("error: what passes bare must pass inside, and something must move there")
+        sys.exit("error: a case that passes bare does not pass inside, or no case moved bytes inside: see the lists above")
 
 
 if __name__ == "__main__":

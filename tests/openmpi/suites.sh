@@ -35,7 +35,7 @@ build_tests() {
     python3 "$here/suites.py" --source "$cache/source/test/mpi" --programs "$cache/build" --list >"$cache/programs"
     for folder in $(cut -d / -f 1 "$cache/programs" | sort -u); do
         mapfile -t programs < <(sed -n "s,^$folder/,,p" "$cache/programs")
-        make -C "$folder" -k -j "$jobs" "${programs[@]}" || echo "not all of $folder could be built"
+        make -C "$folder" -k -j "$jobs" "${programs[@]}" || echo "note: some programs of $folder could not be built; their cases get the verdict \`not built\`"
     done
 }
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the parts of the bench in processes on stock and on ours in turn, and takes medians over the processes.
+"""Runs the parts of the bench under yaksa's library ("stock") and ddtc's ("ours") in turn.
 
-CSV: row; nanoseconds on stock, on ours, and packed by hand (of both libraries' processes: messages of bytes pass neither); ours over stock, ours
-over hand; median absolute deviation of ours in percent. Memory rows have bytes in place of nanoseconds.
+Each run is a process of its own, and a value is the median over the processes. The CSV file has
+these columns: the row; nanoseconds on stock, on ours, and packed by hand; the ratio of ours to
+stock, and of ours to packing by hand; and the median absolute deviation of ours in percent. The
+time packed by hand is taken from the processes of both libraries, because messages of bytes use
+neither library. The rows about memory have bytes in place of nanoseconds.
 """
 
 import argparse
@@ -21,19 +24,19 @@ PARTS = {"pack": 1, "messages": 2, "collectives": 2, "rma": 2, "create": 1,
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--program", type=Path, required=True)
-    parser.add_argument("--mpiexec", type=Path, required=True)
-    parser.add_argument("--stock", type=Path, required=True, help="folder of a libyaksa.so.0")
-    parser.add_argument("--ours", type=Path, required=True, help="folder of the other")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--part", action="append", choices=PARTS, help="only these parts")
-    parser.add_argument("--milliseconds", default="1", help="of one batch")
-    parser.add_argument("--csv", type=Path, required=True)
+    parser.add_argument("--program", type=Path, required=True, help="the compiled bench")
+    parser.add_argument("--mpiexec", type=Path, required=True, help="mpiexec of the MPICH under test")
+    parser.add_argument("--stock", type=Path, required=True, help="folder of yaksa's libyaksa.so.0")
+    parser.add_argument("--ours", type=Path, required=True, help="folder of ddtc's libyaksa.so.0")
+    parser.add_argument("--rounds", type=int, default=10, help="processes of each library per part [%(default)s]")
+    parser.add_argument("--part", action="append", choices=PARTS, help="run only this part; may be repeated")
+    parser.add_argument("--milliseconds", default="1", help="milliseconds of one batch [%(default)s]")
+    parser.add_argument("--csv", type=Path, required=True, help="file for the table")
     return parser.parse_args()
 
 
 def run(o, part, library):
-    """Values by row and variant of one process, or of the first of two."""
+    """Runs a part in one process or two, and returns the printed values by row and variant."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "DDTC_", "MPIR_CVAR_"))}
     env["LD_LIBRARY_PATH"] = str(library.resolve())
     command = [str(o.mpiexec), "-bind-to", "core", "-n", str(PARTS[part]), str(o.program), part, o.milliseconds]

@@ -10,7 +10,7 @@ orig_sha256=b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860
 # root.
 need_packages() {
     command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
-        fail "apt-get and dpkg are missing: this test takes the source package of mpich $version by Debian's tools; run it on Debian 12"
+        fail "apt-get and dpkg are missing, which fetch the source package of mpich $version: run this test on Debian 12"
     local package missing=()
     for package in "${packages[@]}"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
@@ -22,10 +22,10 @@ need_packages() {
         still+=("$package")
     done
     [ ${#still[@]} -eq 0 ] && return
-    [ "$(id -u)" = 0 ] || fail "packages are missing: apt-get install ${still[*]}"
+    [ "$(id -u)" = 0 ] || fail "packages are missing, and only root may install them: sudo apt-get install ${still[*]}"
     step "installs ${still[*]}"
     { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${still[@]}"; } >"$cache/packages.log" 2>&1 ||
-        fail "packages could not be installed (no network?): apt-get install ${still[*]}; see $cache/packages.log"
+        fail "apt-get install ${still[*]} failed (no network?): see $cache/packages.log"
 }
 
 fetch() {
@@ -36,7 +36,7 @@ fetch() {
 unpack() {
     rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
         tar -xf "$archive" -C "$cache/source.part" --strip-components 1 &&
-        { grep -q MPICH_VERSION_m4 "$cache/source.part/maint/version.m4" || { echo "$archive has no sources of MPICH"; return 1; }; } &&
+        { grep -q MPICH_VERSION_m4 "$cache/source.part/maint/version.m4" || { echo "--mpich $archive: maint/version.m4 in it names no version of MPICH: name a release archive of MPICH"; return 1; }; } &&
         mv "$cache/source.part" "$cache/source"
 }
 
@@ -45,11 +45,11 @@ unpack() {
 describe_source() {
     if [ -n "$archive" ]; then
         version=$(sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\(.*\)\]).*/\1/p' "$cache/source/maint/version.m4")
-        [ -n "$version" ] || fail "$cache/source/maint/version.m4 does not say a version of MPICH"
+        [ -n "$version" ] || fail "$cache/source/maint/version.m4 names no version of MPICH: --mpich must name a release archive of MPICH"
     fi
     yaksa=$cache/source/modules/yaksa
     [ -d "$yaksa" ] || yaksa=$cache/source/src/mpi/datatype/typerep/yaksa
-    [ -d "$yaksa" ] || fail "$cache/source has no sources of yaksa"
+    [ -d "$yaksa" ] || fail "$cache/source has yaksa neither in modules/yaksa nor in src/mpi/datatype/typerep/yaksa: use a release of MPICH that has"
     yaksa_tests=
     if [ -d "$yaksa/test" ]; then yaksa_tests=$yaksa/test; else echo "note: these sources have no tests of yaksa"; fi
     # Debian's 4.0.2 has the options of hwloc's own macros.
@@ -132,7 +132,7 @@ build_mpi_tests() {
     sort -u >"$cache/$1-programs"
     for folder in $(cut -d / -f 1 "$cache/$1-programs" | sort -u); do
         mapfile -t programs < <(sed -n "s,^$folder/,,p" "$cache/$1-programs")
-        make -C "$top/$folder" -k -j "$jobs" "${programs[@]}" || echo "not all of $folder could be built"
+        make -C "$top/$folder" -k -j "$jobs" "${programs[@]}" || echo "note: some programs of $folder could not be built; their cases get the verdict \`not built\`"
     done
 }
 
@@ -158,5 +158,5 @@ build_ours() {
             return
         fi
     done
-    fail "$built has no libyaksa.so.0"
+    fail "$built has neither libyaksa.so.0 nor libyaksa.so: if DDTC_RUNTIME_LIBRARY is set, it must name a folder with one"
 }

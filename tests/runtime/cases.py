@@ -60,6 +60,8 @@ def mpi_case(suite, part, folder, line):
     ranks = min(int(ranks), RANKS)
     case = Case(" ".join([suite, f"{part}/{program}", str(ranks), *words]), suite, folder / part, "./" + program, [], ranks)
     for key, value in (word.split("=", 1) for word in words if "=" in word):
+        # Rules for the keys of the lists. A key without a rule ends the run: without its meaning,
+        # the case could be judged wrongly.
         if key == "arg":
             case.arguments.append(value)
         elif key == "env":

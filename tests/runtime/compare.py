@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Compares what tests/runtime.sh has run: what passes on stock yaksa must pass on ours.
+"""Compares the results of tests/runtime.sh under yaksa's library ("stock") and ddtc's ("ours").
 
-Prints the table per folder of the suites, what differs, and which cases reached the engine. Of each library the runs of its last digest count;
-a case that was run more than once passes if one run passed, and is named if another did not.
+A case that passes on stock must pass on ours; otherwise the exit status is 1. The script prints a
+table with a row for each folder of the suites, which also counts the cases that reached the
+datatype engine, and lists the cases that differ. Of each library, only the runs with the last
+digest in the file count. A case with more than one run passes if one run passed; if another run
+did not, the script lists the case.
 """
 
 import argparse
@@ -14,7 +17,7 @@ from machine import machine
 
 
 class Outcome:
-    """All runs of a case under one library."""
+    """The outcomes of all runs of a case under one library."""
 
     def __init__(self):
         self.verdicts, self.calls, self.note, self.seconds = [], Counter(), "", 0.0
@@ -38,7 +41,7 @@ class Outcome:
 
 
 def read(path):
-    """Outcomes by library and case, and the digest of each library."""
+    """Returns the outcomes by library and case, and the last digest of each library."""
     rows = [line.split("\t") for line in path.read_text().splitlines()]
     digests = {row[0]: row[1] for row in rows}
     found = {label: defaultdict(Outcome) for label in digests}
@@ -49,7 +52,7 @@ def read(path):
 
 
 def part(name):
-    """`yaksa pack`, `mpi rma`, `nolocal coll`: what a line of the table counts."""
+    """Returns the row of the table that counts a case: `yaksa pack`, `mpi rma`, `nolocal coll`."""
     suite, line = name.split(" ", 1)
     folders = line.split(" ")[0].split("/")
     return f"{suite} {folders[1] if suite == 'yaksa' else folders[0]}"
@@ -67,13 +70,13 @@ def listing(title, cases):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--mpich", required=True, help="version of the source package")
+    parser.add_argument("results", type=Path, help="file that run.py has written")
+    parser.add_argument("--mpich", required=True, help="version of MPICH, for the heading of the table")
     o = parser.parse_args()
     found, digests = read(o.results)
     for label in ("stock", "ours"):
         if label not in found:
-            sys.exit(f"error: {o.results} has no runs on {label}")
+            sys.exit(f"error: {o.results} has no runs with the label {label}: run run.py with --label {label} first")
     stock, ours = found["stock"], found["ours"]
     names = [name for name in stock if name in ours]
     alone = [name for name in list(stock) + list(ours) if name not in stock or name not in ours]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def machine():
+    """Returns a line about the processor, the number of cores, the load and the kernel."""
     text = Path("/proc/cpuinfo").read_text()
     # On architectures other than x86-64 the kernel says less, so a field may be missing.
     field = lambda name: (re.search(rf"^{name}\s*: (.*)$", text, re.M) or ["", "?"])[1]

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Judges jobs of two ranks that use different libraries as libyaksa.so.0: no call may return success and leave wrong data.
+"""Judges jobs of two ranks that use different libraries as libyaksa.so.0.
 
-Runs the program mixed (mixed.c) for each kind of call and each pair of libraries. Each rank gets its library by LD_LIBRARY_PATH. Prints one
-line a job, and exits with 1 if a job of one library is not right, or if a mixed job hangs or goes on with wrong data.
+No call in such a job may return success and leave wrong data. The script runs the program of
+mixed.c for each kind of call and each pair of libraries. Each rank gets its library through
+LD_LIBRARY_PATH. The script prints one line for each job. The exit status is 1 if a job whose ranks
+use the same library is not right. It is also 1 if a mixed job hangs or does not end with an error.
 """
 
 import argparse
@@ -15,7 +17,10 @@ KINDS = ("send", "put", "accumulate")
 
 
 def outcome(mpiexec, program, kind, libraries, limit):
-    """The last words of a job: what rank 1 printed, else how the job ended."""
+    """Runs a job, and returns its outcome and its output.
+
+    The outcome is the verdict that rank 1 printed, or else how the job ended.
+    """
     ranks = [["-n", "1", "-env", "LD_LIBRARY_PATH", str(folder), program, kind] for folder in libraries]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}
     try:
@@ -33,9 +38,9 @@ def outcome(mpiexec, program, kind, libraries, limit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mpiexec", required=True)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which a job hangs")
+    parser.add_argument("--mpiexec", required=True, help="mpiexec of the MPICH under test")
+    parser.add_argument("--program", required=True, help="the compiled mixed.c")
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which a job counts as hanging [%(default)s]")
     parser.add_argument("--ours", type=Path, required=True, help="folder of ddtc's libyaksa.so.0")
     parser.add_argument("stock", type=Path, nargs="+", help="folders of yaksa's libyaksa.so.0, with assertions and without")
     o = parser.parse_args()

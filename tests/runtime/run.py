@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Runs cases under one library and writes a line a case: library, its digest, verdict, seconds, calls, name, first words of a failure.
+"""Runs cases of the test suites under one library and writes a line for each case.
 
-A case whose line is there already for the same digest is not run again. A library is a folder with a libyaksa.so.0; every process must be
-seen, by the witness preloaded into it, to have exactly that one.
+A line has the label of the library, its digest, the verdict, the seconds, the numbers of calls, the
+name of the case, and the first words of a failure. A case that has a line with the same label and
+digest is not run again, except with --again if it did not pass. --library is a folder with a
+libyaksa.so.0. The witness (witness.c) is preloaded into each process and records which
+libyaksa.so.0 the process has. A case passes only if all its processes had that of the folder.
 """
 
 import argparse
@@ -25,32 +28,33 @@ KINDS = {"pack": "pack", "ipack": "pack", "pack_stream": "pack", "unpack": "unpa
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cache", type=Path, required=True, help="where tests/runtime.sh builds")
-    parser.add_argument("--mpich", required=True, help="name of the MPICH in the cache: its prefix is CACHE/NAME, its build CACHE/NAME-build")
+    parser.add_argument("--cache", type=Path, required=True, help="folder in which tests/runtime.sh builds")
+    parser.add_argument("--mpich", required=True, metavar="NAME",
+                        help="name of the MPICH in the cache: its prefix is CACHE/NAME, its build CACHE/NAME-build")
     parser.add_argument("--label", help="name of the library in the results")
-    parser.add_argument("--library", type=Path, help="folder of the libyaksa.so.0 to be used")
-    parser.add_argument("--results", type=Path)
-    parser.add_argument("--programs", action="store_true", help="only print FOLDER/PROGRAM of all cases of MPICH's tests")
-    parser.add_argument("--only", help="regular expression that names of cases must match")
-    parser.add_argument("--list", type=Path, help="a file of names of cases: these, each of which must exist")
-    parser.add_argument("--memory", type=float, default=4, help="cases that need more gigabytes are left out")
-    parser.add_argument("--limit", type=float, default=900, help="seconds after which a case hangs")
-    parser.add_argument("--again", action="store_true", help="run what has not passed once more")
+    parser.add_argument("--library", type=Path, help="folder of the libyaksa.so.0 to be tested")
+    parser.add_argument("--results", type=Path, help="file to which the lines are added")
+    parser.add_argument("--programs", action="store_true", help="print only FOLDER/PROGRAM of all cases of MPICH's tests")
+    parser.add_argument("--only", metavar="REGEX", help="run only cases whose names match")
+    parser.add_argument("--list", type=Path, help="file with names of cases: run only these, and fail if one does not exist")
+    parser.add_argument("--memory", type=float, default=4, help="leave out cases that need more gigabytes [%(default)s]")
+    parser.add_argument("--limit", type=float, default=900, help="seconds after which a case counts as hanging [%(default)s]")
+    parser.add_argument("--again", action="store_true", help="run the cases again that have a result and did not pass")
     o = parser.parse_args()
     if not o.programs and None in (o.label, o.library, o.results):
-        parser.error("--label, --library and --results are needed")
+        parser.error("--label, --library or --results is missing: give all three, or --programs")
     return o
 
 
 def chosen(o):
-    """The cases to run, and those left out."""
+    """Returns the cases to run, and those left out. Ends the script if a listed name is unknown."""
     every = lists.all_cases(o.cache / "source", o.cache / "yaksa-tests", o.cache / f"{o.mpich}-build/test/mpi")
     if o.list:
         names = [line for line in lists.lines(o.list)]
         known = {case.name: case for case in every}
         missing = [name for name in names if name not in known]
         if missing:
-            sys.exit(f"error: {o.list} names cases that the suites do not have:\n  " + "\n  ".join(missing))
+            sys.exit(f"error: --list {o.list} names cases that the suites do not have; correct or delete these lines:\n  " + "\n  ".join(missing))
         every = [known[name] for name in names]
     if o.only:
         every = [case for case in every if re.search(o.only, case.name)]
@@ -78,7 +82,11 @@ def command(o, case):
 
 
 def end_all(process, witness):
-    """Ends a case that hangs, and its ranks, which the launcher may have put into sessions of their own."""
+    """Ends a case that hangs, and its ranks.
+
+    The launcher may have put ranks into sessions of their own. They are found by the environment
+    variable RUNTIME_WITNESS, whose value no other process has.
+    """
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(10)
@@ -91,11 +99,11 @@ def end_all(process, witness):
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     os.kill(int(entry.name), signal.SIGKILL)
             except OSError:
-                pass    # gone meanwhile, or of another user
+                pass    # The process has ended meanwhile, or belongs to another user.
 
 
 def run(o, case, scratch):
-    """Verdict, seconds, output, and what the witness wrote."""
+    """Runs a case. Returns its verdict, seconds and output, and the lines of the witness."""
     witness = scratch / f"witness-{os.getpid()}"
     witness.unlink(missing_ok=True)
     if not (case.folder / case.program).exists():
@@ -110,7 +118,7 @@ def run(o, case, scratch):
         except subprocess.TimeoutExpired:
             end_all(process, witness)
             code = None
-        except BaseException:   # the run itself is ended
+        except BaseException:   # This script is being ended, for example by SIGTERM.
             end_all(process, witness)
             raise
     seconds = time.monotonic() - start
@@ -142,7 +150,10 @@ def verdict(o, case, code, text, seen):
 
 
 def calls(seen):
-    """Sums over the processes of a case. A process that was killed has not told its own."""
+    """Returns the numbers of calls, summed over the processes of a case.
+
+    The calls of a process that was killed are missing, since the witness writes them at its end.
+    """
     total = Counter()
     for line in seen:
         if line.startswith("end "):

@@ -1,5 +1,7 @@
-"""Tests of the harness: rules of run.py, cases.py and compare.py, each with a case that breaks it.
-Run by tests/runtime.sh before everything else."""
+"""Tests the rules of run.py, cases.py and compare.py, each with an example that breaks the rule.
+
+tests/runtime.sh runs these tests before everything else.
+"""
 
 import io
 import sys

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Before and after: runs shallow.c without and with the preload library in turn, and prints medians.
+"""Runs shallow.c without and with the preload library in turn, and prints median times.
 
-    docs/examples/shallow/compare.py --mpicc mpicc --library target/release/libddtc_preload.so -- mpiexec -n 2
+    docs/examples/shallow/compare.py --mpicc mpicc \\
+        --library target/release/libddtc_preload.so -- mpiexec -n 2
 
-Ends with an error if a run fails or one computes another result than the first. The ratios are of runs next to each other.
+A ratio is the median of the ratios of two runs that directly follow each other. The script ends
+with an error if a run fails, or if a run computes a different result than the first one.
 """
 
 import argparse
@@ -30,17 +32,17 @@ def run(command):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mpicc", default="mpicc", help="compiler of the MPI library [%(default)s]")
-    parser.add_argument("--library", type=Path, required=True, help="libddtc_preload.so")
-    parser.add_argument("--policy", choices=["table", "all", "none"], default="table", help="DDTC_POLICY with the library [%(default)s]")
-    parser.add_argument("--rounds", type=int, default=11, help="runs of each [%(default)s]")
-    parser.add_argument("--cells", default="32,128", help="cells of a rank along one side, several with commas [%(default)s]")
-    parser.add_argument("--steps", type=int, default=2000, help="steps of a run [%(default)s]")
-    parser.add_argument("--record", type=Path, help="a file to which lines are added: host,ranks,cells,part,bare,with,ratio")
-    parser.add_argument("--host", default="mpi", help="the first field of these lines [%(default)s]")
-    parser.add_argument("launch", nargs="+", help="how ranks are launched, after --")
+    parser.add_argument("--library", type=Path, required=True, help="path of libddtc_preload.so")
+    parser.add_argument("--policy", choices=["table", "all", "none"], default="table", help="value of DDTC_POLICY in the runs with the library [%(default)s]")
+    parser.add_argument("--rounds", type=int, default=11, help="runs without and runs with the library [%(default)s]")
+    parser.add_argument("--cells", default="32,128", help="cells along one side of a rank's grid; separate several sizes by commas [%(default)s]")
+    parser.add_argument("--steps", type=int, default=2000, help="time steps of a run [%(default)s]")
+    parser.add_argument("--record", type=Path, help="file to which lines are added: host,ranks,cells,part,bare,with,ratio")
+    parser.add_argument("--host", default="mpi", help="first field of these lines [%(default)s]")
+    parser.add_argument("launch", nargs="+", help="command that launches the ranks, after --")
     o = parser.parse_args()
     if not o.library.is_file():
-        sys.exit(f"error: --library {o.library}: no such file: cargo build --release -p ddtc-preload makes one")
+        sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
     if o.rounds < 1:
         sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +51,7 @@ def main():
         try:
             built = subprocess.run([o.mpicc, "-O2", "-o", program, str(source), "-lm"], capture_output=True, text=True, check=False)
         except OSError as error:
-            sys.exit(f"error: --mpicc {o.mpicc}: {error.strerror}: name the MPI library's compiler")
+            sys.exit(f"error: --mpicc {o.mpicc}: {error.strerror}: name the compiler wrapper of the MPI library")
         if built.returncode != 0:
             sys.exit(f"error: {o.mpicc} does not compile {source}\n{built.stderr}")
         preload = ["env", f"LD_PRELOAD={o.library.resolve()}", f"DDTC_POLICY={o.policy}"]
@@ -61,7 +63,7 @@ def main():
                     result, times = run([*o.launch, *before, *arguments])
                     first = first or result
                     if result != first:
-                        sys.exit(f"error: two runs, two results: {first} and {result}")
+                        sys.exit(f"error: two runs of the same program computed different results: {first} and {result}")
                     into.append(times)
             for i, part in enumerate(PARTS):
                 b, c = (median(times[i] for times in runs) for runs in (bare, converted))

@@ -1,5 +1,6 @@
-# A program with mpi4py, which loads the MPI library outside of the global scope and uses the
-# large-count functions if the library has them.
+# Packs, unpacks and sends derived datatypes through mpi4py, and prints the number of wrong results.
+# mpi4py loads the MPI library outside of the global scope and uses the large-count functions if the
+# library has them.
 from array import array
 
 from mpi4py import MPI
@@ -38,7 +39,8 @@ for _ in range(3):
     check(struct.Pack(memoryview(data).cast("B")[:320], out, 0, comm) == 160)
     expected = b"".join(bytes(memoryview(data).cast("B")[32 * i + a:32 * i + b]) for i in range(10) for a, b in ((0, 4), (16, 28)))
     check(bytes(out) == expected)
-# Messages to this process, completed by each function that mpi4py has for that.
+# Send messages from this process to itself, and complete the requests with each function that
+# mpi4py has for it.
 for n in range(2, 40):
     t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
     one = 5 * (n - 1) + 2
@@ -71,7 +73,7 @@ for n in range(2, 40):
             try:
                 while not MPI.Request.Get_status_all(requests):
                     pass
-            except NotImplementedError:  # Open MPI 5.0 without the preload library
+            except NotImplementedError:  # Open MPI 5.0 without the preload library lacks it.
                 receive.Wait()
         elif way in (7, 8):
             try:

@@ -30,6 +30,10 @@ ran = 0
 
 
 def told(name, verdict):
+    """Wraps a method of TestResult, so that each call writes a line with the verdict and the test.
+
+    The first argument is the method's name.
+    """
     before = getattr(TestResult, name)
 
     def method(self, test, *rest):
@@ -61,6 +65,7 @@ add = TestSuite.addTest
 
 
 def chosen(self, test):
+    """Replaces TestSuite.addTest: counts each test and adds only those that are wanted."""
     global loaded
     if isinstance(test, TestCase):
         loaded += 1

@@ -188,7 +188,8 @@ fn is_documentation(group: &Group) -> bool {
     name == "doc" && equals.as_char() == '=' && (text.starts_with('"') || text.starts_with('r'))
 }
 
-/// Operators of more than one character in C, C++ and Fortran, before their beginnings.
+/// Operators of more than one character in C, C++ and Fortran. An operator comes before the shorter
+/// operators with which it begins.
 const OPERATORS: [&str; 30] = [
     "<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=",
     "/=", "%=", "&=", "|=", "^=", "##", "::", "**", "=>", "//", "(/", "/)", "!$",
