@@ -6,8 +6,8 @@
 #                               truncation fault with and without its patch, and runs Open MPI's
 #                               datatype tests on the unmodified library, with the provider, and
 #                               with the preload library inside. Continues an interrupted run
-#   tests/openmpi.sh --cost     counts the instructions of what every request does: without the
-#                               patch, with it, and with the provider
+#   tests/openmpi.sh --cost     counts the instructions of the functions that every request calls:
+#                               without the patch, with it, and with the provider
 #   tests/openmpi.sh --suites [REGEX]   runs MPICH's datatype, pt2pt, coll, rma, io and part tests
 #                               under the pinned Open MPI 5 wheel, without and with the preload
 #                               library inside. What passes without must pass with it. ./test.sh

@@ -98,8 +98,9 @@ fn ranges_of_deep_nests() {
     }
 }
 
-/// Returns datatypes and numbers of instances for proptest. Its bytes are the choices of the
-/// generator, so shrinking tends to fewer and lower choices.
+/// Returns datatypes and numbers of instances for proptest. They are generated from random bytes,
+/// each of which is one choice of the generator. So proptest shrinks a failure to fewer bytes with
+/// lower values.
 fn any_datatype() -> impl Strategy<Value = (Datatype, u64)> {
     proptest::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| {
         let mut c = Choices::from_bytes(&bytes);

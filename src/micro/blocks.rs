@@ -189,9 +189,9 @@ unsafe fn all<const PACK: bool, U: Offset, P: Offset, L: Offset>(
 /// copied by masked loads and stores.
 const LEARNT: u64 = 4096;
 
-/// Type without values whose [`Body`] is the code of the functions that copy blocks in one
-/// direction, generic over the instruction set. The columns of user offsets, packed offsets and
-/// lengths have entries of the types `U`, `P` and `L`.
+/// Marker type. Its [`Body`] is the code of the functions that copy blocks in one direction,
+/// generic over the instruction set. The columns of user offsets, packed offsets and lengths have
+/// entries of the types `U`, `P` and `L`.
 struct Columns<const PACK: bool, U, P, L>(PhantomData<(U, P, L)>);
 
 impl<const PACK: bool, U: Offset, P: Offset, L: Offset> Body for Columns<PACK, U, P, L> {

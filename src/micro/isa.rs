@@ -183,8 +183,8 @@ pub(super) trait Code: Isa + Reverse {
     /// be in that list.
     ///
     /// # Safety
-    /// All blocks of the group must remain in `src` and be readable. As many bytes as all blocks of
-    /// the group have must be writable at `dst`. No source block may overlap the destination.
+    /// All blocks of the group must remain in `src` and be readable. The memory from
+    /// `dst` on must be writable for the sum of the lengths of all blocks. No source block may overlap the destination.
     #[inline(always)]
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
         for u in 0..by_length(Self::GATHERED, LEN) {

@@ -117,8 +117,8 @@ fn sides(
     (Listed { base: dst, next: dst_rows.cast() }, Listed { base: src.cast_mut(), next: src_rows.cast() })
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of `LEN` bytes, generic over
+/// the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -140,8 +140,8 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of any length, generic over
+/// the instruction set.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {

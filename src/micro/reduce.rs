@@ -190,7 +190,7 @@ rows_of! {
     sixteen 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;
 }
 
-/// Type without values that stands for operation `O` on numbers of type `T`. It is the body of the
+/// Marker type that stands for operation `O` on numbers of type `T`. Its [`Body`] is the code of the
 /// functions that combine blocks of any length, and the operation on whole vectors.
 struct Rows<T, O>(PhantomData<(T, O)>);
 

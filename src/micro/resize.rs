@@ -148,8 +148,8 @@ unsafe fn dense<C: Conversion>(dst: *mut C::To, src: *const C::From, n: usize) -
     done
 }
 
-/// Type without values whose [`Body`] is the code of the functions that convert blocks of values by
-/// `C`, generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions that convert blocks of values by `C`,
+/// generic over the instruction set.
 struct Converted<C>(PhantomData<C>);
 
 impl<C: Conversion> Body for Converted<C> {

@@ -241,8 +241,8 @@ unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes, one
-/// direction and offsets of the type `O`, generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of `LEN` bytes, one direction
+/// and offsets of the type `O`, generic over the instruction set.
 struct OfLength<const PACK: bool, O, const LEN: usize>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, LEN> {
@@ -263,8 +263,8 @@ impl<const PACK: bool, O: Offset, const LEN: usize> Body for OfLength<PACK, O, L
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of any length, one
-/// direction and offsets of the type `O`, generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of any length, one direction
+/// and offsets of the type `O`, generic over the instruction set.
 struct OfAnyLength<const PACK: bool, O>(PhantomData<O>);
 
 impl<const PACK: bool, O: Offset> Body for OfAnyLength<PACK, O> {

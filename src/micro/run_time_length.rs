@@ -60,10 +60,11 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 }
                 pieces! { 32: 2 3 4 5 6 7 8 }
                 if n == 1 {
-                    // A single block is copied in pieces of 32 bytes up to a length of 320 bytes,
-                    // from which on aligned stores of 64 bytes pay (`should_align`). Several blocks
-                    // of such a length are not copied in pieces: many blocks of 264 B in L2 would
-                    // take 1.13 of the time that `each` needs.
+                    // A single block is copied in pieces of 32 bytes up to a length of 320 bytes.
+                    // Above that length, aligned stores of 64 bytes are faster (`should_align`). If
+                    // there are several blocks of more than 256 bytes, they are not copied in pieces
+                    // of 32 bytes, because that is slower than `each`: many blocks of 264 B in L2
+                    // would take 1.13 times as long.
                     pieces! { 32: 9 10 }
                 }
                 if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {

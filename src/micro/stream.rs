@@ -97,8 +97,8 @@ unsafe fn buffered<I: Code>(
     unsafe { block::run_time::<16>(dst, buffer, held) }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of any length, generic over
+/// the instruction set.
 struct Streamed;
 
 impl Body for Streamed {

@@ -175,8 +175,8 @@ fn masks_pay<const LEN: usize>(dst: *mut u8, stride: isize) -> bool {
     LEN == 12 || stride.unsigned_abs() >= 1024 || (dst as usize | stride as usize).is_multiple_of(footprint)
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of `LEN` bytes,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of `LEN` bytes, generic over
+/// the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {
@@ -197,8 +197,8 @@ impl<const LEN: usize> Body for OfLength<LEN> {
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of any length,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of any length, generic over
+/// the instruction set.
 struct OfAnyLength;
 
 impl Body for OfAnyLength {

@@ -261,8 +261,8 @@ unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for blocks of units of `UNIT`
-/// bytes, generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for blocks of units of `UNIT` bytes,
+/// generic over the instruction set.
 struct OfUnits<U, const UNIT: usize>(PhantomData<U>);
 
 impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {

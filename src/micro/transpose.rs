@@ -333,8 +333,8 @@ unsafe fn made_for<I: Code, const LEN: usize>(
     }
 }
 
-/// Type without values whose [`Body`] is the code of the functions for elements of `LEN` bytes,
-/// generic over the instruction set.
+/// Marker type. Its [`Body`] is the code of the functions for elements of `LEN` bytes, generic over
+/// the instruction set.
 struct OfLength<const LEN: usize>;
 
 impl<const LEN: usize> Body for OfLength<LEN> {

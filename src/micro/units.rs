@@ -83,8 +83,8 @@ pub(super) trait Reverse {
     }
 }
 
-/// Type without values, whose implementation of `Reverse` reverses units one by one, which works on
-/// every machine.
+/// Marker type. Its implementation of `Reverse` reverses units one by one, which works on every
+/// machine.
 struct OneByOne;
 
 impl Reverse for OneByOne {}

@@ -15,7 +15,7 @@ use ddtc::internal::{legalize, lower, normalize, refine, schedule};
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};
 
-/// Input from which the stages of generated blocks start.
+/// Input of a stage that writes a block of a document: a datatype or a nest.
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),

@@ -132,9 +132,10 @@ fn break_even(records: &str) -> String {
     out
 }
 
-/// Returns the table of applications with each MPI library: for each case, the time with the
-/// preload library relative to the unmodified MPI library; and counts of cases above limits, also
-/// relative to the better of the unmodified library and packing by hand.
+/// Returns the table of applications under each MPI library. It has, for each case, the time with the
+/// preload library relative to the time without it. It also counts the cases in which this ratio is
+/// above certain limits, and those in which the ratio to the faster of the unmodified library and
+/// packing by hand is above a limit.
 fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();

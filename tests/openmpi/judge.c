@@ -203,7 +203,8 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         CHECK(rc == (position + max == size) && rc == !!(pair[1]->flags & CONVERTOR_COMPLETED), "%d at %zu", rc, position + max);
     }
 
-    /* The rest of a send by clones, with the stack and without, each from a random position. */
+    /* Pack the rest of a send, from a random position on, with two clones of the convertor: one that
+     * has a copy of the convertor's stack, and one without a stack. */
     memset(stream[1], 0x55, sizeof stream[1]);
     size_t position = random_below(size);
     opal_convertor_set_position(pair[1], &position);

@@ -100,9 +100,9 @@ def both(o, case):
 
 
 def judged(o):
-    """Returns the results that this library has already, by case.
+    """Returns the results of earlier runs with the same preload library, by case.
 
-    If the file has results of another library, it is begun anew.
+    The file of results names the library. If it names another one, an empty file is begun.
     """
     stamp = "# " + hashlib.sha256(o.library.read_bytes()).hexdigest()
     first, *lines = o.results.read_text().splitlines() if o.results.exists() else [""]

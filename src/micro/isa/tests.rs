@@ -8,7 +8,7 @@ use crate::micro::registers::{ALL, Lengths, Registers, by_length, has};
 use crate::micro::{Direction, Micro, Width, rows, strided, transpose};
 use crate::target::Level;
 
-/// Properties that the instruction set of a level declares, and the next lower level.
+/// Properties that the instruction set of one level declares; `below` is the next lower level.
 struct Says {
     made_for: MadeFor,
     below: Level,
@@ -104,8 +104,8 @@ fn levels_without_better_code_are_served_by_those_below() {
     }
 }
 
-/// For every length and level, the micro-kernel that a plan names has the same function as the one
-/// that the interpreter of nests, which executes a nest without compiled code, looks up.
+/// Plans of compiled code and the interpreter of nests choose micro-kernels in different places. For
+/// every length and level, both must choose one with the same function.
 #[test]
 fn plans_and_the_walker_choose_alike() {
     for level in Level::available() {

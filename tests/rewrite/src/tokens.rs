@@ -101,7 +101,7 @@ def walk(path, value):
 walk("", tomllib.loads(sys.stdin.read()))
 "#;
 
-/// Returns what a program prints that reads `text` from its standard input.
+/// Runs a program with `text` as its standard input. Returns its standard output.
 fn filtered(program: &str, arguments: &[&str], text: &str) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("{program}: {e}");
     let mut child = Command::new(program)

@@ -20,8 +20,8 @@ const WORDS: usize = 16;
 /// Maximum number of registers of 64 bytes into which a group of blocks is packed.
 const MOST: usize = 15;
 
-/// Type without values that stands for a group of blocks of `LEN` bytes (a multiple of 8 from 72 to
-/// 120), which together fill whole registers of 64 bytes.
+/// Marker type that stands for a group of blocks of `LEN` bytes (a multiple of 8 from 72 to 120),
+/// which together fill whole registers of 64 bytes.
 struct Group<const LEN: usize>;
 
 /// Source of a register of packed bytes: the block from which it is loaded, and the permutation

@@ -124,9 +124,9 @@ fn divide(by: usize) -> (__m512i, __m512i) {
     (quotients, _mm512_sub_epi8(lanes, times(quotients, by)))
 }
 
-/// Reverses units in a table of byte indices: each byte of `places` is an index in a block, and is
-/// replaced by the index of the byte that goes there if the bytes of each unit of `unit` bytes are
-/// reversed.
+/// Changes a table of byte indices so that the bytes of each unit of `unit` bytes are reversed. Each
+/// byte of `places` is the index of a byte in a block. It is replaced by the index of the byte that
+/// has the mirrored position in the same unit.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn mirrored(places: __m512i, unit: usize) -> __m512i {

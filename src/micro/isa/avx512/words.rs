@@ -22,9 +22,9 @@ const WORDS: usize = 16;
 /// packed, and the number of permutations whose results are merged into one of these registers.
 const MOST: usize = 4;
 
-/// Type without values that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE`
-/// bytes, both multiples of 4. The group fills whole registers of 64 bytes both in the user's
-/// buffer and in the packed bytes.
+/// Marker type that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE` bytes, both
+/// multiples of 4. The group fills whole registers of 64 bytes both in the user's buffer and in the
+/// packed bytes.
 struct Group<const LEN: usize, const STRIDE: usize>;
 
 /// How a register of packed bytes is made: the number of the first register of the user's buffer

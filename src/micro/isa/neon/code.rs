@@ -1,9 +1,10 @@
 //! NEON code for packing to a dense destination and unpacking from a dense source, where blocks
 //! follow each other directly: pairs of registers, permutations and look-ups in tables.
 //!
-//! A store may change what the next load reads, so the compiler does not reorder blocks: each block
-//! is one load and one store. Here a group of blocks is loaded before any block of the group is
-//! stored, and the accesses to neighbouring blocks become `ldp` and `stp`. If blocks are so near to
+//! The portable code moves each block by one load and one store. The compiler keeps this order,
+//! because a store may change what the next load reads. The code of this file loads a group of
+//! blocks before it stores any block of the group, so the accesses to neighbouring blocks become
+//! `ldp` and `stp`. If blocks are so near to
 //! each other that a vector holds several, they are loaded together and moved to their places by
 //! `uzp1` or `tbl`. The choices are based on the number of instructions per block in the inner
 //! loop, as the compiler writes it; no machine has timed them:
