@@ -207,10 +207,10 @@ fn requests_of_bindings_that_call_c_are_converted() {
             fortran(&folder, "receiver", &[bindings(host, &folder, "libmpifort.so.12", &["-DFOLLOWED"])]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
         assert!(packed >= 80 && unpacked >= 80, "{host:?} {packed} {unpacked}");
-        // Here the preload library is loaded together with another library that refers to the
-        // function `name`. This function completes requests without the C functions, or returns
-        // whether a request is complete. As long as such a library is loaded, requests must not be
-        // converted.
+        // In these runs the preload library is loaded together with another library that refers to
+        // one of the functions in the list. Each of these functions completes requests without the
+        // C functions, or returns whether a request is complete. As long as such a library is
+        // loaded, requests must not be converted.
         for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status", "MPIX_Request_is_complete"] {
             let both = format!("{}:{}", library().display(), refers(&folder, name).display());
             let (packed, unpacked) = moved(host, &program, &folder, &both);

@@ -70,8 +70,9 @@ fn functions(headers: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns the functions that the headers of MPICH, Open MPI 5.0 or Open MPI 4.1 declare, each with
-/// one of the libraries that declare it. Intel MPI is missing because its wheel has no headers.
+/// Returns the functions that the headers of MPICH, Open MPI 5.0 or Open MPI 4.1 declare and that
+/// [`functions`] selects, each with one of the libraries that declare it. Intel MPI is missing
+/// because its wheel has no headers.
 fn declared() -> BTreeMap<String, Host> {
     let mut all = BTreeMap::new();
     for host in HEADERS {
@@ -129,7 +130,7 @@ fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'
         Role::RecvBuf | Role::SendRecvBuf | Role::PackedOut => (false, "void", true, &["buf", "addr"]),
         Role::Count => (false, count, false, &["count"]),
         // `target_cout` is a spelling error for `target_count` in one declaration of Open MPI's
-        // header.
+        // header, so both words are permitted.
         Role::TargetCount => (false, count, false, &["target_count", "target_cout"]),
         Role::Size => (false, count, false, &["size"]),
         Role::Counts => (true, count, true, &["counts"]),

@@ -85,9 +85,9 @@ fn collectives_of_many_ranks_are_right_whoever_converts() {
 
 #[test]
 fn collectives_are_right_by_every_algorithm() {
-    // Each of the first three variables below makes MPICH send messages between ranks of one
-    // machine over a network. The constants select libfabric over TCP for this. Without the name of
-    // a network module MPICH would use UCX, over which ddtc converts no message.
+    // Each of the first three variables in the list below makes MPICH send messages between ranks
+    // of one machine over a network. `OVER_TCP` selects libfabric over TCP as this network. Without
+    // the name of a network module MPICH would use UCX, over which ddtc converts no message.
     const OVER_TCP: [(&str, &str); 2] = [("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")];
     for variable in [
         ("MPIR_CVAR_NOLOCAL", "1"),

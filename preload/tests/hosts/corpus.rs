@@ -303,8 +303,8 @@ fn on(host: Host, ranks: u32) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns true if the MPI library is known to move the bytes of type `t` from or to other places
-/// than those of its type map. Such types are bypassed.
+/// Returns true if the MPI library is known to move the bytes of the type `t` from or to other
+/// places than those of its type map. The preload library bypasses calls with such a type.
 fn is_misplaced(host: Host, t: &Datatype) -> bool {
     let name = match host {
         Host::Mpich | Host::MpichStandard => "MPICH Version:",
@@ -469,8 +469,9 @@ fn judge(
     Left::name_wrong(host, &left);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
     for (name, large) in unavailable {
-        // Types may be missing only for a known reason. The library may have no large-count
-        // functions. No MPI library has a type for the pair without a name. Open MPI's wheel is
+        // An MPI library may lack a datatype of the corpus for one of three reasons only: it has no
+        // large-count functions, which the datatype needs; the datatype contains the pair without a
+        // name, for which no MPI library has a type; or the library is Open MPI, whose wheel is
         // built without COMPLEX*32.
         let excused = large && !host.has_large_counts()
             || name.starts_with("pair.value_index")

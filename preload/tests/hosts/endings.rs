@@ -48,9 +48,9 @@ fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let said = right(&folder, &preloaded(&folder, Command::new(&program).arg("1"), &[("DDTC_FENCES", "1")]));
     assert!(said["messages_packed"] > 70_000 && said["messages_unpacked"] > 70_000, "{said:?}");
     assert!(said["panics"] == 0 && !said.contains_key("bypassed_after_errors"), "{said:?}");
-    // This run repeats the calls without inaccessible pages around the staging buffers. The preload
-    // library then uses freed buffers again at once, so that a late access would change the bytes
-    // of another operation.
+    // This run of the program `endings` has no inaccessible pages around the staging buffers. The
+    // preload library then uses freed buffers again at once, so that a late access would change the
+    // bytes of another operation.
     right(&folder, &preloaded(&folder, Command::new(&program).arg("3"), &[]));
     fs::remove_dir_all(folder).unwrap();
 }

@@ -33,8 +33,8 @@ impl fmt::Display for Symptom {
     }
 }
 
-/// The table of known faults. Each row has the package and the version of an MPI library, an entry,
-/// and a symptom.
+/// The table of known faults. Each row has the package and the version of an MPI library, an entry
+/// of the corpus, and a symptom.
 const TABLE: &str = include_str!("known_faults");
 
 /// Returns true if the table of known faults has the entry `entry` with this symptom for the MPI
@@ -115,7 +115,7 @@ impl Left {
         entries.iter().for_each(|entry| name(host, entry, Symptom::Bytes));
     }
 
-    /// Returns true if the entry of the case `case` is left out.
+    /// Returns true if the corpus entry of the case `case` is left out.
     pub(crate) fn has(&self, case: &str) -> bool {
         self.0.contains_key(entry_of(case))
     }

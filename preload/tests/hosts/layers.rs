@@ -93,13 +93,14 @@ fn counting_layer(host: Host, file: &Path, has: impl Fn(&str) -> bool) {
 /// The way in which a program gets its PMPI layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// The layer is preloaded after the preload library.
+    /// The PMPI layer is loaded by LD_PRELOAD, after the preload library.
     After,
-    /// The layer is preloaded before the preload library.
+    /// The PMPI layer is loaded by LD_PRELOAD, before the preload library.
     Before,
-    /// The program is linked with the layer as a shared library.
+    /// The program is linked with the PMPI layer, which is a shared library.
     Shared,
-    /// The program is linked with the layer as an archive.
+    /// The program is linked with the PMPI layer, which is an archive and so becomes a part of the
+    /// program.
     Archive,
     /// The layer comes with a plugin that the program loads with RTLD_LOCAL. The MPI library is
     /// loaded together with the plugin.

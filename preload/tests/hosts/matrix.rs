@@ -199,7 +199,7 @@ const NO_LOCAL: (&str, &str) = ("MPIR_CVAR_NOLOCAL", "1");
 /// With these variables, MPICH sends messages by UCX over sockets.
 const OVER_UCX: [(&str, &str); 3] = [NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")];
 
-/// The way in which the output of a program is judged.
+/// The way in which the output of a program of the matrix is judged.
 #[derive(Clone, Copy)]
 enum Judge {
     /// The program's output must be the same as without the preload library.

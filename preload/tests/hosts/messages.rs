@@ -256,8 +256,9 @@ fn the_break_even_is_measured_by_the_command_line() {
         // The command measures two layouts of the corpus: one whose nest has no table, and one
         // whose nest has a table. It measures these layouts in other sizes too.
         let run = run.arg("--mpicc").arg(host.compiler()).arg("vec_8B.S").arg("LAMMPS_atomic.S");
-        // Intel's wheel has no compiler. The program is therefore compiled by the wrapper of MPICH
-        // and runs with Intel's library, which `LD_LIBRARY_PATH` selects.
+        // Intel's wheel has no compiler, so the program for Intel MPI is compiled by the wrapper of
+        // MPICH. It must run with Intel's library and not with that of the wrapper, so
+        // `LD_LIBRARY_PATH` names the folder of the library.
         let path = format!("LD_LIBRARY_PATH={}", host.root().join("lib").display());
         let (text, errors) = run.env("LD_LIBRARY_PATH", "").arg("--").arg("env").arg(path).text();
         assert!(text.contains("median of  2 layouts"), "{text} {errors}");

@@ -177,7 +177,8 @@ fn verdicts(text: &str) -> String {
     found
 }
 
-/// Runs a tester. Returns its verdicts, whether it succeeded, and its whole output.
+/// Runs one of the test programs of BLACS, PBLAS or ScaLAPACK. Returns its verdicts, whether it
+/// succeeded, and its whole output.
 fn outcome(run: Run) -> (String, bool, String) {
     let output = run.output();
     let text = lossy(&output.stdout);
@@ -209,8 +210,8 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
                 let (with, ended, said) = outcome(run);
                 same(&format!("{what}\n{said}"), &with, &bare);
                 assert_eq!(ended, succeeded, "{what}\n{said}");
-                // The job of the last BLACS part ends by an abort and leaves no reports here, so
-                // only its verdicts are compared.
+                // A job that ends by an abort leaves no reports, so only its verdicts are compared.
+                // This is the job of the last part of the BLACS testers.
                 if !succeeded {
                     continue;
                 }

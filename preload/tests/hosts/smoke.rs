@@ -191,7 +191,8 @@ hosts! {
     }
 
     // The program `ragged` makes receives that the MPI library refuses, because their messages end
-    // inside an element. It does so with arrays of requests and with error handlers too.
+    // inside an element. Some of the receives are in arrays of requests, and the error handler
+    // returns the errors to the program.
     messages_that_end_inside_an_element(host) {
         let program = compiled(host, "ragged");
         let run = |run: Run| run.arg("return").text().0;

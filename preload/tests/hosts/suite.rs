@@ -186,7 +186,7 @@ impl Job<'_> {
         }
         let run = self.host.ranks(self.ranks, self.host.root().join("bin/python"));
         // Some tests of mpi4py start further processes. These can be reached only over the network,
-        // so these variables permit it besides shared memory.
+        // so these variables permit the network besides shared memory.
         let run = run.env("I_MPI_FABRICS", "shm:ofi").env("FI_PROVIDER", "tcp");
         let run = run.env("OMPI_MCA_btl", "self,sm,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
         let run = run.arg(manifest("tests/python/suite.py")).arg(&log);

@@ -19,9 +19,10 @@ fn rounds(few: u32) -> String {
 #[derive(Debug, PartialEq)]
 struct Told<'a> {
     done: &'a str,
-    /// Number of units that were sent, and number of units that the receive has room for.
+    /// Two numbers of units, which are the equal parts of which a message consists: the number that
+    /// was sent, and the number for which the receive has room.
     units: [u64; 2],
-    /// Number of bytes in one of these units of the message.
+    /// Number of bytes in a unit of the message.
     unit: u64,
     /// Class of the error that the receive returned. The fields after it are the number of bytes in
     /// the status, the number of units that arrived, and the number of bytes outside of the receive
@@ -121,8 +122,9 @@ fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &s
     }
 }
 
-/// The MPI libraries under which messages are longer than their receives. Intel's library for the
-/// standard ABI is missing, since it aborts at a truncated message, whatever the error handler is.
+/// The MPI libraries under which these tests send messages that are longer than their receives.
+/// Intel's library for the standard ABI is missing, since it aborts at a truncated message,
+/// whatever the error handler is.
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 #[test]
