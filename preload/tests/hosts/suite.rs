@@ -1,9 +1,10 @@
 //! Runs the tests of mpi4py. Every test that passes under the unmodified MPI library must pass with
 //! the preload library.
 //!
-//! To save time, the tests run with the preload library first. The unmodified library then runs only
-//! the tests that did not pass in the first run, since only these can differ. Each rank must find the
-//! same number of tests in both runs. If something differs, the unmodified library runs all tests.
+//! To save time, the tests run with the preload library first. The unmodified library then runs
+//! only the tests that did not pass in the first run, since only these can differ. Each rank must
+//! find the same number of tests in both runs. If something differs, the unmodified library runs
+//! all tests.
 //!
 //! By default, the tests that move data with datatypes run on two ranks, and everything that can be
 //! converted is converted. `DDTC_MPI4PY=whole` runs all tests on one, two and four ranks of each
