@@ -1,5 +1,6 @@
-//! Types that a program makes anew for every step. The measured gain from converting the first
-//! types decides whether the later types are converted.
+//! Tests of programs that make new datatypes in every step. The preload library measures what it
+//! gains from converting the first types, and this gain decides whether it converts the later
+//! types.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,8 +9,9 @@ use crate::setup::{Host, reports, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// The types that a job makes one after another: their kind, as `alike.c` names it, their number
-/// (`steps`), and the number of messages in either direction for each type (`uses`).
+/// The datatypes that the C program `alike` makes one after another: their kind (`list`, `panel` or
+/// `dense`), their number (`steps`), and the number of messages that are sent in either direction
+/// for each type (`uses`).
 #[derive(Clone, Copy)]
 struct Types {
     kind: &'static str,
@@ -23,14 +25,16 @@ impl Types {
     }
 }
 
-/// Runs a job with and without the preload library, asserts that the output is the same, and
-/// returns the numbers of each rank's report. `hook` is the value of `DDTC_HOOK`.
+/// Runs the program `alike` on two ranks, without and with the preload library, asserts that the
+/// output is the same, and returns the counters in the report of each rank. `hook` is the value of
+/// `DDTC_HOOK`.
 fn reported(host: Host, types: Types, hook: &str) -> Vec<HashMap<String, u64>> {
     runs(host, types, hook, 1).pop().unwrap()
 }
 
-/// Does what [`reported`] does for `runs` jobs one after another that share one profile cache, and
-/// returns the reports of each job.
+/// Runs the program `alike` with the preload library `runs` times, one run after another with one
+/// profile cache. Asserts that the output is that of a run without the preload library, and returns
+/// the reports of all ranks for each run.
 fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
     let Types { kind, steps, uses } = types;
     let program = host.compile("alike", &[]);
@@ -53,23 +57,24 @@ fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<St
 
 #[test]
 fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
-    // Each type is used for 20 messages in each direction, of 20,000 bytes each.
+    // Each of the 200 types is used for 20 messages in each direction. A message has 20,000 bytes.
     for host in HOSTS {
         for hook in ["off", "on"] {
             for said in reported(host, Types::lists(200, 20), hook) {
                 let moved = ["packs", "unpacks", "hook_pieces_packed", "hook_pieces_unpacked"];
-                // About half of the messages are converted; without the history of similar types
-                // only the last message of each type would be. Under Open MPI the machine and the
-                // build decide whether decoding a type pays, so that nothing may be converted
-                // there.
+                // About half of the messages are converted. If the preload library kept no history
+                // of similar types, it would convert only the last message of each type. Under Open
+                // MPI the machine and the build decide whether decoding a type pays, so it may be
+                // that no message is converted there.
                 assert!(
                     moved.iter().any(|name| said[*name] > 0) || host == Host::OpenMpi,
                     "{host:?} {said:?}"
                 );
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
-                // The hook must not search the descriptions of Open MPI for a type that the program
-                // committed visibly, however long the type waits until it is decoded. It finds at
-                // most one type by its description: the substitute datatype of packed messages.
+                // The convertor hook finds types that the program committed visibly by their
+                // handles. It must not search the descriptions of Open MPI for such a type, however
+                // long the type waits until it is decoded. The hook finds at most one type by its
+                // description: the substitute datatype of packed messages.
                 assert!(said["hook_types_unseen"] <= 1, "{host:?} {said:?}");
             }
         }
@@ -80,7 +85,8 @@ fn lists_that_are_new_each_step_are_converted_as_those_before_them() {
 fn types_that_are_used_once_are_bypassed() {
     for host in HOSTS {
         for said in reported(host, Types::lists(400, 1), "on") {
-            // A few types are decoded, since all types together have moved many bytes.
+            // Each of the 400 types is used for one message in each direction. A few of the types
+            // are decoded nevertheless, since all types together have moved many bytes.
             assert!(said["commits"] <= 20, "{host:?} {said:?}");
             assert!(said["packs"] + said["unpacks"] <= 20, "{host:?} {said:?}");
         }
@@ -89,8 +95,9 @@ fn types_that_are_used_once_are_bypassed() {
 
 #[test]
 fn panels_that_are_used_once_are_decoded_once() {
-    // The first type of a similarity class is decoded, because nothing is known of similar types
-    // yet. Each type is used once in either direction and gets the class of its first use.
+    // The preload library decodes the first type of a similarity class, because nothing is known of
+    // similar types yet. Each type is used once in either direction, and is assigned to the class
+    // of its first use.
     for (host, kind) in HOSTS.into_iter().flat_map(|host| ["panel", "dense"].map(|kind| (host, kind))) {
         for said in reported(host, Types { kind, steps: 100, uses: 1 }, "off") {
             assert!(said["commits"] <= 4, "{host:?} {kind} {said:?}");

@@ -1,5 +1,6 @@
-//! Layouts of applications: the rows of `ddtbench.c`. The bytes of each message are compared with
-//! those of a message that loops pack by hand.
+//! Tests of the datatypes of real applications, which are the rows of the C program `ddtbench`. The
+//! program compares the bytes of each message of a derived datatype with those of a message that is
+//! packed by hand in loops.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,23 +10,25 @@ use crate::setup::{Host, Run, hosts, library, lossy, package, reports, same, scr
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Number of rows of the program, which prints how many it has run.
+/// Number of rows of the program `ddtbench`. The program prints the number of rows that it has run.
 const ROWS: usize = 69;
 
-/// A way to run a program with the preload library.
+/// Settings of the preload library with which a program is run.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     policy: &'static str,
     /// If true, a type is compiled when its uses pay for the compilation, which is the default for
     /// users. If false, a type is compiled at its first use.
     lazily: bool,
-    /// True if many messages must be converted, whatever the policy for the MPI library says.
+    /// True if many messages must be converted with these settings, whatever the policy table for
+    /// the MPI library contains.
     pub(crate) converts: bool,
 }
 
-/// Three ways: the shipped settings, conversion of everything from the first use on, and conversion
-/// of every type as soon as that pays. In the last way the calls for one type change from the MPI
-/// library to converted ones between two uses.
+/// Three ways to run a program. `shipped` has the settings that users have by default. `all`
+/// converts everything from the first use of a type on. `lazily` converts every type as soon as its
+/// compilation pays, so that the MPI library executes the first calls for a type and compiled code
+/// the later calls.
 pub(crate) const WAYS: [Way; 3] = [
     Way { name: "shipped", policy: "table", lazily: true, converts: false },
     Way { name: "all", policy: "all", lazily: false, converts: true },
@@ -64,7 +67,8 @@ fn messages_of_applications_are_those_packed_by_hand() {
             same(&format!("{host:?} {} {errors}", way.name), &text, &bare);
             for said in reports(&folder, 2) {
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {} {said:?}", way.name);
-                // The program runs two rounds with three messages for most rows.
+                // The program runs two rounds, and most of its rows send three messages in a round.
+                // A rank therefore packs more than 100 messages if everything is converted.
                 assert!(!way.converts || said["messages_packed"] > 100, "{host:?} {said:?}");
             }
             fs::remove_dir_all(folder).unwrap();
@@ -72,9 +76,9 @@ fn messages_of_applications_are_those_packed_by_hand() {
     }
 }
 
-/// Checks that both sides of a transpose are converted. The sender uses a datatype of rows and the
-/// receiver one of columns. The table for Intel MPI converts the columns only, and the rows are
-/// converted along with them.
+/// Checks that both sides of a transpose are converted. In a transpose, the sender uses a datatype
+/// of rows and the receiver uses a datatype of columns. The policy table for Intel MPI converts
+/// only the columns by itself. The rows are converted because the columns are.
 #[test]
 fn both_sides_of_a_transpose_are_converted() {
     for host in [Host::Mpich, Host::Intel] {
@@ -84,8 +88,9 @@ fn both_sides_of_a_transpose_are_converted() {
     }
 }
 
-/// Checks that the convertor hook of Open MPI serves a program that only transposes. Collective
-/// calls are not timed, so the hook is enabled once they have moved many bytes.
+/// Checks that the convertor hook of Open MPI serves a program that only transposes matrices by
+/// collective calls. The preload library does not measure the time of collective calls, so it
+/// enables the hook once these calls have moved many bytes.
 #[test]
 fn a_program_of_transposes_is_served_inside() {
     let as_users_have_it = |run: &mut Run| {
@@ -96,8 +101,8 @@ fn a_program_of_transposes_is_served_inside() {
     }
 }
 
-/// Runs both datatypes of each FFT2 row with `exchanges` exchanges, and returns the report of each
-/// rank.
+/// Runs the rows of the program `ddtbench` whose names begin with `FFT2`, with both datatypes of
+/// each row, in two rounds of `exchanges` exchanges. Returns the report of each rank.
 fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMap<String, u64>> {
     let folder = scratch(&format!("transposed-{host:?}"));
     let run = checked(host, &["2", exchanges, "FFT2"]).preload().env("DDTC_POLICY", "table");
@@ -110,13 +115,16 @@ fn transposed(host: Host, exchanges: &str, set: impl Fn(&mut Run)) -> Vec<HashMa
     said
 }
 
-/// Checks that the program notices wrong bytes in messages of derived datatypes, both in the bytes
-/// of the type and in a gap.
+/// Checks that the program `ddtbench` notices wrong bytes in messages of derived datatypes. One
+/// fault changes a byte that belongs to the type, and another fault changes a byte in a gap of the
+/// type.
 #[test]
 fn wrong_bytes_of_applications_are_seen() {
     for host in HOSTS {
-        // Rank 1 sends back what it has received. For the last byte of the message, a second flip
-        // on the way back repairs the byte, so that only rank 1 sees an error.
+        // A library with a planted fault flips one byte of each message that a rank receives, and
+        // rank 1 sends back what it has received. If the byte is the last one of the message, the
+        // second flip on the way back repairs the byte, so that only rank 1 sees an error. A byte
+        // after the message is wrong on both ranks.
         for (fault, ranks) in [("last-of-long-message", "0 1"), ("behind-of-long-message", "1 1")] {
             let library = host.compile("faulty", &["-shared", "-fPIC"]);
             let run = checked(host, &["1", "1", "MILC"]).env("LD_PRELOAD", library).env("FAULT", fault);
@@ -130,8 +138,8 @@ fn wrong_bytes_of_applications_are_seen() {
     }
 }
 
-/// Checks the driver that times the rows: it must print a table of the rows that it was asked for.
-/// The measured times are not judged.
+/// Checks benches/applications.py, which measures the times of the rows of `ddtbench`. The script
+/// must print a table of the rows that the test asks for. The measured times are not judged.
 #[test]
 fn applications_are_timed_with_the_library_and_without() {
     for host in HOSTS {

@@ -1,5 +1,6 @@
-//! Fortran bindings. Requests are converted where the preload library sees every completion, and
-//! are left to the MPI library where a completion may bypass it.
+//! Tests of Fortran bindings, which may complete requests without the C functions that the preload
+//! library interposes. A request is converted if the preload library sees each of its completions.
+//! If a completion may bypass the preload library, the request is left to the MPI library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +10,23 @@ use crate::clients::{compile, manifest, tool};
 use crate::messages::reports;
 use crate::setup::{Host, Run, library, report, scratch, sources};
 
-/// Compiles `name.f90` with the given libraries into `folder` and returns the program.
+/// Compiles the Fortran program `name.f90` into `folder`, links it with the given libraries, and
+/// returns the path of the program.
 fn fortran(folder: &Path, name: &str, libraries: &[PathBuf]) -> PathBuf {
     tool("gfortran", "gfortran");
     let program = folder.join(name);
     let mut fortran = Command::new("gfortran");
     fortran.arg("-o").arg(&program).arg(manifest(&format!("tests/fortran/{name}.f90")));
     fortran.args(libraries).arg("-Wl,-rpath").arg(folder);
-    // Libraries that the bindings themselves need are found when the program runs.
+    // The linker accepts symbols that the Fortran bindings need and that the given libraries lack.
+    // The dynamic loader finds the libraries with these symbols when the program runs.
     fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
     compile(&mut fortran);
     program
 }
 
-/// Runs a program under the preload library, asserts that every byte arrived, and returns the
-/// numbers of messages packed and unpacked.
+/// Runs a program with the preload library, asserts that every byte arrived, and returns the
+/// numbers of packed and of unpacked messages.
 fn moved(host: Host, program: &Path, folder: &Path, preload: &str) -> (u64, u64) {
     moved_by(host, host.run(program), folder, preload)
 }
@@ -42,7 +45,8 @@ fn preload() -> String {
     library().display().to_string()
 }
 
-/// Compiles a library of bindings from `halves.c` into `folder` under the name `file`.
+/// Compiles a library of Fortran bindings from `halves.c`, copies it into `folder` under the name
+/// `file`, and returns its path.
 fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     let all: Vec<&str> = ["-shared", "-fPIC"].iter().chain(flags).copied().collect();
     let library = folder.join(file);
@@ -50,10 +54,11 @@ fn bindings(host: Host, folder: &Path, file: &str, flags: &[&str]) -> PathBuf {
     library
 }
 
-/// Checks bindings that are loaded while requests are active. A binding counts as followed if its
-/// completions call C functions that the preload library sees. A request that was converted before
-/// the load completes correctly; if the binding is followed, it may also be completed by the
-/// binding. Requests that are started after the load are converted only if the binding is followed.
+/// Checks Fortran bindings that a program loads while requests are active. Bindings are *followed*
+/// if they complete requests by C functions that the preload library sees. A request that was
+/// converted before the load completes correctly by a C function, and also by the bindings if they
+/// are followed. A request that is started after the load is converted only if the bindings are
+/// followed.
 #[test]
 fn bindings_may_come_late() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -72,10 +77,11 @@ fn bindings_may_come_late() {
             let late = bindings(host, &folder, file, flags);
             let (packed, unpacked) =
                 moved_by(host, host.run(&program).arg(&late).arg(how), &folder, &preload());
-            // 24 receives belong to requests that were made before the binding was loaded: 8
-            // persistent ones, 8 nonblocking ones that are pending during the load, and the 8
-            // persistent ones started again. 33 more follow: one in the same clock tick as the
-            // load, and four rounds of 8.
+            // In each run, 24 receives belong to requests that were made before the bindings were
+            // loaded: 8 persistent receives, 8 nonblocking receives that are pending during the
+            // load, and the 8 persistent receives when they are started again. After the load
+            // follow 33 receives: one that is made in the same clock tick as the load, and four
+            // rounds of 8.
             let is_mpichs = ["libmpifort.so.12", "libmpichfort.so.12"].contains(&file);
             let followed = integers && is_mpichs && flags == ["-DFOLLOWED"];
             let received = 24 + if followed { 33 } else { 0 };
@@ -85,8 +91,9 @@ fn bindings_may_come_late() {
     }
 }
 
-/// Checks that the preload library does not keep a plugin open that the program closes, and that it
-/// examines another file anew that is loaded under the name of the closed one.
+/// Checks a program that loads a plugin and closes it again. The preload library must not keep the
+/// plugin open. If the program then loads another file under the name of the closed plugin, the
+/// preload library must examine that file anew.
 #[test]
 fn objects_come_and_go() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -104,9 +111,10 @@ fn objects_come_and_go() {
     }
 }
 
-/// Checks bindings that are linked statically, for several ways of linking. Requests are converted
-/// if the binding calls C functions for all steps of a request. A binding that bypasses them is
-/// noticed, and its receives are left to the MPI library.
+/// Checks Fortran bindings that are linked statically, for several ways of linking. The preload
+/// library converts requests if the bindings call C functions for all steps of a request. If the
+/// bindings bypass these functions, the preload library notices it and leaves receives to the MPI
+/// library.
 #[test]
 fn bindings_may_be_static() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -148,7 +156,8 @@ fn bindings_may_be_static() {
     }
 }
 
-/// Compiles a library that refers to the function `name` and never calls it.
+/// Compiles a shared library with a reference to the function `name`, which the library never
+/// calls, and returns its path.
 fn refers(folder: &Path, name: &str) -> PathBuf {
     let library = folder.join("librefers.so");
     let mut command = Command::new("cc");
@@ -160,9 +169,11 @@ fn refers(folder: &Path, name: &str) -> PathBuf {
 #[test]
 fn receives_that_fortran_completes_are_never_left_packed() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
-        // These bindings bypass the C functions for some steps. They are noticed under any file
-        // name. A library with the name of MPICH's bindings is tested by calls; if one of its
-        // functions bypasses the preload library, all its requests are left to the MPI library.
+        // The bindings in this list bypass the C functions for some steps of a request, or have a
+        // name under which the preload library does not test them. The preload library notices such
+        // bindings under any file name. If a library has the name of MPICH's bindings, the preload
+        // library calls its functions to test them; if one of the functions bypasses the preload
+        // library, all requests of the bindings are left to the MPI library.
         for (file, flags) in [
             ("libbindings.so", &[][..]),
             ("libmpifort.so.12", &[]),
@@ -170,14 +181,17 @@ fn receives_that_fortran_completes_are_never_left_packed() {
             ("libbindings.so", &["-DFOLLOWED"]),
             ("libmpifort.so.12", &["-DFOLLOWED"]),
         ] {
-            // Where handles are integers, this binding is followed, which the next test checks.
+            // Under MPI libraries whose handles are integers, the bindings of this row call only C
+            // functions and have the name of MPICH's bindings. Their requests are converted, which
+            // the test `requests_of_bindings_that_call_c_are_converted` checks.
             if host != Host::OpenMpi && (file, flags) == ("libmpifort.so.12", &["-DFOLLOWED"][..]) {
                 continue;
             }
             let folder = scratch(&format!("halves-{host:?}-{}-{file}", flags.len()));
             let program = fortran(&folder, "receiver", &[bindings(host, &folder, file, flags)]);
             let (packed, unpacked) = moved(host, &program, &folder, &preload());
-            // Blocking sends are converted, and all receives are left to the MPI library.
+            // The preload library converts the blocking sends, and leaves all receives to the MPI
+            // library.
             assert!(packed >= 80, "{host:?} {file} {flags:?}: {packed}");
             assert_eq!(unpacked, 0, "{host:?} {file} {flags:?}");
             fs::remove_dir_all(folder).unwrap();
@@ -193,9 +207,10 @@ fn requests_of_bindings_that_call_c_are_converted() {
             fortran(&folder, "receiver", &[bindings(host, &folder, "libmpifort.so.12", &["-DFOLLOWED"])]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
         assert!(packed >= 80 && unpacked >= 80, "{host:?} {packed} {unpacked}");
-        // Requests must not be converted as long as another library refers to a function that
-        // completes requests without the C functions, or that returns whether a request is
-        // complete.
+        // In these runs the preload library is loaded together with another library that refers to
+        // one of the functions in the list. Each of these functions completes requests without the
+        // C functions, or returns whether a request is complete. As long as such a library is
+        // loaded, requests must not be converted.
         for name in ["mpi_wait_f08_", "PMPI_Waitall", "PMPI_Request_get_status", "MPIX_Request_is_complete"] {
             let both = format!("{}:{}", library().display(), refers(&folder, name).display());
             let (packed, unpacked) = moved(host, &program, &folder, &both);
@@ -206,9 +221,9 @@ fn requests_of_bindings_that_call_c_are_converted() {
     }
 }
 
-/// Checks Intel's binding for the standard ABI. It takes integers as handles and translates them,
-/// but the preload library has no such integers for it. So the preload library must not call the
-/// binding in order to test it.
+/// Checks Intel's Fortran bindings for the standard ABI. These bindings take integers as handles
+/// and translate them, but the preload library does not know the integers of this ABI. It must
+/// therefore not call the bindings in order to test them.
 #[test]
 fn bindings_that_translate_handles_are_not_called() {
     let host = Host::IntelStandard;
@@ -220,13 +235,15 @@ fn bindings_that_translate_handles_are_not_called() {
     let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
     assert_eq!(text, bare, "{errors}");
     for said in reports(&folder, 2) {
-        // Blocking sends are converted, and calls with requests are left to the MPI library.
+        // The preload library converts blocking sends, and leaves calls with requests to the MPI
+        // library.
         assert!((1..50).contains(&said["messages_packed"]) && said["panics"] == 0, "{said:?}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks Intel's own binding, which serves both `use mpi` and `use mpi_f08`.
+/// Checks that requests are converted under Intel's own Fortran bindings, which serve both `use
+/// mpi` and `use mpi_f08`.
 #[test]
 fn requests_of_intels_own_binding_are_converted() {
     let host = Host::Intel;
@@ -244,8 +261,9 @@ fn requests_of_intels_own_binding_are_converted() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks types that are committed and freed by `use mpi_f08`. Debian builds that binding of MPICH
-/// so that it calls the profiling names of the C functions.
+/// Checks that the preload library sees types that a Fortran program commits and frees by `use
+/// mpi_f08`. Debian builds these bindings of MPICH in such a way that they call the profiling names
+/// of the C functions (`PMPI_Type_commit`), which the preload library does not interpose.
 #[test]
 fn types_of_mpi_f08_are_seen_committed_and_freed() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -256,7 +274,7 @@ fn types_of_mpi_f08_are_seen_committed_and_freed() {
         let binding = [library.to_str().unwrap(), "-Wl,-rpath", folder.to_str().unwrap()];
         let program = host.compile("binding08", &["-DPROGRAM", binding[0], binding[1], binding[2]]);
         let (packed, unpacked) = moved(host, &program, &folder, &preload());
-        // 40 types with ten exchanges each.
+        // The program makes 40 types and exchanges ten messages of each.
         let expected = if host == Host::OpenMpi { 0 } else { 400 };
         assert_eq!((packed, unpacked), (expected, expected), "{host:?}");
         fs::remove_dir_all(folder).unwrap();

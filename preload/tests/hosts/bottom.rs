@@ -1,5 +1,6 @@
-//! Types of absolute addresses with `MPI_BOTTOM`: they are converted from the first use of each
-//! type on, and the results are compared with those of the unmodified MPI library.
+//! Tests of datatypes of absolute addresses, which programs use with `MPI_BOTTOM`. The preload
+//! library converts these types from their first use on, and the results are compared with those of
+//! the unmodified MPI library.
 
 use std::fs;
 
@@ -14,23 +15,26 @@ fn types_of_absolute_addresses_are_served() {
         let bare = sorted(&host.ranks(2, &program).text().0);
         assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
         let folder = scratch(&format!("bottom-{host:?}"));
-        // The counters below count staged messages. The convertor hook would compile kernels in
-        // advance, so it is off.
+        // The test counts messages that are packed into staging buffers. The convertor hook is off,
+        // because it would compile kernels before messages need them and so change the counts.
         let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
         let (text, _) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
         same(&format!("{host:?}"), &sorted(&text), &bare);
         for said in reports(&folder, 2) {
             assert!(said["packs"] > 100 && said["unpacks"] > 70, "{host:?} {said:?}");
             assert!(!said.contains_key("bypassed_null_buffer"), "{host:?} {said:?}");
-            // At least 80 types are decoded, which differ in the addresses of their objects.
-            // Objects at other addresses must share compiled code, so few kernels are compiled.
+            // The preload library decodes at least 80 types, which have the same layouts but differ
+            // in the addresses of their objects. Types of one layout must share compiled code
+            // whatever their addresses are, so at most 16 kernels are compiled.
             assert!(said["commits"] >= 80 && said["compiles"] <= 16, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
         }
         fs::remove_dir_all(folder).unwrap();
-        // Further runs: to and from ranks without the preload library, with the interpreter of
-        // nests instead of compiled code, and with `DDTC_CHECK`, which compares with the packing of
-        // the MPI library.
+        // Each of the following runs must print the same as the unmodified MPI library. In the
+        // first two runs only the ranks of one parity have the preload library, so that they
+        // exchange messages with ranks that do not have it. Further runs use the interpreter of
+        // nests instead of compiled code, compile types when they are committed, and compare with
+        // the packing of the MPI library (`DDTC_CHECK`).
         for parity in [0, 1] {
             let text = on_some(host, 2, &program, parity).env("DDTC_POLICY", "all").text().0;
             same(&format!("{host:?} ranks of parity {parity}"), &sorted(&text), &bare);
@@ -43,8 +47,10 @@ fn types_of_absolute_addresses_are_served() {
     }
 }
 
-/// Checks objects that a program allocates anew, so that each set of objects has a type of its own.
-/// The messages of one set are shorter together than the threshold from which on a type is compiled.
+/// Checks a program that allocates sets of objects anew, so that each set has a datatype of its
+/// own. The messages of one set have together fewer bytes than the threshold from which on a type
+/// is compiled. Nevertheless messages must be converted, because all sets together move enough
+/// bytes.
 #[test]
 fn objects_that_are_allocated_anew_share_what_they_moved() {
     for host in HOSTS {
@@ -57,7 +63,8 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
         run.command.env_remove("DDTC_LAZY_THRESHOLD");
         same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
         for said in reports(&folder, 2) {
-            // Each of the 40 sets has 20 messages of 2.4 KiB in either direction.
+            // The program sends 20 messages of 2.4 KiB in either direction for each of 40 sets of
+            // objects.
             assert!(said["packs"] > 100 && said["unpacks"] > 100, "{host:?} {said:?}");
             assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {said:?}");
         }
@@ -65,15 +72,17 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
     }
 }
 
-/// Checks calls that are wrong or end the program: a null buffer of a type without addresses, a
-/// type at addresses where nothing is mapped, and a type that was freed. The program must end as it
-/// does without the preload library, with the same status or error class.
+/// Checks calls that are wrong or end the program: a call with a null buffer and a type without
+/// addresses, a call with a type at addresses where nothing is mapped, and a call with a type that
+/// was freed. The program must end as it does without the preload library, with the same exit
+/// status or the same error class.
 #[test]
 fn calls_that_end_a_program_end_it_as_they_do_bare() {
     for host in HOSTS {
         let program = host.compile("bottom", &[]);
         for kind in ["unmapped", "pack", "send", "receive", "freed"] {
-            // Under Open MPI a freed handle is a pointer to memory that must not be read.
+            // This call is not tried under Open MPI. The handle of a freed type is a pointer there,
+            // to memory that must not be read.
             if kind == "freed" && host == Host::OpenMpi {
                 continue;
             }
@@ -93,9 +102,9 @@ fn calls_that_end_a_program_end_it_as_they_do_bare() {
     }
 }
 
-/// Checks a rank that makes one type for each of its objects. All types have the same layout, which
-/// is compiled once for packing and once for unpacking. With a threshold of 80,000 bytes, nothing
-/// is compiled if each type is used once.
+/// Checks a program that makes a type for each of its objects and uses each type once. All types
+/// have the same layout, which is compiled once for packing and once for unpacking if the threshold
+/// of bytes is 0. If the threshold is 80,000 bytes, nothing is compiled.
 #[test]
 fn a_type_used_once_is_not_decoded() {
     for host in HOSTS {
@@ -112,8 +121,8 @@ fn a_type_used_once_is_not_decoded() {
         assert_eq!(once["bypassed_used_too_little"], 400, "{host:?} {once:?}");
         let at_once = run("lazy", "0");
         assert_eq!((at_once["commits"], at_once["compiles"]), (800, 2), "{host:?} {at_once:?}");
-        // In mode `commit` each type is compiled when it is committed, and every call is converted,
-        // whatever the compilation has cost.
+        // In mode `commit` the preload library compiles each type when the program commits it, and
+        // converts every call, however much time the compilation has taken.
         let all = run("commit", "80000");
         let calls = ["commits", "packs", "unpacks"].map(|name| all[name]);
         assert_eq!(calls, [800, 400, 400], "{host:?} {all:?}");

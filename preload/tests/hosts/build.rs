@@ -1,11 +1,13 @@
-//! Builds of the libraries and the command that tests need. Cargo does not build shared libraries
-//! for the tests of their own packages.
+//! Builds the libraries and the command that the tests of the preload library need. The tests call
+//! cargo for this, because cargo does not build the shared libraries of a package for that
+//! package's own tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages and further arguments for cargo. The features are those that the same crates have in
-/// tests, so that no crate is compiled once more, as tests/builds.rs checks.
+/// The packages that tests may build, each with further arguments for cargo. The arguments enable
+/// the same features of each crate as a build of the tests does, so that no crate is compiled a
+/// second time with other features. tests/builds.rs checks this.
 pub(crate) const BUILDS: [(&str, &[&str]); 4] = [
     ("ddtc-cli", &["--features", "ddtc/default,ddtc/foreign"]),
     ("ddtc-capi", &[]),
@@ -13,11 +15,12 @@ pub(crate) const BUILDS: [(&str, &[&str]); 4] = [
     ("ddtc-yaksa", &[]),
 ];
 
-/// Builds a package in the profile and the target folder of this test, and returns the folder with
-/// the built files.
+/// Builds the package `package`, which must be in [`BUILDS`], in the profile and the target folder
+/// of this test. Returns the folder that contains the built files.
 #[allow(dead_code, reason = "some ask for the list alone")]
 pub(crate) fn build(package: &str) -> PathBuf {
-    // Executables of tests are in `target/PROFILE/deps`.
+    // Cargo has put the executable of this test into `target/PROFILE/deps`, so its grandparent is
+    // the folder of the profile.
     let test = std::env::current_exe().expect("path of this test");
     let folder = test.parent().and_then(Path::parent).expect("profile directory").to_path_buf();
     let profile = match folder.file_name().and_then(|n| n.to_str()).expect("profile") {

@@ -1,6 +1,6 @@
-//! Reports: every bypassed call is counted under one reason and every converted call once, and the
-//! first sentence of the report agrees with the counters. Programs that abort or are killed leave
-//! reports too.
+//! Tests of the preload library's reports. A report must count every bypassed call under one reason
+//! and every converted call once, and its first sentence must agree with the counters. Programs
+//! that abort or are killed must leave a report too.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,8 @@ use crate::setup::{Host, Run, command_line, library, lossy, of_type, report, scr
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Returns the counters of a report that say why calls were bypassed, sorted by name.
+/// Returns the counters of a report that have the number of calls that were bypassed for each
+/// reason, sorted by name.
 fn reasons(text: &str) -> Vec<(String, u64)> {
     let mut bypassed: Vec<_> =
         report(text).into_iter().filter(|(name, _)| name.starts_with("bypassed_")).collect();
@@ -20,23 +21,25 @@ fn reasons(text: &str) -> Vec<(String, u64)> {
     bypassed
 }
 
-/// Returns the lines of a report that describe types, each from the text of the type on.
+/// Returns the lines of a JSON report that describe datatypes. Each returned line begins with the
+/// text of the type.
 fn rows(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("    {\"type\": \"")).collect()
 }
 
-/// Runs the program `bypassed` with the given arguments and returns its report.
+/// Runs the program `bypassed` with the given arguments and the preload library, and returns its
+/// report. `set` may add environment variables to the run.
 fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
     // Tests that run at the same time may run the same program, so each run gets a folder of its
-    // own.
+    // own for its report.
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let folder = scratch(&format!("left-{}", RUNS.fetch_add(1, Relaxed)));
     let file = folder.join("report.json");
     let mut run = host.run(host.compile("bypassed", &[]));
     run.command.current_dir(&folder);
     let run = args.iter().fold(run, |run, arg| run.arg(arg));
-    // The convertor hook is off, since calls whose bytes it moves are left to the MPI library and
-    // yet use compiled code.
+    // The convertor hook is off. If it moves the bytes of a call, the call counts as left to the
+    // MPI library although it uses compiled code, which would change the counters of this test.
     let (_, errors) = set(run.preload().env("DDTC_REPORT", &file).env("DDTC_HOOK", "off")).text();
     let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?} {args:?}: {e}\n{errors}"));
     fs::remove_dir_all(folder).unwrap();
@@ -51,7 +54,9 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             ("collectives", "none", "bypassed_by_policy", 1600),
             ("window", "none", "bypassed_by_policy", 400),
             ("file", "none", "bypassed_by_policy", 400),
-            // 3200 types live at the same time, and the library must not forget the commit of any.
+            // For `many`, 3200 types live at the same time. The preload library must not forget the
+            // commit of any of them, so each of the 3200 calls is counted under this reason and not
+            // under `bypassed_unknown_type`.
             ("many", "none", "bypassed_by_policy", 3200),
             ("contiguous", "all", "bypassed_contiguous", 400),
             ("nothing", "all", "bypassed_nothing_to_move", 400),
@@ -72,14 +77,15 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             (reasons(&text), summary(&text)),
             (vec![], "ddtc converted nothing: no call had a derived datatype.")
         );
-        // Converted calls are not counted as bypassed: of the 400 calls of MPI_Pack, only the first
-        // one is.
+        // Calls that are converted must not be counted as bypassed. The program calls `MPI_Pack`
+        // 400 times, and only the first of these calls is bypassed.
         let text = calls(host, &["pack", "400"], |run| run);
         assert_eq!(reasons(&text), [("bypassed_first_use".to_owned(), 1)], "{host:?} {text}");
         assert_eq!(report(&text)["packs"], 399, "{text}");
-        // A persistent request is made once and started many times, so its type is compiled when
-        // the request is made, however short the message is. The bytes of twenty requests alone
-        // would not suffice.
+        // A program makes a persistent request once and starts it many times. Its type is therefore
+        // compiled when the request is made, however short the message is. If the bytes of the
+        // program's twenty requests were counted only once each, they would not suffice for a
+        // compilation.
         let text = calls(host, &["persistent", "400"], |run| run.env("DDTC_POLICY", "all"));
         let converted = ["messages_packed", "messages_unpacked"].map(|name| report(&text)[name]);
         assert!(converted.iter().all(|&n| n >= 200), "{host:?} {text}");
@@ -88,8 +94,9 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
     }
 }
 
-/// Checks that each call counts once, whether it is blocking, nonblocking, persistent or
-/// collective, and that each of its packs and unpacks counts once.
+/// Checks that the first sentence of a report has the numbers of the counters. Each call counts
+/// once, whether it is blocking, nonblocking, persistent or collective, and each pack and each
+/// unpack of a call counts once.
 #[test]
 fn the_first_sentence_is_that_of_the_counters() {
     for host in HOSTS {
@@ -105,12 +112,14 @@ fn the_first_sentence_is_that_of_the_counters() {
                 said["calls_converted"]
             );
             assert_eq!(summary(&text), sentence, "{what}");
-            // The program's own calls of `MPI_Pack` use no staging buffer.
+            // If the program itself calls `MPI_Pack`, the packed bytes go into the program's buffer
+            // and into no staging buffer. These packs are in the counter `packs` but not in
+            // `messages_packed`.
             let own = if kind == "pack" { said["calls_converted"] } else { 0 };
             assert_eq!(said["packs"], said["messages_packed"] + own, "{what}");
             assert_eq!(said["unpacks"], said["messages_unpacked"], "{what}");
-            // In these kinds, each send is converted or bypassed, and the same holds for the
-            // receives.
+            // For programs of these three kinds, each send is either converted or bypassed, and so
+            // is each receive.
             if ["gaps", "nonblocking", "persistent"].contains(&kind) {
                 assert!(said["packs"] >= 200 && said["unpacks"] >= 200, "{what}");
                 assert_eq!(said["bytes_packed"], said["packs"] * 256, "{what}");
@@ -124,14 +133,16 @@ fn the_first_sentence_is_that_of_the_counters() {
     }
 }
 
-/// Checks that a report in text form begins with the same sentence and fits one screen.
+/// Checks that a report in text form begins with the sentence that a JSON report has as its
+/// summary, and that the report fits on one screen.
 #[test]
 fn a_report_is_text_unless_its_name_says_json() {
     let folder = scratch("text");
     for name in ["report", "report.json", "-"] {
         let run = Host::Mpich.run(Host::Mpich.compile("bypassed", &[])).arg("gaps").arg("40").preload();
-        // The run sets `DDTC_INSIDE`, the old name of a variable. It must have the effect of the
-        // new name, with one line that explains it.
+        // The run sets `DDTC_INSIDE`, which is the old name of the variable `DDTC_HOOK`. The old
+        // name must have the effect of the new one, and standard error must have one line that says
+        // so.
         let run = run.env("DDTC_REPORT", if name == "-" { name.into() } else { folder.join(name) });
         let (_, errors) = run.env("DDTC_POLICY", "all").env("DDTC_INSIDE", "off").text();
         let line = "ddtc: DDTC_INSIDE is the old name of DDTC_HOOK, and is accepted until version 0.5\n";
@@ -177,7 +188,8 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
         let file = folder.join("report.json");
         let run = |kind: &str| {
             let mut run = host.ranks(2, command_line());
-            // Here `ddtc preload` starts the launcher; elsewhere the launcher starts the program.
+            // In this test `ddtc preload` starts the launcher, so that it can sum the reports of
+            // all ranks. In other tests the launcher starts the program directly.
             let words: Vec<_> = run.command.get_args().map(ToOwned::to_owned).collect();
             let launcher = &words[1..words.len() - 3];
             let mut command = Command::new(command_line());
@@ -196,8 +208,9 @@ fn the_ranks_sum_says_why_nothing_was_converted() {
             run.text();
             fs::read_to_string(&file).unwrap()
         };
-        // The program makes four calls a round, but in the gather a rank that is not the root has a
-        // named type.
+        // In each of the 50 rounds each rank makes four collective calls. On rank 1, which is not
+        // the root of the gather, the gather has a named type and is not counted. The sum over both
+        // ranks is therefore 350.
         let text = run("collectives");
         assert_eq!(
             summary(&text),
@@ -237,8 +250,8 @@ fn a_program_that_is_killed_leaves_a_report() {
         command.env("DDTC_REPORT", &file).env("DDTC_RECORD", folder.join("record")).env("DDTC_POLICY", "all");
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let calls = || fs::read_to_string(&file).map_or(0, |text| report(&text)["packs"]);
-        // The report is written again and again while the program runs, and is complete whenever it
-        // is read.
+        // The preload library writes the report again and again while the program runs. The report
+        // must be complete whenever this test reads it.
         let mut seen = 0;
         for _ in 0..2 {
             while calls() <= seen {
@@ -259,8 +272,8 @@ fn a_program_that_is_killed_leaves_a_report() {
     }
 }
 
-/// Kills the program whose report `file` is, and the process `parent`, which is the `timeout` that
-/// started the program.
+/// Kills the program that has written the report `file`, and the process with the number `parent`,
+/// which is the command `timeout` that started the program.
 fn kill(file: &Path, parent: u32) {
     let text = fs::read_to_string(file).unwrap();
     let (_, process) = text.split_once(", process ").unwrap();

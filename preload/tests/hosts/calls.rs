@@ -1,7 +1,7 @@
-//! The table of functions that take a request, a status or a message (`ddtc_hosts::mpi_functions`),
-//! compared with the headers of the MPI libraries and with the names that the preload library
-//! exports. A further test runs a program that asks about its requests by a function that is not
-//! wrapped.
+//! Tests of `ddtc_hosts::mpi_functions`, which is the table of the functions that take a request, a
+//! status or a message. The table is compared with the headers of the MPI libraries and with the
+//! names that the preload library exports. A further test runs a program that asks about its
+//! requests by a function that the preload library does not wrap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,7 +34,8 @@ fn headers(folder: &Path) -> String {
             for line in lines.filter(|line| !line.trim_start().starts_with('#')) {
                 all.extend([line, "\n"]);
             }
-            // Separate the last declaration of this file from the first one of the next file.
+            // The semicolon separates the last declaration of this header from the first
+            // declaration of the next one.
             all.push(';');
         }
     }
@@ -45,7 +46,8 @@ fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-/// Returns name, result and parameters of each function whose name begins like one of MPI.
+/// Returns the name, the result and the parameters of each function in the text `headers` whose
+/// name begins with one of [`PREFIXES`].
 fn declarations(headers: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     headers.split([';', '{', '}']).filter_map(|declaration| {
         let (before, after) = declaration.split_once('(')?;
@@ -56,8 +58,8 @@ fn declarations(headers: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Returns the functions whose parameters or result are of one of [`TYPES`], and those that have a
-/// row in the table.
+/// Returns the names of the functions in the text `headers` that have a parameter or a result of
+/// one of [`TYPES`], and of those that have a row in the table of MPI functions.
 fn functions(headers: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (name, result, after) in declarations(headers) {
@@ -68,8 +70,9 @@ fn functions(headers: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns the functions that the headers of any library declare, each with a library. Intel's
-/// wheel has no headers.
+/// Returns the functions that the headers of MPICH, Open MPI 5.0 or Open MPI 4.1 declare and that
+/// [`functions`] selects, each with one of the libraries that declare it. Intel MPI is missing
+/// because its wheel has no headers.
 fn declared() -> BTreeMap<String, Host> {
     let mut all = BTreeMap::new();
     for host in HEADERS {
@@ -99,31 +102,35 @@ fn declarations_are_read() {
     assert_eq!(functions(text), expected.map(str::to_owned).into());
 }
 
-/// Checks that no function is missing from the table: one that is missing could complete a
-/// converted request unseen.
+/// Checks that the table of MPI functions has a row for every declared function that takes a
+/// request, a status or a message. A function without a row could complete a converted request
+/// without being seen by the preload library.
 #[test]
 fn every_function_that_takes_a_request_a_status_or_a_message_has_a_row() {
     let declared = declared();
     let unknown: Vec<_> = declared.iter().filter(|(name, _)| find(name).is_none()).collect();
     assert!(unknown.is_empty(), "hosts/src/mpi_functions.rs has no row for {unknown:?}");
-    // The table also has rows for extensions of other releases, but every function of the standard
-    // must be declared by one of these headers.
+    // The table also has rows for extensions that only other releases of the MPI libraries have.
+    // Every function of the MPI standard in the table, however, must be declared by one of these
+    // headers.
     let known: BTreeSet<&str> = declared.keys().filter_map(|name| find(name)).map(|f| f.name).collect();
     for function in mpi_functions::all().filter(|function| function.name.starts_with("MPI_")) {
         assert!(known.contains(function.name), "no header declares {}", function.name);
     }
 }
 
-/// Returns what a C declaration must have for a role: whether the parameter is constant, its type,
-/// whether it is a pointer or an array, and a list of words, one of which must occur in the
-/// parameter's name. `large` selects the form with `MPI_Count`.
+/// Returns what the C declaration of a parameter must have if the parameter has the role `role`:
+/// whether the parameter is constant, its type, whether it is a pointer or an array, and a list of
+/// words, one of which must occur in the name of the parameter. If `large` is true, the declaration
+/// is that of the function with `MPI_Count` arguments.
 fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'static str]) {
     let count = if large { "MPI_Count" } else { "int" };
     match role {
         Role::SendBuf | Role::PackedIn => (true, "void", true, &["buf", "addr"]),
         Role::RecvBuf | Role::SendRecvBuf | Role::PackedOut => (false, "void", true, &["buf", "addr"]),
         Role::Count => (false, count, false, &["count"]),
-        // The second name is a spelling error in one declaration of Open MPI.
+        // `target_cout` is a spelling error for `target_count` in one declaration of Open MPI's
+        // header, so both words are permitted.
         Role::TargetCount => (false, count, false, &["target_count", "target_cout"]),
         Role::Size => (false, count, false, &["size"]),
         Role::Counts => (true, count, true, &["counts"]),
@@ -149,8 +156,9 @@ fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'
     }
 }
 
-/// Checks the role of each argument against the headers. A wrong role would pass a wrong argument
-/// on.
+/// Checks, for each argument of the counted calls, that the role in the table agrees with the
+/// declaration in the headers. With a wrong role, the preload library would pass a wrong argument
+/// on to the MPI library.
 #[test]
 fn roles_of_arguments_are_those_of_the_headers() {
     for host in HEADERS {
@@ -160,7 +168,7 @@ fn roles_of_arguments_are_those_of_the_headers() {
         let mut compared = 0;
         for call in COUNTED_CALLS {
             for (name, large) in [(call.name.to_owned(), false), (format!("{}_c", call.name), true)] {
-                // Open MPI lacks some of these functions.
+                // Open MPI lacks some of these functions, which are skipped.
                 let Some(parameters) = declared.get(name.as_str()) else { continue };
                 let parameters: Vec<&str> = parameters.split(')').next().unwrap().split(',').collect();
                 assert_eq!(parameters.len(), call.arguments.len(), "{name} of {host:?}");
@@ -209,8 +217,9 @@ fn wrapped_functions_are_exported_and_the_others_are_not() {
     }
 }
 
-/// Checks that requests are not converted in programs that refer to `MPIX_Request_is_complete`,
-/// because that function cannot unpack a staged receive.
+/// Checks a program that refers to `MPIX_Request_is_complete`. This function cannot unpack a
+/// receive whose bytes are in a staging buffer, so the preload library must not convert requests in
+/// such a program.
 #[test]
 fn requests_that_are_asked_about_unseen_are_not_converted() {
     let host = Host::Mpich;
@@ -222,7 +231,8 @@ fn requests_that_are_asked_about_unseen_are_not_converted() {
             let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
             assert_eq!(text.matches("wrong 0\n").count(), 2, "{asked}, run {round}: {text}{errors}");
             let said = reports(&folder, 2);
-            // The blocking sends of rank 0 are converted, and no call with a request is.
+            // The 60 blocking sends of rank 0 are converted. No call that has a request is
+            // converted on either rank.
             let moved = said.iter().map(|said| (said["messages_packed"], said["messages_unpacked"]));
             assert_eq!(moved.collect::<Vec<_>>(), [(60, 0), (0, 0)], "{asked}: {said:?}");
             assert!(said.iter().all(|said| said["bypassed_unseen_completion"] > 20), "{asked}: {said:?}");

@@ -1,5 +1,5 @@
-//! Programs other than those in C (Fortran bindings, Python), a tool that watches the library
-//! (valgrind), and processes with an unknown MPI library or with none.
+//! Tests with programs that are not in C (Fortran and Python), with valgrind, which watches the
+//! preload library, and with processes that have an unknown MPI library or no MPI library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::setup::{Host, command_line, library, lossy, report, scratch, sources};
 
-/// Requires a tool of the system. If it is missing, tries to install it with the system's package
-/// manager.
+/// Asserts that the program `name` is installed. If it is missing, first tries to install the
+/// Debian package `package` with apt-get.
 pub(crate) fn tool(name: &str, package: &str) {
     let there = || Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
     if !there() {
@@ -29,8 +29,9 @@ pub(crate) fn manifest(path: &str) -> PathBuf {
 #[test]
 fn fortran_programs_are_seen() {
     tool("gfortran", "gfortran");
-    // Intel's own bindings, which call C functions, and bindings that bypass the C functions as
-    // those of Open MPI do.
+    // The Fortran program runs with two kinds of bindings: Intel's own bindings, which call C
+    // functions, and bindings that bypass the C functions as those of Open MPI do. For the latter
+    // it also runs in a variant that opens and closes sessions.
     for (host, flags, defined) in [
         (Host::Intel, &["-DHANDLES_ONLY"][..], "-UNOTHING"),
         (Host::OpenMpi, &[], "-UNOTHING"),
@@ -48,7 +49,8 @@ fn fortran_programs_are_seen() {
         if host == Host::Intel {
             fortran.arg(host.root().join("lib/libmpifort.so.12"));
         }
-        // Libraries that the bindings themselves need are found when the program runs.
+        // The linker accepts symbols that the Fortran bindings need and that the given libraries
+        // lack. The dynamic loader finds the libraries with these symbols when the program runs.
         fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
         compile(&mut fortran);
         let (bare, _) = host.run(&program).text();
@@ -58,8 +60,9 @@ fn fortran_programs_are_seen() {
         assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
         let said = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}"));
         assert!(!said.contains("not seen"), "{said}");
-        // The program uses ten types in five rounds. Bindings that bypass the C functions show a
-        // type at its first use only.
+        // The program packs and unpacks with ten types, each in five rounds. If the bindings bypass
+        // the C functions, the preload library does not see the commit of a type and learns of the
+        // type only at its first use.
         let said = report(&said);
         assert!(said["packs"] >= 39 && said["unpacks"] >= 49, "{host:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();
@@ -127,7 +130,7 @@ fn unknown_hosts_and_foreign_packing_are_left_alone() {
         let out = Command::new(&program)
             .env("LD_PRELOAD", library())
             .env("FAKE_VERSION", version)
-            // In this mode, types are examined when they are committed.
+            // In mode `commit`, the preload library examines each type when the program commits it.
             .env("DDTC_MODE", "commit")
             .output()
             .unwrap();
@@ -148,10 +151,10 @@ fn valgrind_finds_nothing() {
         }
         let (text, errors) = run.preload().text();
         assert!(text.trim().ends_with("wrong 0"), "{text}\n{errors}");
-        // The MPI library and its initialization have errors of their own, so only blocks with a
-        // stack frame of the preload library count, and those inside `PMPI_Init` do not. Neither do
-        // blocks of the dynamic loader, which compares names eight bytes at a time and reads past
-        // their ends.
+        // The test searches valgrind's output for error blocks with a stack frame of the preload
+        // library. Errors of the MPI library itself do not count, and neither do those inside
+        // `PMPI_Init`. Blocks of the dynamic loader (`_dl_map_object`) do not count either: the
+        // loader compares names eight bytes at a time and so reads past their ends.
         let blocks = errors.split("== \n").filter(|b| {
             (b.contains("ddtc_preload::") || b.contains(" ddtc::"))
                 && !["_dl_map_object", " PMPI_Init"].iter().any(|own| b.contains(own))
@@ -162,8 +165,9 @@ fn valgrind_finds_nothing() {
     }
 }
 
-/// Script for a shell that prints the name of its process's perf map and then runs its arguments
-/// under the same process number.
+/// Script for a shell that prints the name of the perf map that its process will have, and then
+/// replaces itself by the program in its arguments. The program keeps the process number of the
+/// shell.
 const UNDER_ITS_MAP: &str = "echo /tmp/perf-$$.map; exec \"$@\"";
 
 #[test]
@@ -193,7 +197,9 @@ fn names_that_somebody_else_has_taken_are_left_alone() {
     std::os::unix::fs::symlink(&victim, &link).unwrap();
     compile(Command::new("mkfifo").arg(&pipe));
     let program = Host::Mpich.compile("lifecycle", &[]);
-    // The shell makes the link for its process number, which the program then takes over.
+    // The shell makes a symbolic link under the name of the perf map for its own process number.
+    // The program then replaces the shell and has the same process number, so it finds the link
+    // where it would write its perf map.
     let script = format!("ln -s \"$0\" /tmp/perf-$$.map; {UNDER_ITS_MAP}");
     let run = Host::Mpich
         .run("sh")
@@ -246,7 +252,8 @@ fn the_command_line_sets_it_all_up() {
     let text = fs::read_to_string(&report_file).unwrap();
     let said = report(&text);
     assert!(said["ranks"] == 2 && said["packs"] > 8000 && text.contains("\"lazy\""), "{text}");
-    // The recorded types form a corpus in the text notation.
+    // The file with the recorded types of each rank must be a corpus in the text notation of
+    // datatypes.
     for rank in 0..2 {
         let text = fs::read_to_string(folder.join(format!("record.ddt.{rank}"))).unwrap();
         let entries = ddtc::internal::corpus::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -1,5 +1,5 @@
-//! Collective calls and long messages in jobs where all ranks, some ranks or no ranks have the
-//! preload library.
+//! Tests of collective calls and of long messages in jobs where all ranks, some ranks or no ranks
+//! have the preload library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ use crate::setup::{Host, Run, library, scratch};
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 fn compiled(host: Host, name: &str) -> PathBuf {
-    // These flags leave out what the MPI library's own algorithms do wrong.
+    // These flags leave out of the program the calls for which the MPI library's own algorithms
+    // give wrong results.
     let flags: &[&str] = match host {
         Host::OpenMpi | Host::OpenMpi4 => &["-DCONFUSES_PAIRS"],
         Host::Intel | Host::IntelStandard => &["-DCUTS_SEGMENTS", "-DCONFUSES_PAIRS", "-DMODES_TRIED=2"],
@@ -24,9 +25,11 @@ fn right(what: &str, run: Run) {
     assert_eq!(text.lines().next(), Some("wrong 0"), "{what}\n{text}\n{errors}");
 }
 
-/// Makes `calls` random calls on `ranks` ranks: under the unmodified MPI library, with the preload
-/// library on all ranks, and with it on every other rank. The calls are blocking, nonblocking and
-/// persistent, over all ranks and over neighbours.
+/// Runs the programs `collectives` and `neighbours`, which make `calls` random collective calls, on
+/// `ranks` ranks. Each program runs under the unmodified MPI library, with the preload library on
+/// all ranks, and with the preload library on every other rank. The calls are blocking, nonblocking
+/// and persistent. The first program calls functions over all ranks of a communicator, the second
+/// program functions over the neighbours of a topology.
 fn collectives(host: Host, ranks: u32, calls: &str, variables: &[(&str, &str)]) {
     for name in ["collectives", "neighbours"] {
         random_calls(host, name, ranks, calls, variables);
@@ -82,8 +85,9 @@ fn collectives_of_many_ranks_are_right_whoever_converts() {
 
 #[test]
 fn collectives_are_right_by_every_algorithm() {
-    // With the first three variables, MPICH sends over a network between ranks of one machine.
-    // Without the name of a network module it would use UCX, over which no message is converted.
+    // Each of the first three variables in the list below makes MPICH send messages between ranks
+    // of one machine over a network. `OVER_TCP` selects libfabric over TCP as this network. Without
+    // the name of a network module MPICH would use UCX, over which ddtc converts no message.
     const OVER_TCP: [(&str, &str); 2] = [("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")];
     for variable in [
         ("MPIR_CVAR_NOLOCAL", "1"),
@@ -94,9 +98,9 @@ fn collectives_are_right_by_every_algorithm() {
         let variables = [&[variable][..], &OVER_TCP].concat();
         collectives(Host::Mpich, 4, "100", &variables);
     }
-    // The values are numbers of algorithms in the component `tuned` of Open MPI 5. For broadcasts
-    // they are chain, pipeline, binary tree, binomial tree, and scatter with allgather, with
-    // segments.
+    // The values of these variables are numbers of algorithms in the component `tuned` of Open MPI
+    // 5. For broadcasts, the values stand for the algorithms chain, pipeline, binary tree, binomial
+    // tree, and scatter with allgather. All of them send messages in segments.
     for algorithm in ["2", "3", "5", "6", "8"] {
         let variables = [
             ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"),
@@ -111,7 +115,8 @@ fn collectives_are_right_by_every_algorithm() {
     }
 }
 
-/// Checks that a policy table of the user decides which calls are converted.
+/// Checks that collective calls are converted only as a policy table in the user's configuration
+/// folder says. The table of this test permits broadcasts alone.
 #[test]
 fn collectives_follow_the_table() {
     let (host, ranks) = (Host::Mpich, 4);
@@ -125,13 +130,16 @@ fn collectives_follow_the_table() {
     let made = text.lines().find_map(|line| line.strip_prefix("bcast ")?.parse::<u64>().ok()).unwrap();
     let moved =
         reports(&folder, ranks).iter().map(|r| r["messages_packed"] + r["messages_unpacked"]).sum::<u64>();
-    // A persistent broadcast is started twice, so it may count twice.
+    // A persistent broadcast is started twice, so it may count twice in the number of converted
+    // messages.
     assert!(0 < moved && moved <= 2 * made * u64::from(ranks), "{moved} of {made} broadcasts\n{text}");
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks the minimum length for Open MPI. An instance is converted only if it is at least as long
-/// as the table says, however many instances a call has, because each instance has a gap.
+/// Checks the minimum length in a policy table for Open MPI. A call is converted only if a single
+/// instance of its datatype is at least as long as the table says, however many instances the call
+/// has. The reason is that the substitute datatype, which Open MPI gets in place of the program's
+/// datatype, has a gap for each instance.
 #[test]
 fn short_instances_are_left_to_open_mpi() {
     let host = Host::OpenMpi;
@@ -143,7 +151,8 @@ fn short_instances_are_left_to_open_mpi() {
         let run = host.ranks(2, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
         let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("60").arg("1").arg("2000");
         right(&format!("from {least} bytes"), run);
-        // One structure of the program has 24 bytes.
+        // One structure, which is an instance of the program's datatype, has 24 bytes. Calls are
+        // therefore converted with a minimum of 16 bytes and not with a minimum of 64 bytes.
         let moved =
             |r: &std::collections::HashMap<String, u64>| r["messages_packed"] + r["messages_unpacked"] > 0;
         assert_eq!(reports(&folder, 2).iter().any(moved), converted, "{least}");
@@ -151,8 +160,9 @@ fn short_instances_are_left_to_open_mpi() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks that nothing is converted if another library is loaded that chooses an algorithm by the
-/// local type (UCC). The library must be noticed before the first call and not by it.
+/// Checks that no collective call is converted if UCC is loaded, which is a library that chooses
+/// the algorithm of a collective call by the local datatype. The preload library must notice UCC
+/// before it converts the first call, and not because of that call.
 #[test]
 fn collectives_are_the_hosts_where_another_library_chooses_by_the_type() {
     let host = Host::OpenMpi;

@@ -1,13 +1,15 @@
-//! The convertor hook of Open MPI: compiled code moves the bytes inside the MPI library's
-//! convertors, while staging is off. The results are compared with those of Open MPI's own code,
-//! with type maps and with the unmodified library.
+//! Tests of the convertor hook of Open MPI: compiled code moves the bytes of messages inside the
+//! MPI library's convertors, while the preload library packs no message into a staging buffer. The
+//! results are compared with those of Open MPI's own code, with type maps and with runs of the
+//! unmodified library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::setup::{Host, Run, of_type, on_some, reports, same, scratch};
 
-/// The installed releases of Open MPI, whose internal structures are known.
+/// The installed releases of Open MPI. ddtc knows their internal structures, so the convertor hook
+/// can be enabled under them.
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
 fn compiled(host: Host, name: &str) -> PathBuf {
@@ -18,13 +20,15 @@ fn with(run: Run, arguments: &[&str]) -> Run {
     arguments.iter().fold(run, |run, word| run.arg(word))
 }
 
-/// Sets up a run with the preload library in which nothing is staged.
+/// Adds the preload library to a run, with a policy that packs no message into a staging buffer,
+/// and with a report of each rank in `folder`.
 fn inside(run: Run, folder: &Path) -> Run {
     run.preload().env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
-/// Returns the bytes that ranks packed and unpacked by the hook, and asserts that nothing was
-/// staged and nothing failed.
+/// Returns the number of bytes that all ranks together packed through the convertor hook, and the
+/// number that they unpacked through it. Asserts that no message was staged, and that the reports
+/// count no fallbacks and no panics.
 fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     let mut moved = [0; 2];
     for said in reports(folder, ranks) {
@@ -36,9 +40,10 @@ fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
     moved
 }
 
-/// Checks a program that prints what its ranks saw: the output must be the same without the preload
-/// library, with the hook enabled on all ranks, and on every other rank. `least` is the minimum
-/// number of bytes that the hook packs and unpacks.
+/// Checks a program that prints what its ranks saw. The output must be the same in a run without
+/// the preload library, in a run with the convertor hook enabled on all ranks, and in runs with it
+/// on every other rank. `least` is the minimum number of bytes that the hook must pack, and also
+/// the minimum that it must unpack.
 fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
@@ -58,7 +63,9 @@ fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks a program that judges itself, in the first or the last line of its output.
+/// Checks a program that judges its own results. One line of its output, the first or the last,
+/// must end with `wrong 0`. `least` is the minimum number of bytes that the convertor hook must
+/// pack and unpack.
 fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
@@ -69,7 +76,7 @@ fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns the number that follows a word.
+/// Returns the number that follows the first occurrence of `word` in `text`.
 pub(crate) fn after(text: &str, word: &str) -> u64 {
     let rest = text.split_once(word).unwrap_or_else(|| panic!("no {word:?} in {text}")).1.trim_start();
     rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
@@ -84,7 +91,9 @@ fn pieces_end_where_the_hosts_end() {
                 with(host.run(&program), &["movers", "12000", seed]).preload().env("DDTC_POLICY", "none");
             let (text, errors) = run.text();
             assert!(text.contains("wrong 0"), "{host:?} {seed}\n{text}\n{errors}");
-            // The remaining convertors are of dense types, which the hook leaves to Open MPI.
+            // The program counts the convertors of all types and those that the hook has served.
+            // The convertors that the hook did not serve belong to dense types, which the hook
+            // leaves to Open MPI.
             assert!(after(&text, "served") * 10 > after(&text, " of ") * 8, "{text}");
             assert!(after(&text, " of ") > 8000, "{text}");
         }
@@ -130,7 +139,8 @@ fn tools_and_reports_count_what_moves_inside() {
         let (program, folder) = (compiled(host, "convertors"), scratch(&format!("hook-counted-{host:?}")));
         let (text, errors) = with(inside(host.ranks(2, &program), &folder), &["counted"]).text();
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
-        // The bytes of all types must add up to the total.
+        // The report has the number of bytes that the convertor hook packed for each type. The sum
+        // over all types must be the total in the report.
         let report = fs::read_to_string(folder.join("report0.json")).unwrap();
         let said = &reports(&folder, 2)[0];
         let types = report.lines().filter(|line| line.starts_with("    {\"type\": "));
@@ -155,7 +165,9 @@ fn a_table_moves_inside_what_it_would_pack_first() {
         let (text, errors) = with(run, &["messages", "400"]).text();
         assert_eq!(text.trim(), "wrong 0", "{errors}");
         for said in reports(&folder, 2) {
-            // A layout is staged until its kernel is ready for the hook.
+            // If the policy table has rows with `inside`, the convertor hook moves the messages of
+            // these layouts. A layout's first messages are packed into staging buffers
+            // nevertheless, until a kernel for the hook is ready.
             let staged = said["messages_packed"];
             assert!(if moves { staged < 50 } else { staged > 300 }, "{moves} {said:?}");
             assert!(said["hook_bytes_packed"] > 1 << 20, "{said:?}");
@@ -164,9 +176,10 @@ fn a_table_moves_inside_what_it_would_pack_first() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks when the hook is enabled. A program with few messages is left alone. In a program with
-/// many messages the hook pays for itself, both where each message would otherwise be staged and
-/// where no message is staged but the gain is measured.
+/// Checks when the preload library enables the convertor hook. In a program with few messages the
+/// hook stays disabled. In a program with many messages the hook saves more time than it costs.
+/// This is tried with a policy under which each message would otherwise be staged, and with a
+/// policy under which no message is staged but the gain of compiled code is measured.
 #[test]
 fn what_many_messages_miss_enables_the_hook() {
     let folder = scratch("hook-opens");
@@ -198,11 +211,13 @@ fn what_many_messages_miss_enables_the_hook() {
 
 /// Prepares the profile cache so that compiled code takes less than a tenth of the MPI library's
 /// time for messages of the size class `class`, whose lengths are from 2^`class` bytes to less than
-/// twice as many. Runs the program until it has written times of its layout, and then overwrites
-/// them. The result does not depend on how slow the kernels of a debug build are.
+/// twice as many. The function calls `run`, which runs a program, until the program has written
+/// times of its layout into the cache, and then overwrites these times. A test that uses the cache
+/// does not depend on how slow the kernels of a debug build are.
 fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
-    // Lines have the columns LAYOUT CLASS BYTES HOST OURS COPY. They describe layouts and also
-    // similarity classes; a key of the second kind has a line of class 40 too.
+    // Lines of the profile cache have the columns LAYOUT CLASS BYTES HOST OURS COPY. They describe
+    // layouts, and similarity classes too. A key in the first column belongs to a similarity class
+    // if it also has a line whose size class is 40.
     let keys = |text: &str, class: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| line.get(16..20) == Some(&format!(" {class} ")));
         lines.map(|line| line[..16].to_owned()).collect()
@@ -222,8 +237,10 @@ fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
     fs::write(kept().unwrap(), text.unwrap().lines().map(found).collect::<String>()).unwrap();
 }
 
-/// Checks that a gain that an earlier run measured enables the hook from the start: no messages are
-/// left to the MPI library because similar ones were. Under Open MPI 4.1 no messages are staged.
+/// Checks that the convertor hook serves a type from its first messages on if an earlier run has
+/// measured a gain. Messages must not be left to the MPI library because messages of similar types
+/// were left to it before. The test runs under Open MPI 4.1, where the preload library stages no
+/// messages.
 #[test]
 fn what_is_remembered_moves_inside_soon() {
     let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("hook-soon"));
@@ -251,7 +268,8 @@ fn messages_move_inside() {
             }
         }
     }
-    // Open MPI 4.1 hangs in this program even without the preload library.
+    // The program `messages` hangs under Open MPI 4.1 even without the preload library, so it runs
+    // under Open MPI 5.0 only.
     for ranks in [2, 4] {
         alike(Host::OpenMpi, ranks, "messages", &[], 1 << 20);
     }
@@ -270,21 +288,24 @@ fn collective_calls_threads_and_segments_move_inside() {
     for host in HOSTS {
         right(host, 2, "traffic", &["60"], 100_000);
     }
-    // Open MPI 4.1 has no persistent collective calls.
+    // Open MPI 4.1 has no persistent collective calls, which the programs `collectives` and
+    // `neighbours` make. These runs are therefore under Open MPI 5.0 only.
     right(Host::OpenMpi, 4, "collectives", &["100", "4", "2000"], 100_000);
     right(Host::OpenMpi, 4, "neighbours", &["100", "4", "2000"], 100_000);
     right(Host::OpenMpi, 2, "segments", &[], 100_000);
     right(Host::OpenMpi, 1, "lifecycle", &[], 0);
 }
 
-/// Checks that pending messages need no memory of the preload library: 100 staged messages of a
-/// megabyte in each direction would need 100 MB.
+/// Checks that the preload library needs no memory for messages that are pending, because the
+/// convertor hook moves their bytes without staging buffers. If the messages of this test were
+/// staged, 100 messages of a megabyte in each direction would need 100 MB.
 #[test]
 fn pending_messages_need_no_memory() {
     for host in HOSTS {
         let (program, folder) = (compiled(host, "pending"), scratch(&format!("hook-pending-{host:?}")));
         let arguments = ["100", "1024"];
-        // The sum of the kilobytes that both ranks print, in either order.
+        // Each rank prints the number of kilobytes by which its memory grew. This function returns
+        // the sum over both ranks, which may print in either order.
         let more = |(text, errors): (String, String)| -> u64 {
             assert_eq!(text.matches("wrong 0").count(), 2, "{host:?}\n{text}\n{errors}");
             text.lines().map(|line| after(line, ":")).sum()

@@ -1,5 +1,6 @@
-//! The corpus under every MPI library, by plain MPI calls with and without the preload library. The
-//! results are compared with those of the reference interpreter.
+//! Tests that run the datatypes of the corpus under every MPI library. A C program, the driver,
+//! makes plain MPI calls with them, with and without the preload library, and the results are
+//! compared with those of the reference interpreter.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -17,10 +18,12 @@ use ddtc_hosts::policy::{Class, Library};
 use crate::faults::{Left, Symptom, entry_of, known, survives};
 use crate::setup::{Host, report, scratch};
 
-/// The script for the driver, its cases, and the names of the entries that cannot be run.
+/// The script for the driver, which is the C program `driver`; the cases in the script; and the
+/// names of the corpus entries that cannot be run.
 type Cases = (String, Vec<Case>, Vec<String>);
 
-/// One case of the script: a datatype, a count, and the results of the reference interpreter.
+/// One case of the driver's script: a datatype, a count, and hashes of the bytes that the reference
+/// interpreter packs and unpacks.
 #[derive(Clone)]
 struct Case {
     name: String,
@@ -28,11 +31,13 @@ struct Case {
     pack: u64,
     unpack: u64,
     size: i64,
-    /// True if the arguments of a constructor need the large-count functions.
+    /// True if the arguments of a constructor of the datatype do not fit `int`, so that the driver
+    /// needs the large-count functions.
     large: bool,
 }
 
-/// Returns the hash of `bytes` that `driver.c` computes too.
+/// Returns the hash of `bytes`, computed in the same way as in `driver.c`, so that the two programs
+/// can compare hashes.
 fn hash(bytes: &[u8]) -> u64 {
     const PRIME: u64 = 0x100_0000_01b3;
     let mut h = 0xcbf2_9ce4_8422_2325_u64;
@@ -53,9 +58,9 @@ struct Script {
 }
 
 impl Script {
-    /// Adds the nodes of a type to the script, children first. Returns the number of the type and
-    /// whether any node needs a large-count function, or `None` if the driver cannot build the
-    /// type.
+    /// Adds the nodes of the datatype `t` to the script, each after its children. Returns the
+    /// number of the root in the script and whether any node needs a large-count function, or
+    /// `None` if the driver cannot build the datatype.
     fn add(&mut self, t: &Datatype) -> Option<(usize, bool)> {
         let mut open = vec![(t.clone(), false)];
         while let Some((node, ready)) = open.pop() {
@@ -80,14 +85,15 @@ impl Script {
     }
 }
 
-/// Returns a constructor as a line of the script, and whether an argument does not fit `int`.
+/// Returns the constructor at the root of `t` as a line of the script, and whether one of its
+/// arguments does not fit `int`. `children` has the numbers of the child types in the script.
 fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
     use Combiner as C;
     let list = |values: &[i64]| values.iter().map(|v| format!("{v} ")).collect::<String>();
     let wide = |lists: &[&[i64]]| lists.iter().any(|l| l.iter().any(|&n| i32::try_from(n).is_err()));
     let old = children.first().copied().unwrap_or(0);
-    // Each constructor becomes its name and its arguments, with the numbers of its children at the
-    // end. The second value says whether an argument does not fit `int`.
+    // Each constructor becomes a line with its name, its arguments, and the numbers of its child
+    // types at the end. The second value of each pair is true if an argument does not fit `int`.
     Some(match t.combiner() {
         C::Named(n) => (format!("named {}", n.mpi_name()), false),
         C::Dup { .. } => (format!("dup {old}"), false),
@@ -158,11 +164,12 @@ fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
     })
 }
 
-/// Maximum number of bytes of a user buffer or a stream in a test.
+/// Maximum number of bytes of a user buffer or of a packed stream in these tests.
 const MOST: i64 = 300 << 20;
 
-/// Returns the hashes of the packed buffer and of the unpacked buffer, computed by the reference
-/// interpreter from the same input as in the driver. Returns `None` if a buffer would be too large.
+/// Returns the hash of the packed buffer and that of the unpacked buffer for `count` instances of
+/// `t`. The reference interpreter computes both buffers from the same input as the driver does.
+/// Returns `None` if a buffer would be too large.
 fn expected(t: &Datatype, count: u64) -> Option<[u64; 2]> {
     let size = i64::try_from(u64::try_from(t.size()).ok()?.checked_mul(count)?).ok()?;
     let last = t.extent().checked_mul(i64::try_from(count).ok()? - 1)?;
@@ -202,10 +209,11 @@ fn case(script: &mut Script, entry: &CorpusEntry, count: u64) -> Option<Case> {
     Some(Case { name, datatype: t.clone(), pack, unpack, size, large })
 }
 
-/// Returns the script and the cases of the whole corpus. A few entries cannot be run: their spans
-/// are astronomic, or only ddtc has their types.
+/// Returns the script and the cases for all entries of the corpus. A few entries cannot be run,
+/// because their spans are larger than any memory or because only ddtc, and no MPI library, has
+/// their types.
 ///
-/// With `small`, the large application layouts are left out.
+/// If `small` is true, the large entries are left out, which are layouts of applications.
 fn cases(small: bool) -> &'static Cases {
     static CASES: [OnceLock<Cases>; 2] = [const { OnceLock::new() }; 2];
     CASES[usize::from(small)].get_or_init(|| make_cases(small))
@@ -229,7 +237,8 @@ fn make_cases(small: bool) -> Cases {
     (script.text, cases, left)
 }
 
-/// The answer of an MPI library for a case, or `None` if the library does not have the type.
+/// What the driver wrote for a case: the sizes, positions and hashes that it got from the MPI
+/// library. `None` if the library does not have the datatype.
 type Answer = Option<String>;
 
 fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
@@ -245,8 +254,9 @@ fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
 fn on(host: Host, ranks: u32) {
     let (script, all, left) = cases(ranks > 1);
     eprintln!("{host:?}: {} cases; not runnable: {left:?}", all.len());
-    // These entries have displacements and sizes beyond any memory, or bounds that only a decoded
-    // type can have.
+    // The list `left` has the entries that cannot be run. Their displacements or sizes are beyond
+    // any memory, or they have bounds that only a decoded type can have. At most 9 entries may be
+    // in the list.
     assert!(left.len() <= 9, "{left:?}");
     let folder = scratch(&format!("corpus-{host:?}-{ranks}"));
     let path = folder.join("script");
@@ -263,9 +273,10 @@ fn on(host: Host, ranks: u32) {
     let out = folder.join("with");
     survives(ranks, &out, left.without(run(&out), &out, &[]).preload());
     let out = folder.join("checked");
-    // In this run the MPI library packs and unpacks too. Entries on which it is known to crash or
-    // was found above to give wrong bytes are left out, since a difference there would say nothing
-    // about ddtc.
+    // With `DDTC_CHECK`, the MPI library packs and unpacks each buffer too, and the results are
+    // compared. The entries on which the MPI library is known to crash, and those for which its
+    // bytes were found wrong above, are left out of this run, since a difference there would say
+    // nothing about ddtc.
     let names: BTreeSet<&str> = all.iter().map(|c| entry_of(&c.name)).collect();
     let crash = names.iter().filter(|e| known(host, e, Symptom::Crash)).map(|&e| e.to_owned());
     let new = wrong.iter().filter(|e| !known(host, e, Symptom::Bytes)).cloned();
@@ -292,8 +303,8 @@ fn on(host: Host, ranks: u32) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns true if the MPI library is known to move the bytes of type `t` from or to other places
-/// than those of its type map. Such types are bypassed.
+/// Returns true if the MPI library is known to move the bytes of the type `t` from or to other
+/// places than those of its type map. The preload library bypasses calls with such a type.
 fn is_misplaced(host: Host, t: &Datatype) -> bool {
     let name = match host {
         Host::Mpich | Host::MpichStandard => "MPICH Version:",
@@ -303,13 +314,14 @@ fn is_misplaced(host: Host, t: &Datatype) -> bool {
     misplaces(Library::of(&format!("{name} {}", host.release().1)), t).is_some()
 }
 
-/// Returns the number of entries to which the cases belong.
+/// Returns the number of corpus entries to which the cases belong. An entry has a case for each of
+/// several counts.
 fn entries(cases: &[Case]) -> usize {
     cases.iter().map(|c| entry_of(&c.name)).collect::<BTreeSet<_>>().len()
 }
 
-/// Returns the entries for which the unmodified MPI library moves other bytes than the reference
-/// interpreter although it has the same bounds, and prints them.
+/// Returns the corpus entries for which the unmodified MPI library moves other bytes than the
+/// reference interpreter although it has the same bounds of the type. Prints these entries.
 fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> BTreeSet<String> {
     let wrong = |case: &&Case| {
         let Some(Some(answer)) = bare.get(&case.name) else { return false };
@@ -324,7 +336,8 @@ fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> B
     wrong
 }
 
-/// Runs the corpus by plain messages between pairs of ranks, with the preload library on all ranks.
+/// Runs the corpus entries by plain messages between pairs of ranks, without the preload library
+/// and with it on all ranks, and judges the results.
 fn by_messages(host: Host, ranks: u32) {
     let (script, cases, _) = cases(true);
     let folder = scratch(&format!("messages-{host:?}-{ranks}"));
@@ -349,8 +362,9 @@ fn by_messages(host: Host, ranks: u32) {
             (0, 0, 0),
             "{said:?}"
         );
-        // In each case a rank sends and receives two messages of the type. Messages of dense types
-        // and messages without bytes are left to the MPI library.
+        // In each case a rank sends two messages of the datatype and receives two. Some of these
+        // messages are left to the MPI library, because their type is dense or they have no bytes.
+        // Each rank must therefore pack and unpack more than one message per case on average.
         let least = cases.len() as u64;
         assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");
         let (bare, with) =
@@ -394,15 +408,17 @@ fn judge(
         };
         let words = |answer: &str| answer.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let (b, w) = (words(bare), words(with));
-        // Size, bounds, error codes and positions must be those of the MPI library.
+        // The answers with the preload library (`w`) must have the same size, bounds, error codes
+        // and positions as those of the unmodified MPI library (`b`).
         assert_eq!((&b[..5], &b[6..8]), (&w[..5], &w[6..8]), "{host:?} {}", case.name);
         assert_eq!(w[0].parse(), Ok(case.datatype.size()), "{host:?} {}", case.name);
         let t = &case.datatype;
         if (w[1].parse(), w[2].parse()) != (Ok(t.lb()), Ok(t.extent())) {
-            // The bounds of the MPI library decide where the instances lie. The result must be that
-            // of the interpreter with these bounds, or that of the unmodified library, since the
-            // bounds of types below the root may differ too. The run with DDTC_CHECK has judged
-            // that case.
+            // The MPI library has other bounds for this datatype than the reference interpreter,
+            // and its bounds decide where the instances lie. The result must be that of the
+            // interpreter with the MPI library's bounds, or that of the unmodified library, since
+            // the bounds of types below the root may differ too. The run with `DDTC_CHECK` has
+            // judged the bytes of that case.
             bounds.push(case.name.clone());
             let theirs = Datatype::bounds(w[1].parse().unwrap(), w[2].parse().unwrap(), t).unwrap();
             let count: u64 = case.name.rsplit(':').next().unwrap().parse().unwrap();
@@ -424,13 +440,16 @@ fn judge(
             case.size.to_string(),
             format!("{:016x}", case.unpack),
         ];
-        // Both runs move the places that the MPI library takes for those of the type. Some of them
-        // are outside the driver's buffers.
+        // The MPI library is known to move other places for this type than those of the type map,
+        // so ddtc bypasses the type, and the library moves these places in both runs. Some of the
+        // places are outside the driver's buffers, so the hashes of the two runs may differ and are
+        // not compared.
         if w[3..9] != expected && is_misplaced(host, t) {
             misplaced.insert(entry_of(&case.name).to_owned());
             continue;
         }
-        // Messages that are one run of bytes are left to the MPI library, with its faults.
+        // Messages whose type is one contiguous run of bytes are left to the MPI library, so they
+        // have the same wrong bytes with and without the preload library.
         if by_messages && b == w && w[3..9] != expected {
             let class = Class::of(ddtc::commit(t).unwrap().nest());
             assert_eq!(class, Class::Dense, "{t}");
@@ -450,8 +469,10 @@ fn judge(
     Left::name_wrong(host, &left);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
     for (name, large) in unavailable {
-        // No MPI library has a type for the unnamed pair, and Open MPI's wheel is built without
-        // COMPLEX*32.
+        // An MPI library may lack a datatype of the corpus for one of three reasons only: it has no
+        // large-count functions, which the datatype needs; the datatype contains the pair without a
+        // name, for which no MPI library has a type; or the library is Open MPI, whose wheel is
+        // built without COMPLEX*32.
         let excused = large && !host.has_large_counts()
             || name.starts_with("pair.value_index")
             || host == Host::OpenMpi && name.starts_with("wide.complex32");

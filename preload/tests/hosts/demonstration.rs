@@ -1,5 +1,5 @@
-//! The example program in docs/examples/shallow/: its results without and with conversion, and the
-//! packs at the edges of its grid.
+//! Tests of the example program in docs/examples/shallow/. Its results must be the same without and
+//! with conversion, and the number of packs for each edge of its grid must be as expected.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,16 @@ fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("docs/examples/shallow")
 }
 
-/// Returns the output of a run without its times: ranks, cells, steps and sum.
+/// Returns the words of the program's output that do not depend on time: the numbers of ranks,
+/// cells and steps, and the sum over the grid.
 fn result(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words.len(), 17, "{text}");
     [&words[..6], &words[15..]].concat().join(" ")
 }
 
-/// Returns the number of packs for each edge of the grid that was sent, from a report.
+/// Returns, from a report, the number of packs for each edge of the grid that a rank sent to a
+/// neighbour.
 fn packs_of_edges(report: &str) -> Vec<u64> {
     let edges = report.lines().filter(|line| line.contains("[double,float]"));
     edges.map(|line| of_type(line, "packs")).filter(|&n| n > 0).collect()
@@ -44,8 +46,9 @@ fn its_results_are_those_of_the_bare_host() {
             for policy in ["all", "table"] {
                 let report = folder.join("report.json");
                 let run = run("with.pgm").preload().env("DDTC_POLICY", policy).env("DDTC_REPORT", &report);
-                // With this threshold types are converted from the first use on, so the counts
-                // below do not depend on the speed of the machine.
+                // With a threshold of 0 bytes, types are converted from their first use on, so the
+                // numbers of packs that are compared below do not depend on the speed of the
+                // machine.
                 let run = if policy == "all" { run.env("DDTC_LAZY_THRESHOLD", "0") } else { run };
                 assert_eq!(result(&run.text().0), bare, "{host:?} {ranks} {policy}");
                 let pictures = ["bare.pgm", "with.pgm"].map(|name| fs::read(folder.join(name)).unwrap());
@@ -54,8 +57,10 @@ fn its_results_are_those_of_the_bare_host() {
                     "{host:?} {ranks} {policy}"
                 );
                 if policy == "all" && ranks > 1 {
-                    // Of the four edges, those with a neighbour are packed once in each of the 9
-                    // steps except the first, in which the communicator is new.
+                    // A rank has a neighbour at one of the four edges of its part of the grid if
+                    // there are 2 ranks, and at two edges if there are 4. Each edge with a
+                    // neighbour is packed once in each of the 9 steps, except in the first step, in
+                    // which the communicator is new and the call is left to the MPI library.
                     let neighbours = ranks as usize / 2;
                     for rank in 0..ranks {
                         let said = fs::read_to_string(folder.join(format!("report.{rank}.json"))).unwrap();

@@ -1,5 +1,5 @@
-//! `ddtc doctor` in a sound environment and in environments with a problem: each problem must be
-//! named together with what to do.
+//! Tests of `ddtc doctor` in an environment without problems and in environments that have a
+//! problem. The command must name each problem together with what the user should do.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,8 +8,8 @@ use std::process::Command;
 
 use crate::setup::{Host, command_line, lossy, scratch, sessions};
 
-/// Returns a command for `ddtc doctor` in an environment of its own: PATH is `path`, and no
-/// variable of ddtc is set.
+/// Returns a command for `ddtc doctor` whose environment does not depend on that of the test: PATH
+/// is `path`, no variable of ddtc is set, and the configuration folder belongs to the test.
 pub(crate) fn doctor(path: &str) -> Command {
     let mut command = Command::new(command_line());
     for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
@@ -24,7 +24,7 @@ pub(crate) fn doctor(path: &str) -> Command {
     command
 }
 
-/// Runs the command, and returns whether it found no problem, and its output.
+/// Runs `ddtc doctor`, and returns whether it found no problem, and its output.
 pub(crate) fn said(command: &mut Command) -> (bool, String) {
     let out = command.output().unwrap();
     let text = lossy(&out.stdout) + &lossy(&out.stderr);
@@ -33,8 +33,9 @@ pub(crate) fn said(command: &mut Command) -> (bool, String) {
     (out.status.success(), text)
 }
 
-/// Asserts that the command finds a problem, and that its output has both `what`, which describes
-/// the problem, and `remedy`, which says what to do. Returns the output.
+/// Asserts that `ddtc doctor` finds a problem, and that its output has both `what`, which is a part
+/// of the problem's description, and `remedy`, which is a part of the advice after it. Returns the
+/// output.
 pub(crate) fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
     let (well, text) = said(command);
     assert!(!well, "{what}\n{text}");
@@ -47,7 +48,8 @@ pub(crate) fn finds(command: &mut Command, what: &str, remedy: &str) -> String {
 }
 
 pub(crate) fn bin(host: Host) -> String {
-    // The programs `env`, `kill` and `getconf` come from the system's folders.
+    // `ddtc doctor` and the launchers need the programs `env`, `kill` and `getconf`, which come
+    // from the system's folders.
     format!("{}:/usr/bin:/bin", host.root().join("bin").display())
 }
 
@@ -56,11 +58,12 @@ fn where_all_is_well_messages_are_converted() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
         let mut command = doctor(&bin(host));
         if host == Host::Intel {
-            // Intel's wheel finds its own parts only by the linker path.
+            // The programs of Intel's wheel find the libraries of the same wheel only if
+            // `LD_LIBRARY_PATH` names their folder.
             command.env("LD_LIBRARY_PATH", host.root().join("lib"));
         }
-        // By default, measured times decide what is converted. They are printed, and the doctor
-        // must find no problem whatever they are.
+        // By default, measured times decide which messages are converted. `ddtc doctor` prints the
+        // times, and it must find no problem whatever they are.
         command.args(["--", "mpiexec", "-n", "2"]);
         let (well, text) = said(&mut command);
         assert!(well, "{host:?}\n{text}");
@@ -83,8 +86,9 @@ fn where_all_is_well_messages_are_converted() {
         assert!(text.contains("the preload library loads beside it"), "{text}");
         let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
         assert!(messages.contains("(blocks-short)"), "{messages}");
-        // Each rank packs and unpacks in every round trip, except in the uses that come before the
-        // type is compiled.
+        // In the test messages of `ddtc doctor`, each rank packs and unpacks once in every round
+        // trip, except in the uses of the type that come before it is compiled. The line with the
+        // messages ends with these two numbers.
         let numbers: Vec<u64> = messages.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
         let [.., packed, unpacked] = numbers[..] else { panic!("{messages}") };
         assert!((800..=900).contains(&packed) && (800..=900).contains(&unpacked), "{host:?} {messages}");
@@ -145,9 +149,10 @@ fn cc(arguments: &[&str], source: &str, out: &Path) {
     assert!(out.status.success(), "{}", lossy(&out.stderr));
 }
 
-/// Makes a prefix with a launcher that prints `launcher`, and with libraries that return the given
-/// version texts. `libraries` has pairs of file name and version. Returns the prefix and a PATH for
-/// it.
+/// Makes an installation folder of an MPI library, in which `bin/mpiexec` is a launcher that prints
+/// `launcher`. Each pair in `libraries` has a file name and a version text, and the library of that
+/// name in `lib` returns the text as its version. Returns the folder and a value of PATH that
+/// contains its launcher.
 fn prefix(name: &str, launcher: &str, libraries: &[(&str, &str)]) -> (PathBuf, String) {
     let root = scratch(name);
     for folder in ["bin", "lib"] {
@@ -193,19 +198,20 @@ fn mixed_mpis_are_said() {
         &[("libmpi.so.12", mpich), ("libmpi.so.40", open)],
     );
     let text = finds(&mut doctor(&path), "two MPIs are mixed here", "one environment");
-    // The library that matches the launcher must be taken.
+    // The launcher is that of Open MPI, so `ddtc doctor` must take Open MPI of the two libraries.
     assert!(text.contains("policy           shipped") && text.contains("openmpi-5.0.11"), "{text}");
     fs::remove_dir_all(root).unwrap();
     let (root, path) = prefix("doctor-foreign", "HYDRA build details:", &[("libmpi.so.40", open)]);
     let (well, text) = said(&mut doctor(&path));
-    // If the loader of this machine finds an MPICH of its own, that library matches the launcher,
-    // and the foreign one is found in addition.
+    // The launcher prints what an MPICH launcher prints, and the folder has only Open MPI. If the
+    // dynamic loader of this machine finds an MPICH elsewhere, that library matches the launcher,
+    // and `ddtc doctor` names Open MPI as a second MPI library.
     let foreign = text.contains("the launcher is of MPICH") && text.contains("the launcher of the same MPI");
     let mixed = text.contains("where the loader looks: MPICH") && text.contains("two MPIs are mixed here");
     assert!(!well && (foreign || mixed), "{text}");
     fs::remove_dir_all(root).unwrap();
-    // Ranks that do not find each other: the launcher starts two processes, and the library makes a
-    // world of one rank in each.
+    // In this environment the ranks do not find each other. The launcher starts two processes, and
+    // the MPI library makes a world of one rank in each of them.
     let (root, path) = prefix("doctor-alone", "somebody's", &[]);
     script(&root.join("bin/mpiexec"), "shift 2; \"$@\" & \"$@\"; wait");
     let mpi = Host::Mpich.root().join("lib/libmpi.so.12");
@@ -246,13 +252,14 @@ fn programs_that_it_cannot_go_under_are_said() {
     script(&folder.join("script"), "true");
     let (well, text) = said(&mut under("script"));
     assert!(well && text.contains("not an ELF file"), "{text}");
-    // The file is otherwise sound, but the class or machine in its ELF header is not supported.
+    // This file is a sound ELF file except for the machine in its header, which `ddtc doctor` does
+    // not support.
     let plain = fs::read(folder.join("plain")).unwrap();
     let mut foreign = plain.clone();
     foreign[18] = 243; // EM_RISCV
     fs::write(folder.join("foreign"), &foreign).unwrap();
     finds(&mut under("foreign"), "is for Riscv64", "another machine");
-    // For half a file any verdict is allowed, but no panic.
+    // The first half of an ELF file may get any verdict, but `ddtc doctor` must not panic.
     fs::write(folder.join("half"), &plain[..plain.len() / 2]).unwrap();
     said(&mut under("half"));
     fs::write(folder.join("32"), small()).unwrap();
@@ -260,7 +267,8 @@ fn programs_that_it_cannot_go_under_are_said() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns the smallest file that counts as a 32-bit program: an ELF header alone.
+/// Returns the smallest file that `ddtc doctor` takes for a 32-bit program: an ELF header without
+/// anything after it.
 fn small() -> Vec<u8> {
     let mut head = vec![0u8; 52];
     head[..7].copy_from_slice(b"\x7fELF\x01\x01\x01");
@@ -273,8 +281,8 @@ fn small() -> Vec<u8> {
 
 #[test]
 fn root_is_told_what_open_mpi_asks_of_it() {
-    // The launcher prints what that of Open MPI 5 prints to root, so the test does not depend on
-    // the user who runs it.
+    // The launcher of this test is a script that prints what the launcher of Open MPI 5 prints to
+    // the user root. The test therefore does not depend on the user who runs it.
     let folder = scratch("doctor-root");
     let words = "prterun has detected an attempt to run as root.\\n\\nRunning as root is *strongly* discouraged as any mistake \
                  (e.g., in\\ndefining TMPDIR) or bug can result in catastrophic damage to the OS\\nfile system, leaving your \

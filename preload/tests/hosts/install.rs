@@ -1,5 +1,6 @@
-//! install.sh: what it installs, whether the installation can be moved, whether it is removed
-//! completely, and what the script refuses.
+//! Tests of the installation script packaging/install.sh: which files it installs, whether the
+//! installed folder can be moved, whether it is removed completely, and what the script refuses.
+//! Tests of the scripts for releases and packages follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,11 +18,11 @@ fn script() -> PathBuf {
     root().join("packaging/install.sh")
 }
 
-/// Returns a command for the script, with the folder of the programs and libraries that cargo has
-/// built for these tests.
+/// Returns a command for packaging/install.sh that installs the programs and libraries that cargo
+/// has built for these tests.
 fn install() -> Command {
-    // A program that runs in the background may ignore SIGINT, and a shell cannot trap a signal
-    // that was ignored when the shell started.
+    // `env --default-signal` resets the handling of signals. A program that runs in the background
+    // may ignore SIGINT, and a shell cannot trap a signal that was ignored when the shell started.
     let mut command = Command::new("env");
     command.args(["--default-signal", "sh"]);
     command.arg(script()).arg("--built").arg(built()).env_remove("DESTDIR");
@@ -34,7 +35,7 @@ fn done(command: &mut Command) -> String {
     lossy(&out.stdout)
 }
 
-/// Returns the files and links below a folder, as paths relative to it.
+/// Returns the files and links below the folder `root`, as paths relative to it.
 fn files(root: &Path) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![root.to_path_buf()]);
     while let Some(folder) = open.pop() {
@@ -89,7 +90,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     for file in ["lib/libyaksa.so.0", "lib/libyaksa.so", "libyaksa.so.0", "include/yaksa.h"] {
         assert!(installed.contains(&format!("lib/ddtc/yaksa/{file}")), "{file} of yaksa's drop-in");
     }
-    // The files are stripped and have a link to their debug data.
+    // The installed programs and libraries must be stripped and must have a link to the file with
+    // their debug data.
     for file in ["bin/ddtc", "lib/libddtc_preload.so", shared[0].as_str()] {
         let sections = done(Command::new("readelf").args(["-S", "-W"]).arg(prefix.join(file)));
         assert!(sections.contains(".gnu_debuglink"), "{file}");
@@ -97,13 +99,13 @@ fn what_is_installed_works_wherever_it_is_moved() {
     }
     let page = fs::read_to_string(prefix.join("share/man/man1/ddtc-doctor.1")).unwrap();
     assert!(page.contains("mpiexec") && page.contains(".TH"), "{page}");
-    // Bash must be able to read its completions. Those of zsh and fish are not read here, since
-    // neither shell is needed otherwise.
+    // Bash must be able to read the installed completions for bash. The completions for zsh and
+    // fish are not read here, since these tests need neither shell otherwise.
     let complete =
         "source \"$0\"; COMP_WORDS=(ddtc do); COMP_CWORD=1; _ddtc ddtc do ddtc; echo \"${COMPREPLY[@]}\"";
     let completions = prefix.join("share/bash-completion/completions/ddtc");
     assert_eq!(done(Command::new("bash").args(["-c", complete]).arg(completions)), "doctor\n");
-    // No installed text file contains the path of the installation, so that the folder can be
+    // No installed text file may contain the path of the installation, so that the folder can be
     // moved.
     for file in ["lib/pkgconfig/ddtc.pc", "share/ddtc/manifest", "share/ddtc/uninstall"] {
         let text = fs::read_to_string(prefix.join(file)).unwrap();
@@ -115,8 +117,9 @@ fn what_is_installed_works_wherever_it_is_moved() {
     let ddtc = moved.join("bin/ddtc");
     let shown = done(Command::new(&ddtc).args(["preload", "--dry-run", "--", "true"]));
     assert!(shown.contains("second/lib/libddtc_preload.so"), "{shown}");
-    // The loader does not accept a blank in LD_PRELOAD. That must be an error, and not a run
-    // without the library.
+    // The dynamic loader does not accept a path with a blank in LD_PRELOAD. If the installed folder
+    // has such a path, `ddtc preload` must fail. It must not run the program without the preload
+    // library.
     let blank = folder.join("third place");
     fs::rename(&moved, &blank).unwrap();
     let out = Command::new(blank.join("bin/ddtc")).args(["preload", "--", "true"]).output().unwrap();
@@ -126,11 +129,11 @@ fn what_is_installed_works_wherever_it_is_moved() {
         lossy(&out.stderr)
     );
     fs::rename(&blank, &moved).unwrap();
-    // A job as in the guide.
+    // Run a job by `ddtc preload` of the moved installation, as the guide does.
     let file = folder.join("report.json");
     let mut job = Command::new(&ddtc);
-    // The options make the result independent of time. By default the time when a type is compiled
-    // and the decision what gains both depend on measurements.
+    // `DDTC_POLICY=all` and `--mode commit` make the result of this job independent of time. By
+    // default, measured times determine when a type is compiled and which calls are converted.
     job.env("DDTC_POLICY", "all");
     job.args(["preload", "--mode", "commit"])
         .arg("--report")
@@ -144,8 +147,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     done(&mut job);
     let counts = report(&fs::read_to_string(&file).unwrap());
     assert!(counts["messages_packed"] > 0 && counts["fallbacks"] == 0, "{counts:?}");
-    // A C program is compiled against the installation. The paths in the pkg-config file are
-    // relative to that file.
+    // Compile a C program against the installed header and library, and run it. The paths in the
+    // pkg-config file are relative to that file, so that they stay right when the folder is moved.
     let source = folder.join("program.c");
     let code = "#include <ddtc.h>\nint main(void) { int v, s; return ddtc_version(&v, &s, &s); }\n";
     fs::write(&source, code).unwrap();
@@ -166,8 +169,8 @@ fn what_is_installed_works_wherever_it_is_moved() {
     );
     done(&mut Command::new(&program));
 
-    // Install again over the first installation, and then uninstall. A file of the user stays, and
-    // so does the folder that has it.
+    // Install once more over the first installation, with other options, and then uninstall. A file
+    // of the user in the prefix stays, and so does the folder that contains it.
     done(install().arg("--prefix").arg(&moved).args(["--no-debug", "--static"]));
     let again = files(&moved);
     assert!(again.contains("lib/libddtc.a") && !again.contains("bin/.debug/ddtc.debug"), "{again:#?}");
@@ -183,22 +186,23 @@ fn folders_that_it_made_go_with_it() {
     let folder = scratch("made");
     let remove = |prefix: &Path| done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
     let left = || fs::read_dir(&folder).unwrap().count();
-    // The script makes the prefix and one folder above it, and the second installation makes none.
-    // The uninstaller removes both.
+    // The first installation makes the prefix and one folder above it, and the second installation
+    // makes no folder. The uninstaller removes both folders.
     let prefix = folder.join("above/prefix");
     for _ in 0..2 {
         done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
     }
     remove(&prefix);
     assert_eq!(left(), 0);
-    // A prefix that existed before stays.
+    // If the prefix existed before the installation, the uninstaller leaves it.
     fs::create_dir_all(&prefix).unwrap();
     done(install().arg("--prefix").arg(&prefix).arg("--no-debug"));
     remove(&prefix);
     assert_eq!(fs::read_dir(&prefix).unwrap().count(), 0);
     fs::remove_dir(&prefix).unwrap();
-    // Folders above a prefix that was moved belong to somebody else, whether they are empty or not.
-    // The uninstaller does not look at the place where the prefix was before.
+    // If a prefix was moved, the folders above it belong to somebody else, whether they are empty
+    // or not, and the uninstaller leaves them. It does not look at the place where the prefix was
+    // before either.
     let (first, second) = (folder.join("first/prefix"), folder.join("second"));
     fs::create_dir_all(&second).unwrap();
     done(install().arg("--prefix").arg(&first).arg("--no-debug"));
@@ -206,7 +210,8 @@ fn folders_that_it_made_go_with_it() {
     remove(&second.join("moved"));
     assert_eq!(fs::read_dir(&second).unwrap().count(), 0);
     assert!(first.parent().unwrap().is_dir());
-    // A folder with a file of somebody else stays.
+    // If the prefix contains a file of somebody else, the uninstaller leaves the file and the
+    // prefix.
     done(install().arg("--prefix").arg(&first).arg("--no-debug"));
     fs::write(first.join("mine"), "mine").unwrap();
     remove(&first);
@@ -252,32 +257,34 @@ fn refusals_say_what_to_do() {
         Command::new("sh").arg(script()).args(["uninstall", "--prefix"]).arg(&folder),
         "is --prefix right?",
     );
-    // Nobody can write to this folder, not even root.
+    // The script must refuse a prefix below /proc, where nobody can write, not even root.
     refused(install().args(["--prefix", "/proc/ddtc"]), "/proc");
     let file = folder.join("file");
     fs::write(&file, "").unwrap();
     refused(install().arg("--prefix").arg(file.join("prefix")), "is a file, not a folder");
-    // Below a linked folder, files would be installed where neither the manifest nor the
-    // uninstaller finds them.
+    // The script must refuse a prefix in which `lib` is a link to a folder. Files would be
+    // installed into the linked folder, where neither the manifest nor the uninstaller finds them.
     let linked = folder.join("linked");
     fs::create_dir_all(linked.join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", linked.join("lib")).unwrap();
     refused(install().arg("--prefix").arg(&linked), "lib is a link or a file, and must be a folder");
     assert_eq!(files(&linked), BTreeSet::from(["lib".to_owned()]));
-    // A file of somebody else is not replaced, and no other file is written.
+    // If the prefix already has a file of somebody else under the name of a file that would be
+    // installed, the script does not replace that file, and writes no other file.
     let theirs = folder.join("theirs");
     fs::create_dir_all(theirs.join("bin")).unwrap();
     fs::write(theirs.join("bin/ddtc"), "theirs").unwrap();
     refused(install().arg("--prefix").arg(&theirs), "bin/ddtc is there already and not of this script");
     assert_eq!(files(&theirs), BTreeSet::from(["bin/ddtc".to_owned()]));
-    // A manifest that names a file outside of the prefix.
+    // The uninstaller must refuse a manifest that names a file outside of the prefix.
     let bad = folder.join("bad/share/ddtc");
     fs::create_dir_all(&bad).unwrap();
     fs::copy(script().parent().unwrap().join("uninstall"), bad.join("uninstall")).unwrap();
     fs::write(bad.join("manifest"), "../../file\n").unwrap();
     refused(Command::new("sh").arg(bad.join("uninstall")), "outside the prefix");
     assert!(file.exists());
-    // Toolchains that cannot build the libraries, and a missing toolchain.
+    // The script must refuse to build the libraries with toolchains that cannot build them, and
+    // without a toolchain.
     let build = || {
         let mut command = Command::new("sh");
         command.arg(script()).arg("--prefix").arg(folder.join("new")).env_remove("DESTDIR");
@@ -298,8 +305,8 @@ fn refusals_say_what_to_do() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns a command for the script in which a program of the system is replaced: the first program
-/// `name` in the path is a script with the contents `text`.
+/// Returns a command for packaging/install.sh in which a program of the system is replaced. The
+/// first program `name` in PATH is a script in `folder` with the contents `text`.
 fn beside(folder: &Path, name: &str, text: &str) -> Command {
     let programs = folder.join("programs");
     let _ = fs::remove_dir_all(&programs);
@@ -311,8 +318,8 @@ fn beside(folder: &Path, name: &str, text: &str) -> Command {
     command
 }
 
-/// If the system cannot run what would be installed, or if files were built for another system, the
-/// script prints one line and writes nothing.
+/// Checks that packaging/install.sh prints one line and writes nothing if this system cannot run
+/// what would be installed, or if the files were built for another system.
 #[test]
 fn what_would_not_run_is_not_installed() {
     let folder = scratch("unsuited");
@@ -331,15 +338,16 @@ fn what_would_not_run_is_not_installed() {
     one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
     one_line(&mut beside(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"), "no glibc (musl?)");
     one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
-    // Try a library whose only version name is the one of relative relocations, which need glibc
-    // 2.36.
+    // Pretend that the only version name that the library needs is the one for relative
+    // relocations, `GLIBC_ABI_DT_RELR`. These relocations need glibc 2.36, and this system has
+    // glibc 2.35.
     let relr = "#!/bin/sh\n/usr/bin/readelf \"$@\" | sed 's/Name: GLIBC_2[0-9.]*/Name: GLIBC_ABI_DT_RELR/'\n";
     let mut old = beside(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
     fs::write(folder.join("programs/readelf"), relr).unwrap();
     fs::set_permissions(folder.join("programs/readelf"), fs::Permissions::from_mode(0o755)).unwrap();
     one_line(&mut old, "needs glibc 2.36, and this system has 2.35");
-    // Try the built library with one changed byte of its ELF header: the machine, and the width of
-    // addresses.
+    // Try the preload library with one changed byte in its ELF header. The byte is first the
+    // machine and then the width of addresses.
     let name = "libddtc_preload.so";
     let library = fs::read(built().join(name)).unwrap();
     let other = folder.join("built");
@@ -364,7 +372,7 @@ fn what_would_not_run_is_not_installed() {
         bytes
     });
     only(&musl.expect("the library needs the loader"), "was built for musl");
-    // The unchanged library is installed.
+    // The library without a changed byte must be installed.
     fs::write(other.join(name), &library).unwrap();
     let mut whole = Command::new("sh");
     whole.arg(script()).args(["--only", "preload", "--built"]).arg(&other).env_remove("DESTDIR");
@@ -373,7 +381,8 @@ fn what_would_not_run_is_not_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// A system that does not tell its version of glibc is not refused as one without glibc.
+/// Checks a system that does not print its version of glibc. The script must not refuse it as a
+/// system without glibc.
 #[test]
 fn an_unknown_glibc_is_no_musl() {
     let folder = scratch("unknown");
@@ -383,7 +392,8 @@ fn an_unknown_glibc_is_no_musl() {
     for entry in std::env::split_paths(&path).filter_map(|f| fs::read_dir(f).ok()).flatten() {
         let entry = entry.unwrap();
         if entry.file_name() != "getconf" {
-            // The first folder of the path wins, so a name that is there already stays.
+            // For programs of one name in several folders of PATH, the first folder wins. A link
+            // that is there already therefore stays, and the error is ignored.
             let _ = std::os::unix::fs::symlink(entry.path(), programs.join(entry.file_name()));
         }
     }
@@ -395,7 +405,8 @@ fn an_unknown_glibc_is_no_musl() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// With `--destdir`, files may be for another system, but all of them must be for one machine.
+/// Checks that with `--destdir` the files may be for another system than this one, but that all of
+/// them must be for one machine.
 #[test]
 fn packagers_may_have_another_system() {
     let folder = scratch("other-system");
@@ -411,7 +422,8 @@ fn packagers_may_have_another_system() {
         assert!(target.join("usr/lib/libddtc_preload.so").is_file(), "{name}");
         fs::remove_dir_all(&target).unwrap();
     }
-    // Byte 18 of a library is its machine.
+    // Byte 18 of an ELF file is the low byte of its machine. One of the two libraries in this
+    // folder gets another machine.
     let mixed = folder.join("mixed");
     fs::create_dir_all(&mixed).unwrap();
     fs::copy(built().join("libddtc_preload.so"), mixed.join("libddtc_preload.so")).unwrap();
@@ -431,18 +443,19 @@ fn packagers_may_have_another_system() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns the contents of the files below a folder, by their paths relative to it.
+/// Returns the contents of the files below the folder `root`, by their paths relative to it.
 fn contents(root: &Path) -> BTreeMap<String, Vec<u8>> {
     files(root).into_iter().map(|file| (file.clone(), fs::read(root.join(file)).unwrap())).collect()
 }
 
-/// If an installation fails or is interrupted while it still writes its files, nothing is changed.
-/// If it fails while it moves them into place, it leaves a manifest of everything that may be
-/// there.
+/// Checks installations that fail or are interrupted. If an installation ends while it still copies
+/// its files to a temporary folder, nothing is changed in the prefix. If it fails while it moves
+/// the files into place, it leaves a manifest of every file that may be there.
 #[test]
 fn nothing_is_half_installed() {
     let folder = scratch("half");
-    // Copies a part of what is to be installed, and then ends as `end` says.
+    // Returns a script in place of `cp`. It copies a part of the files that are to be installed,
+    // and then executes the shell command `end`.
     let cp = |end: &str| {
         format!(
             "#!/bin/sh\ncase \"$*\" in\n    *.ddtc-*) /bin/cp -R \"$3/lib\" \"$4\"; {end} ;;\nesac\nexec /bin/cp \"$@\"\n"
@@ -466,7 +479,8 @@ fn nothing_is_half_installed() {
     assert_eq!(files(&prefix), BTreeSet::from(["lib/mine".to_owned()]));
     assert_eq!(fs::read_dir(&prefix).unwrap().count(), 1, "folders that it made are gone");
 
-    // An installation of an older version, with a file that this version does not have.
+    // Make an installation of an older version, with a file that this version does not have, and
+    // install over it.
     let mut whole = install();
     at(&mut whole);
     done(&mut whole);
@@ -487,8 +501,9 @@ fn nothing_is_half_installed() {
         assert_eq!(command.output().unwrap().status.code(), Some(status), "{signal}");
         assert!(contents(&prefix) == older, "{signal}: {:#?}", files(&prefix));
     }
-    // One file cannot be moved into place: the files before it are new, and the obsolete file is
-    // still there and in the manifest.
+    // In this installation one file cannot be moved into place. Afterwards the files that were
+    // moved before it are new, and the obsolete file of the older version is still there and in the
+    // manifest.
     let mv = "#!/bin/sh\ncase \"$*\" in */include/ddtc.h) exit 1 ;; esac\nexec /bin/mv \"$@\"\n";
     fails("mv", mv, "install once more");
     let between = contents(&prefix);
@@ -497,13 +512,14 @@ fn nothing_is_half_installed() {
     for file in between.keys().filter(|file| *file != "lib/mine") {
         assert!(listed.lines().any(|line| line == file), "{file} is not in {listed}");
     }
-    // Signals do not interrupt the moves, and the next installation completes this one.
+    // Send a signal to the script during each move. The signals do not interrupt the moves, and
+    // this installation completes the one that failed before.
     let mut command = beside(&folder, "mv", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/mv \"$@\"\n");
     at(&mut command);
     done(&mut command);
     assert!(contents(&prefix) == newest, "{:#?}", files(&prefix));
     assert!(!prefix.join("lib/old").exists());
-    // The uninstaller, too, can remove an installation that failed among the moves.
+    // The uninstaller can also remove an installation that failed while it moved files into place.
     done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
     fails("mv", mv, "install once more");
     done(Command::new("sh").arg(prefix.join("share/ddtc/uninstall")));
@@ -511,8 +527,9 @@ fn nothing_is_half_installed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// release.sh has no default for the addresses and the maintainer, contains no address itself, and
-/// prints no commands for publishing unless all three variables are set.
+/// Checks packaging/release.sh. The script has no default for the three variables with the
+/// addresses and the maintainer, contains no address itself, and prints no commands for publishing
+/// unless all three variables are set.
 #[test]
 fn a_release_invents_no_address() {
     let release = script().parent().unwrap().join("release.sh");
@@ -528,8 +545,8 @@ fn a_release_invents_no_address() {
     assert!(!text.split_once("must say where").unwrap().0.contains("cargo publish"), "{text}");
 }
 
-/// Runs release.sh in a small repository, where the scripts that it calls only record how they are
-/// called.
+/// Runs packaging/release.sh in a small repository of the test, in which the scripts that it calls
+/// only record how they are called.
 #[test]
 fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let folder = scratch("release");
@@ -567,7 +584,8 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     commit("packaging/released", "# The last one.\n1.2.30 commit date\n");
     refused(&mut release("out"), "no section for 1.2.3");
     commit("CHANGELOG.md", "## 11.2.3\n\nother\n\n## 1.2.3 (today)\n\nthis one\n\n## 1.2.2\n\nother\n");
-    // A variable of blanks counts as missing, in the package of Debian, too.
+    // The variable `MAINTAINER` has only blanks. It counts as missing, for the commands that
+    // publish the release and for the Debian package.
     let said = done(&mut release("out"));
     assert!(said.contains("no commands to publish it") && !said.contains("git push"), "{said}");
     assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
@@ -575,7 +593,8 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let called = fs::read_to_string(folder.join("called")).unwrap();
     assert_eq!(called, "--out   .\n--prefix   .\n--out   .\n--out   .\n");
     refused(&mut release("out"), "out: is there already");
-    // A shell reads the printed commands as they are meant.
+    // The printed commands quote the blank and the semicolon in the address, so that a shell reads
+    // them as they are meant.
     let said = done(release("second").env("MAINTAINER", "A <a@b>"));
     assert!(said.contains("git push a\\ b\\;c v1.2.3\n") && said.contains("-m ddtc\\ 1.2.3 "), "{said}");
     git(&["tag", "v1.2.3"]);
@@ -587,7 +606,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
 fn a_debian_package_has_the_same_files() {
     let above = scratch("deb");
     let folder = above.join("with a blank");
-    // Names with blanks, and both options.
+    // The names of the folders contain blanks, and the script gets both `--profile` and `--built`.
     let link = above.join("what is built");
     std::os::unix::fs::symlink(built(), &link).unwrap();
     let mut build = Command::new("sh");
@@ -623,9 +642,9 @@ fn a_debian_package_has_the_same_files() {
     fs::remove_dir_all(above).unwrap();
 }
 
-/// Checks the Spack recipe. No package registry has Spack, so packaging/spack/run.py runs the
-/// recipe in its place and prints what it declares; the test checks that text and what the recipe's
-/// `install` does.
+/// Checks the Spack recipe. No package registry has Spack, so packaging/spack/run.py executes the
+/// recipe in place of Spack and prints what the recipe declares. The test checks this text, the
+/// files that the recipe's `install` makes, and the recipe itself.
 #[test]
 fn the_spack_recipe_says_what_is_so() {
     let folder = script().parent().unwrap().join("spack");
@@ -648,7 +667,7 @@ fn the_spack_recipe_says_what_is_so() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let rust = manifest.lines().find_map(|l| l.strip_prefix("rust-version = \"")?.strip_suffix('"')).unwrap();
     assert!(text.contains(&format!("depends_on(\"rust@{rust}:\"")), "Rust {rust}");
-    // The options that the recipe passes must be options of install.sh.
+    // The options that the recipe passes to install.sh must be options that install.sh has.
     let options = text.split('"').filter(|word| word.starts_with("--"));
     let known = fs::read_to_string(script()).unwrap();
     assert!(

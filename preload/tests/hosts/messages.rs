@@ -1,4 +1,5 @@
-//! Messages: the same program with the preload library on all ranks, on some ranks and on none.
+//! Tests of messages between ranks. The same program runs with the preload library on all ranks, on
+//! some ranks and on no rank, and must print the same.
 
 use std::fs;
 
@@ -7,17 +8,19 @@ pub(crate) use crate::setup::{on_some, reports, same};
 
 fn alike(host: Host, ranks: u32) {
     told(host, ranks, "messages", 800, (1000, 1000, 500));
-    // Receives in exchanges are converted only under MPI libraries that tell how many bytes
-    // arrived.
+    // The preload library converts the receive of an exchange under one request (`MPI_Isendrecv`)
+    // only under MPI libraries that return how many bytes arrived. The expected number of unpacked
+    // messages therefore depends on the library.
     let received = if host == Host::OpenMpi { 150 } else { 20 };
     told(host, ranks, "exchanges", 250, (300, received, 100));
 }
 
-/// Checks that a program prints the same with the preload library. Its output has more than `lines`
-/// lines a rank, and each rank packs, unpacks and checks more than the given numbers of messages.
+/// Checks that a program prints the same with the preload library as without it. The output must
+/// have more than `lines` lines for each rank, and each rank must pack, unpack and check more than
+/// the given numbers of messages.
 fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, checks): (u64, u64, u64)) {
-    // Intel's library for the standard ABI aborts at a truncated message, whatever the error
-    // handler is.
+    // Intel's library for the standard ABI aborts if a message is longer than its receive, whatever
+    // the error handler is. The flag leaves such messages out of the program.
     let flags: &[&str] = if host == Host::IntelStandard { &["-DNO_ERRORS"] } else { &[] };
     let program = host.compile(name, flags);
     let folder = scratch(&format!("alike-{name}-{host:?}-{ranks}"));
@@ -51,15 +54,17 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
             assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
             assert!(said["checks"] > checks, "{said:?}");
         }
-        // With one MiB for staging buffers, large messages are left to the MPI library, as all
-        // messages are in the modes and policies that convert none.
+        // With at most one MiB for staging buffers, large messages are left to the MPI library, and
+        // the output must still be the same.
         let (text, _) = with("DDTC_STAGING_MIB", "1");
         same(&format!("{host:?} capped"), &text, &bare);
-        // Only this program has so many bytes in messages at the same time.
+        // Only the program `messages` has more than one MiB in messages at the same time, so that
+        // some of them are left to the MPI library.
         let past = if name == "messages" { 10 } else { 0 };
         assert!(reports(&folder, ranks).iter().all(|said| said["messages_over_staging_limit"] >= past));
-        // Without inaccessible pages around them, buffers are used again. With a threshold, types
-        // are compiled between two messages.
+        // With `DDTC_FENCES=0`, staging buffers have no inaccessible pages around them, and are
+        // used again for later messages. With a threshold of 3000 bytes, a type is compiled between
+        // two of its messages.
         for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0"), ("DDTC_LAZY_THRESHOLD", "3000")] {
             let (text, _) = with(name, value);
             same(&format!("{host:?} {name}={value}"), &text, &bare);
@@ -101,8 +106,9 @@ fn messages_are_alike_on_open_mpi() {
     alike(Host::OpenMpi, 4);
 }
 
-/// Checks exchanges with `MPI_Sendrecv_replace`. MPICH 5.0.2 and Intel MPI 2021.18 send wrong bytes
-/// of a derived type or crash; with the preload library the result is right.
+/// Checks calls of `MPI_Sendrecv_replace`. Without the preload library, MPICH 5.0.2 and Intel MPI
+/// 2021.18 send wrong bytes of a derived type or crash in this call. With the preload library the
+/// result must be right.
 #[test]
 fn exchanges_in_place_are_healed() {
     for host in Host::ALL {
@@ -114,8 +120,8 @@ fn exchanges_in_place_are_healed() {
     }
 }
 
-/// MPI libraries that refuse these messages. Intel's library for the standard ABI is missing, since
-/// it aborts at these errors, whatever the error handler is.
+/// The MPI libraries that refuse a message that ends inside an element. Intel's library for the
+/// standard ABI is missing, since it aborts at these errors, whatever the error handler is.
 const REFUSING: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
 
 #[test]
@@ -138,8 +144,9 @@ fn messages_that_end_inside_an_element_are_refused_as_the_host_refuses_them() {
     }
 }
 
-/// Without the preload library, these libraries do not survive a matched message that is refused,
-/// and do not refuse long messages that end inside an element.
+/// MPI libraries with two faults in refusing messages that end inside an element. Without the
+/// preload library, they do not survive the refusal of a matched message, and they do not refuse
+/// long messages.
 const MPICH_ALONE: [Host; 2] = [Host::Mpich, Host::MpichStandard];
 
 #[test]
@@ -148,7 +155,8 @@ fn refusals_that_mpich_does_not_survive_or_leaves_to_its_transport_are_refusals(
         let program = host.compile("ragged", &[]);
         let run = |how: &str| host.ranks(2, &program).arg(how).preload().env("DDTC_POLICY", "all").text().0;
         let (short, long, matched) = (run("return"), run("long"), run("matched"));
-        // The answers must be the same for the same ends.
+        // The error codes for long messages must be the same as those for short messages that end
+        // at the same places inside an element.
         let code =
             |line: &str| line.split(": ").nth(1).map(|rest| rest.split(" error").next().unwrap().to_owned());
         let codes = |text: &str| text.lines().map(|line| code(line).unwrap()).collect::<Vec<_>>();
@@ -168,7 +176,9 @@ fn refusals_that_mpich_does_not_survive_or_leaves_to_its_transport_are_refusals(
     }
 }
 
-/// Checks which policy is used, by the number of packed messages in the program `messages`.
+/// Checks which policy is used: the table in the user's configuration folder, or the shipped table
+/// if there is no such table or if it is not right. The number of messages that the program
+/// `messages` packs shows the policy.
 #[test]
 fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
     let folder = scratch("policy");
@@ -193,7 +203,7 @@ fn the_policy_comes_from_the_table_of_the_user_or_is_the_shipped_one() {
     let (packed, errors) = run(Host::Mpich, "table");
     assert_eq!(packed, shipped);
     let lines: Vec<_> = errors.lines().filter(|l| l.starts_with("ddtc: ")).collect();
-    // Each rank prints one line.
+    // Each of the two ranks prints one line about the wrong table.
     assert_eq!(lines.len(), 2, "{errors}");
     assert!(lines[0].contains("ddtc/policy: policy: line 2 = strided-long fast: must be"), "{errors}");
     assert!(lines[0].ends_with("; the shipped policy is used"), "{errors}");
@@ -211,8 +221,8 @@ fn the_table_is_measured_by_the_command_line() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
-        // A message that is measured as converted is converted from the first call on, whatever
-        // mode the user has set.
+        // `ddtc tune` measures some messages as converted ones. It must convert these messages from
+        // the first call on, whatever mode the user has set, so this run sets `DDTC_MODE=off`.
         let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");
@@ -243,11 +253,12 @@ fn the_break_even_is_measured_by_the_command_line() {
         let file = folder.join("even.csv");
         let run =
             host.run(command_line()).arg("bench").arg("--break-even").arg("--quick").arg("--csv").arg(&file);
-        // One of the layouts has no table and the other has one. Their other sizes are measured
-        // too.
+        // The command measures two layouts of the corpus: one whose nest has no table, and one
+        // whose nest has a table. It measures these layouts in other sizes too.
         let run = run.arg("--mpicc").arg(host.compiler()).arg("vec_8B.S").arg("LAMMPS_atomic.S");
-        // Intel's wheel has no compiler, so the MPI library of the program is not that of the
-        // compiler wrapper.
+        // Intel's wheel has no compiler, so the program for Intel MPI is compiled by the wrapper of
+        // MPICH. It must run with Intel's library and not with that of the wrapper, so
+        // `LD_LIBRARY_PATH` names the folder of the library.
         let path = format!("LD_LIBRARY_PATH={}", host.root().join("lib").display());
         let (text, errors) = run.env("LD_LIBRARY_PATH", "").arg("--").arg("env").arg(path).text();
         assert!(text.contains("median of  2 layouts"), "{text} {errors}");
@@ -259,7 +270,8 @@ fn the_break_even_is_measured_by_the_command_line() {
                 line.starts_with(start) && line.split(',').count() == lines[3].split(',').count(),
                 "{csv}"
             );
-            // The commits and calls were measured; the values themselves are not judged.
+            // The times of the commits and calls must be positive numbers. The test does not judge
+            // the values themselves.
             assert!(
                 line.split(',').skip(2).take(8).all(|n| n.parse::<f64>().is_ok_and(|n| n > 0.0)),
                 "{csv}"

@@ -1,7 +1,7 @@
-//! Misplaced types: datatypes whose bytes an MPI library moves from or to other places than the
-//! standard defines. They are left to the library, so that a program that uses one such type at
-//! both ends of a transfer is as right as without ddtc. `repro.txt` runs the same program under
-//! every setting.
+//! Tests of misplaced types: datatypes whose bytes an MPI library moves from or to other places
+//! than the standard defines. ddtc leaves such types to the MPI library, so that a program that
+//! uses a misplaced type at both ends of a transfer is as right as without ddtc. `repro.txt` lists
+//! runs of the same program, `misplaced`, under every setting.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,8 @@ use crate::setup::{Host, report, reports, scratch};
 
 const HOSTS: [Host; 4] = [Host::Mpich, Host::Intel, Host::OpenMpi, Host::OpenMpi4];
 
-/// Returns the reports of two ranks of a program that must find nothing wrong.
+/// Runs the program `misplaced`, which must find nothing wrong, on two ranks with the preload
+/// library, and returns the reports of both ranks.
 fn right(host: Host, flags: &[&str], args: [&str; 2], way: &[(&str, &str)]) -> Vec<HashMap<String, u64>> {
     let what = format!("{host:?} {args:?} {way:?}");
     let program = host.compile("misplaced", &[flags, &["-ldl"]].concat());
@@ -42,8 +43,9 @@ fn types_of_known_faults_are_not_converted() {
     }
 }
 
-/// Checks a type that is misplaced and that no table has. Before any of its messages is converted,
-/// the type is timed, and its packed bytes show that the library moves other places.
+/// Checks a type that is misplaced and that ddtc's table of known faults lacks. Before the preload
+/// library converts a message of the type, it times the type. The packed bytes show that the MPI
+/// library moves other places, so the type must not be converted.
 #[test]
 fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     for host in HOSTS {
@@ -56,9 +58,9 @@ fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     }
 }
 
-/// Checks that `DDTC_CHECK` survives a library that unpacks beyond the instances of a type: the
-/// bytes are written into memory of the check, which reports them. Open MPI 4.1 is left out, since
-/// no messages are converted there and nothing would be checked.
+/// Checks that a run with `DDTC_CHECK` survives an MPI library that unpacks beyond the instances of
+/// a type. The check lets the library unpack into memory of its own and reports the difference.
+/// Open MPI 4.1 is left out, since no messages are converted there and nothing would be checked.
 #[test]
 fn a_check_survives_a_library_that_unpacks_elsewhere() {
     for host in HOSTS.into_iter().filter(|&host| host != Host::OpenMpi4) {
@@ -71,8 +73,8 @@ fn a_check_survives_a_library_that_unpacks_elsewhere() {
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
         fs::remove_dir_all(folder).unwrap();
-        // Each round packs and unpacks two messages. One of them is received by a later call and is
-        // not compared.
+        // Each of the 3 rounds packs and unpacks two messages. One of these messages is received by
+        // a later call and is not compared.
         let found = (said["faults_of_ddtc"], said["other_differences_of_mpi"]);
         assert!(found.0 == 0 && found.1 >= 3, "{host:?} {said:?}\n{errors}");
         let packed = "4004 bytes; packed byte 0 is that of displacement 4 instead of displacement 0";

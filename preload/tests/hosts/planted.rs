@@ -1,10 +1,10 @@
-//! Faults that are planted in addition to the faults of each MPI library. `ddtc check` must find
-//! each planted fault, by a program that fails on the faulty library and passes on the MPI library
-//! itself.
+//! Tests of `ddtc check` with faults that are planted in addition to the faults that each MPI
+//! library has. `ddtc check` must find each planted fault, by a program that fails on the faulty
+//! library and passes on the MPI library itself.
 //!
 //! `DDTC_PLANTED=whole` runs all faults on all libraries with three seeds, and prints how long each
-//! took. Words after it, separated by commas, select libraries and faults. docs/history/testing.md
-//! has a record.
+//! search took. Words after `whole`, separated by commas, select libraries and faults.
+//! docs/history/testing.md has a record of such a run.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 use crate::hunt::{Finding, Hunt, include};
 use crate::setup::{Host, lossy, scratch, succeed};
 
-/// Faults of different kinds: bytes that are flipped, lost, moved or written beyond the type, in
-/// packing, unpacking and messages, and wrong numbers from queries.
+/// Names of the faults that are planted. There are faults of different kinds: bytes that are
+/// flipped, lost, moved or written beyond the type, in packing, unpacking and messages, and wrong
+/// numbers from queries of a type.
 const FAULTS: [&str; 10] = [
     "last-of-indexed",
     "lost-of-hindexed",
@@ -30,12 +31,12 @@ const FAULTS: [&str; 10] = [
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::OpenMpi, Host::Intel];
 
-/// Seconds after which a search ends by itself. They are far more than any search takes, so a fault
-/// that is not found by then counts as missed.
+/// Seconds after which a search by `ddtc check` ends by itself. The limit is far longer than any
+/// search takes, so a fault that is not found by then counts as missed.
 const HUNTED: &str = "1800";
 
-/// Returns true if the program of a finding fails with the fault, which `ddtc check` has confirmed,
-/// and passes on the MPI library alone.
+/// Returns true if the finding `f` shows the planted fault: its program fails on the faulty
+/// library, as `ddtc check` has confirmed, and passes on the MPI library alone.
 fn is_planted(host: Host, folder: &Path, f: &Finding) -> bool {
     if f.class != "bug" || f.confirmed != "true" {
         return false;
@@ -47,7 +48,8 @@ fn is_planted(host: Host, folder: &Path, f: &Finding) -> bool {
     host.run(&program).output().status.success()
 }
 
-/// Searches until a fault is found. Returns the finding and the seconds that the search took.
+/// Runs `ddtc check` on an MPI library with the planted fault `fault` until it has found the fault.
+/// Returns the finding, and the seconds that the search took.
 fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     let library = host.compile("faulty", &["-shared", "-fPIC"]);
     let (name, seed) = (format!("planted-{host:?}-{fault}-{seed}"), seed.to_string());
@@ -56,8 +58,8 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     let programs = scratch(&format!("{name}-programs"));
     let mut child = hunt.command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (began, mut seen) = (Instant::now(), 0);
-    // Read new findings while the search runs. The program of each is copied into a folder of its
-    // own, where it is compiled and run.
+    // Read new findings while the search runs. The program of each finding is copied into the
+    // folder `programs`, where it is compiled and run.
     let found = loop {
         let ended = child.try_wait().unwrap();
         let text = std::fs::read_to_string(hunt.folder.join("findings.jsonl")).unwrap_or_default();
@@ -83,7 +85,8 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
         panic!("{fault} on {host:?} from seed {seed} after {:?}: {}", began.elapsed(), lossy(&output.stderr))
     });
     for folder in [&hunt.folder, &programs] {
-        // A worker or a compiler of the search that was ended may still write a last file.
+        // The search was killed. One of its worker or compiler processes may still write a last
+        // file, so that the folder cannot be removed at once.
         for _ in 0..50 {
             if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
                 break;
@@ -95,7 +98,8 @@ fn found(host: Host, fault: &str, seed: u64) -> (Finding, f64) {
     (found, seconds)
 }
 
-/// Checks some planted faults on every MPI library, or all of them.
+/// Checks the first four planted faults on every MPI library with one seed. With
+/// `DDTC_PLANTED=whole`, checks all faults with three seeds.
 #[test]
 fn planted_faults_are_found_beside_the_host_s_own() {
     let words = std::env::var("DDTC_PLANTED").unwrap_or_default();
@@ -104,7 +108,9 @@ fn planted_faults_are_found_beside_the_host_s_own() {
     let hosts = HOSTS.map(|host| (host, format!("{host:?}").to_lowercase()));
     let is_named = |word: &&&str| FAULTS.contains(*word) || hosts.iter().any(|(_, name)| name == *word);
     assert_eq!(words.iter().skip(1).find(|word| !is_named(word)), None, "neither a host nor a fault");
-    // Selects the libraries, or faults, that the words name, and all if they name none.
+    // Returns true if the library or fault `name` is to be tried. `among` returns true for words
+    // that are libraries or for words that are faults, whichever `name` is. `name` is to be tried
+    // if the words of `DDTC_PLANTED` contain it, or if they contain no word of its sort.
     let chosen = |name: &str, among: &dyn Fn(&str) -> bool| {
         let mut named = words.iter().skip(1).filter(|word| among(word)).peekable();
         named.peek().is_none() || named.any(|word| *word == name)

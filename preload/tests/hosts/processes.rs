@@ -1,5 +1,5 @@
-//! Processes and their environment: spawned processes, a home folder that cannot be written, and
-//! programs that are built with AddressSanitizer.
+//! Tests of processes and their environment: processes that a job spawns, a home folder that cannot
+//! be written, and programs that are built with AddressSanitizer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,15 +8,17 @@ use std::process::Command;
 
 use crate::setup::{Host, Run, command_line, compiled_by, library, lossy, release, report, scratch};
 
-/// Returns a job of two ranks that spawns two more processes.
+/// Returns a run of the program `spawner`, which is a job of two ranks that spawns two more
+/// processes. `report` is the file name of the reports.
 fn spawning(host: Host, folder: &Path, report: &str) -> Run {
     spawned_by(host.ranks(2, host.compile("spawner", &[])), host, folder, report)
 }
 
-/// Does what [`spawning`] does with a given run of the program.
+/// Does what [`spawning`] does, for a run of the program `spawner` that the caller has made.
 fn spawned_by(run: Run, host: Host, folder: &Path, report: &str) -> Run {
     let run = run.preload().env("DDTC_POLICY", "all");
-    // Processes that were started separately do not share memory.
+    // The spawned processes were started separately, so they do not share memory with the ranks
+    // that spawned them. These variables permit a transport without shared memory.
     let run = match host {
         Host::OpenMpi => run.env("OMPI_MCA_btl", "self,sm,tcp"),
         Host::OpenMpi4 => run.env("OMPI_MCA_btl", "self,vader,tcp"),
@@ -43,7 +45,8 @@ fn reports_of_spawned_processes_stand_beside_their_parents() {
             .flat_map(|name| [(name.to_owned(), false), (name.to_owned(), true)]);
         assert_eq!(names, expected.collect(), "{host:?}");
         fs::remove_dir_all(&folder).unwrap();
-        // A file name with the process number is unique already, so nothing is appended to it.
+        // The file name of this report contains the process number (`%p`) and so differs in each
+        // process. The preload library must append nothing to it.
         fs::create_dir(&folder).unwrap();
         spawning(host, &folder, "report-%r-%p").text();
         let reports = fs::read_dir(&folder).unwrap().flatten();
@@ -54,10 +57,10 @@ fn reports_of_spawned_processes_stand_beside_their_parents() {
     }
 }
 
-/// Checks what is converted after processes are connected, when another transport is used between
-/// them. Ranks of MPICH on one machine share memory, but they and the processes that they spawn do
-/// not. Over UCX, messages of MPICH 5.0.2 are not right. Over libfabric, only puts and gets of
-/// MPICH 4.3.2 are not right.
+/// Checks which calls are converted after ranks have been connected to other processes with which
+/// they use another transport. Ranks of MPICH on one machine share memory, but they share none with
+/// the processes that they spawn. Over UCX, messages of MPICH 5.0.2 are not right, so they are not
+/// converted after the connection. Over libfabric, only puts and gets of MPICH 4.3.2 are not right.
 #[test]
 fn only_what_is_right_with_the_other_transport_is_converted_after_a_connection() {
     let packed = |root: &Path, module: &str, way: &[&str]| {
@@ -95,8 +98,9 @@ fn only_what_is_right_with_the_other_transport_is_converted_after_a_connection()
     }
 }
 
-/// Checks that a home folder that cannot be written is named only in runs with a report, where
-/// somebody reads what the library prints. Compute nodes often have such a home folder.
+/// Checks that the preload library complains about a home folder that cannot be written only in
+/// runs with a report, because there somebody reads what the library prints. Compute nodes often
+/// have such a home folder.
 #[test]
 fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     let folder = scratch("home");
@@ -116,8 +120,8 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks a program with AddressSanitizer, whose runtime ends a program in which another library
-/// was loaded before it.
+/// Checks a program that is built with AddressSanitizer. The runtime library of AddressSanitizer
+/// ends a program in which another library was loaded before the runtime library.
 #[test]
 fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
     let program = Host::Mpich.compile("manytypes", &["-fsanitize=address"]);

@@ -1,5 +1,5 @@
-//! C programs for cases in which interposition may fail: wrong calls, threads, many commits and
-//! frees, reuse of handles, sessions, GPU memory.
+//! Tests with C programs for cases in which interposition may fail: wrong calls, threads, many
+//! commits and frees, reuse of handles, sessions, and GPU memory.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use crate::setup::{Host, Run, hosts, lossy, numbers, report, reports, scratch, sources, succeed};
 
-/// Runs a program with the preload library. Returns its output, the text on standard error, and its
-/// report.
+/// Runs the C program `name` as one process with the preload library. Returns its output, the text
+/// on standard error, and the numbers of its report.
 fn with(
     host: Host,
     name: &str,
@@ -31,8 +31,8 @@ fn with(
 #[test]
 fn wrong_calls_get_the_hosts_own_errors() {
     for host in Host::ALL {
-        // Open MPI does not check freed handles: the use of one crashes instead of returning an
-        // error.
+        // Open MPI does not check whether a handle was freed. A program that uses such a handle
+        // crashes there instead of getting an error, so these calls are left out under Open MPI.
         let flags: &[&str] = if host == Host::OpenMpi { &[] } else { &["-DFREED_HANDLES"] };
         let program = host.compile("errors", flags);
         let (bare, _) = host.run(&program).text();
@@ -46,8 +46,8 @@ fn wrong_calls_get_the_hosts_own_errors() {
     }
 }
 
-/// Checks a program in which all allocations of the preload library fail from the n-th on, for
-/// several n. The program's bytes must be right, and it must come to its end.
+/// Checks the program `starved`, in which all allocations of the preload library fail from the n-th
+/// allocation on, for several n. The program must come to its end, and its bytes must be right.
 #[test]
 fn allocations_that_fail_leave_calls_to_the_host() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -83,7 +83,8 @@ fn a_million_commits_and_frees_do_not_grow() {
         let (text, _) = host.run(&program).arg("1000000").preload().text();
         let said = numbers(&text);
         let grown = said["all"].saturating_sub(said["tenth"]);
-        // In between, 900,000 types are committed and freed, 4,500 of which have new layouts.
+        // Between the two measurements of its memory, the program commits and frees 900,000 types,
+        // 4,500 of which have new layouts.
         assert!(grown < 20 << 10, "{host:?} grew by {grown} KB: {text}");
     }
 }
@@ -93,16 +94,19 @@ fn types_and_communicators_live_and_die() {
     for host in Host::ALL {
         let (text, errors, said) = with(host, "lifecycle", &[], &[]);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
-        // The MPI library may execute the first use of a type; all later uses are converted.
+        // The first use of a type may be left to the MPI library. All later uses of the type must
+        // be converted.
         assert!(said["packs"] > 4000, "{host:?} {said:?}");
         let program = host.compile("lifecycle", &[]);
         let (checked, _) = host.run(&program).preload().env("DDTC_CHECK", "1").text();
         assert!(checked.ends_with("wrong 0\n"), "{host:?} {checked}");
-        // The program's own attributes are copied and deleted as without the preload library.
+        // The program's own attributes must be copied and deleted as in a run without the preload
+        // library.
         let counts = |text: &str| text.lines().filter(|l| !l.starts_with("reused")).collect::<String>();
         assert_eq!(counts(&text), counts(&host.run(&program).text().0), "{host:?}");
     }
-    // The MPI library must give handle values out again, or the test would show nothing.
+    // MPICH must give the handle values of freed objects to new ones, or the program would show
+    // nothing about the reuse of handles.
     let (text, _, _) = with(Host::Mpich, "lifecycle", &[], &[]);
     assert!(!text.contains("reused 0 "), "{text}");
 }
@@ -110,7 +114,8 @@ fn types_and_communicators_live_and_die() {
 #[test]
 fn sessions_begin_and_end() {
     for host in Host::ALL {
-        // Intel MPI 2021.18 crashes in its own second MPI_Session_init.
+        // Intel MPI 2021.18 crashes in the second call of MPI_Session_init of a process, even
+        // without a fault of ddtc, so the program makes only one round under it.
         let rounds = if matches!(host, Host::Intel | Host::IntelStandard) { "1" } else { "4" };
         let (text, errors, said) = with(host, "sessions", &[rounds], &[]);
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
@@ -118,14 +123,15 @@ fn sessions_begin_and_end() {
     }
 }
 
-/// Checks that types are remembered until the last user of MPI has finished. If the preload library
-/// forgot a type at the end of the first session while the world still used it, no later message
-/// would be converted, and a call with a keyval that no longer exists would end the program.
+/// Checks that the preload library remembers types until the last user of MPI in the process has
+/// finished, which may be a session or the world. If it forgot a type at the end of the first
+/// session while the world still used the type, no later message would be converted. A call with a
+/// keyval that no longer exists would even end the program.
 #[test]
 fn types_live_until_the_last_user_of_mpi_goes() {
     for host in [Host::Mpich, Host::MpichStandard, Host::OpenMpi] {
-        // In mode `world`, the second half of the messages comes after the world has been
-        // finalized, and nothing is converted then.
+        // In mode `world`, the program sends the second half of its 2000 messages after the world
+        // has been finalized. The preload library converts none of these.
         for (mode, received) in [("threads", 2000), ("init", 2000), ("world", 1000)] {
             let runs = if mode == "threads" { 10 } else { 1 };
             for _ in 0..runs {
@@ -144,13 +150,14 @@ fn types_live_until_the_last_user_of_mpi_goes() {
     }
 }
 
-/// Compiles a module with an MPI library of its own, which the program `loads` loads.
+/// Compiles `module.c` to a module that is linked with the MPI library `host`. The program `loads`
+/// loads such modules.
 fn module(host: Host) -> PathBuf {
     host.compile("module", &["-shared", "-fPIC"])
 }
 
-/// Returns a run of a program that is not linked with MPI and that loads these modules, with the
-/// preload library.
+/// Returns a run of the program `loads` with the preload library. The program is not linked with
+/// MPI itself, and loads the modules `modules`.
 fn loads(host: Host, folder: &Path, mode: &str, n: u32, modules: &[PathBuf]) -> Run {
     let out = folder.join("loads");
     let mut cc = Command::new("cc");
@@ -160,8 +167,9 @@ fn loads(host: Host, folder: &Path, mode: &str, n: u32, modules: &[PathBuf]) -> 
     modules.iter().fold(run, |run, module| run.arg(module)).preload()
 }
 
-/// Checks that the preload library does not keep a plugin's MPI library in memory. A library that
-/// was kept could not be initialized again.
+/// Checks that the preload library does not keep the MPI library of a plugin in memory when the
+/// program closes the plugin. If the MPI library stayed in memory, it could not be initialized
+/// again.
 #[test]
 fn a_plugin_takes_its_mpi_library_with_it() {
     for host in [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi, Host::OpenMpi4] {
@@ -171,7 +179,8 @@ fn a_plugin_takes_its_mpi_library_with_it() {
             let run = loads(host, &folder, "again", 3, &[module(host)]).env("DDTC_POLICY", policy);
             let (text, errors) = run.env("DDTC_HOOK", inside).env("DDTC_REPORT", &file).text();
             assert_eq!(text, "wrong 0\n", "{host:?} {policy} {errors}");
-            // The library that is loaded again counts as another one, whose calls are passed on.
+            // When the plugin is loaded again, the preload library takes its MPI library for
+            // another one, whose calls it passes on without converting them.
             let said = report(&fs::read_to_string(&file).unwrap());
             assert!((5..100).contains(&said["packs"]) && said["panics"] == 0, "{host:?} {said:?}");
             fs::remove_dir_all(folder).unwrap();
@@ -179,12 +188,13 @@ fn a_plugin_takes_its_mpi_library_with_it() {
     }
 }
 
-/// Checks a process with two MPI libraries: each call reaches the library that its caller is linked
-/// with, and the calls of the first library are converted.
+/// Checks a process with two MPI libraries. Each call must reach the library with which its caller
+/// is linked, and the calls of the first library must be converted.
 #[test]
 fn two_mpi_libraries_serve_their_own_callers() {
-    // Other pairs exclude each other: Intel MPI brings a libfabric that Open MPI does not accept,
-    // and both releases of Open MPI have the same file name.
+    // Only MPICH and Open MPI are tried together. Other pairs exclude each other: Intel MPI brings
+    // a libfabric that Open MPI does not accept, and both releases of Open MPI have the same file
+    // name.
     for [first, second] in [[Host::Mpich, Host::OpenMpi], [Host::OpenMpi, Host::Mpich]] {
         let folder = scratch(&format!("both-{first:?}-{second:?}"));
         let file = folder.join("report.json");
@@ -202,9 +212,10 @@ fn two_mpi_libraries_serve_their_own_callers() {
     }
 }
 
-/// Checks a wrapper around an MPI library. Its ABI is unknown, and calls of the wrapper reach ddtc
-/// first, which passes them on. The calls that the wrapper makes are converted, even if it binds
-/// them directly to its MPI library (`RTLD_DEEPBIND`).
+/// Checks a wrapper library that has the functions of MPI with an ABI of its own, which ddtc does
+/// not know, and that calls an MPI library. The program's calls of the wrapper reach the preload
+/// library first, which must pass them on. The calls that the wrapper itself makes must be
+/// converted, even if the wrapper binds them directly to its MPI library (`RTLD_DEEPBIND`).
 #[test]
 fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
     let (folder, mpich) = (scratch("trampoline"), Host::Mpich);
@@ -240,8 +251,9 @@ fn calls_inside_a_wrapper_around_an_mpi_library_are_converted() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Answers for calls that Open MPI 5.0 lacks and that the preload library emulates. An inactive
-/// request counts as complete, because Open MPI does not distinguish the two.
+/// The expected output of the program `empty` for calls that Open MPI 5.0 lacks and that the
+/// preload library emulates. An inactive request counts as complete, because Open MPI does not
+/// distinguish inactive from complete requests.
 const EMULATED: &str = "\
 null any: code 0 index -1 flag 1 error 0
 null all: code 0 flag 1 errors 0 0 0
@@ -290,14 +302,16 @@ fn device_memory_is_left_to_the_host() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
         assert_eq!(text.trim(), "wrong 0 asked 1", "{host:?}");
-        // The first call of all is bypassed, and so are the fifteen calls that name device memory.
+        // The first call of the program is bypassed, and so are the fifteen calls with a buffer in
+        // device memory: seven packs from it, five unpacks into it, and three packs into it.
         assert_eq!(said["calls_bypassed"], 1 + 7 + 5 + 3, "{host:?} {said:?}");
         assert_eq!(said["packs"], 9 + 4, "{host:?} {said:?}");
     }
 }
 
-/// Checks Level Zero, which is not asked where memory is. If the machine has a device, no call is
-/// converted once the library is loaded. Without a device there is no device memory, and calls are
+/// Checks a program that loads Level Zero, a library for GPUs. The preload library does not ask
+/// Level Zero whether a buffer is in device memory. If the machine has a device, no call is
+/// converted once Level Zero is loaded. Without a device there is no device memory, and calls are
 /// converted.
 #[test]
 fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
@@ -314,8 +328,8 @@ fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let (text, _, said) = with(host, "gpu", &[library.to_str().unwrap()], &["-ldl"]);
         assert_eq!(text.trim(), "wrong 0 asked 0", "{host:?}");
-        // All calls are converted but the first one; with a device, only those before the library
-        // is loaded.
+        // Without a device, all calls except the first one are converted. With a device, only the
+        // calls before Level Zero is loaded are converted, again except the first one.
         let expected = if has_device { 9 } else { 9 + 7 + 5 + 3 + 4 };
         assert_eq!(said["packs"] + said["unpacks"], expected, "{host:?} {said:?}");
     }
@@ -324,18 +338,21 @@ fn level_zero_leaves_calls_to_the_host_where_it_has_a_device() {
 #[test]
 fn tools_see_the_hosts_variables_and_ours() {
     for host in Host::ALL {
-        // MPICH 5.0.2 crashes on MPI_T_PVAR_ALL_HANDLES of the standard ABI.
+        // In the standard ABI, MPICH 5.0.2 crashes if it gets MPI_T_PVAR_ALL_HANDLES. With the
+        // flag, the program makes no call for all handles at once.
         let flags: &[&str] = if host == Host::MpichStandard { &["-DONE_BY_ONE"] } else { &[] };
         let (text, errors, said) = with(host, "tool", &[], flags);
         assert!(text.ends_with("wrong 0\n"), "{host:?} {text}\n{errors}");
+        // The program prints how many variables and enumerations of the MPI library it has seen.
         // MPICH 5.0.2 has no performance variables, and of these libraries only Open MPI has
         // enumerations.
         let seen = numbers(&text);
         assert_eq!(seen["read"] > 0, seen["host"] > 0, "{host:?} {text}");
         assert_eq!(seen["host"] > 0, !matches!(host, Host::Mpich | Host::MpichStandard), "{host:?} {text}");
         assert_eq!(seen["enumerations"] > 0, host == Host::OpenMpi, "{host:?} {text}");
-        // In mode off types are not examined, so four of the six types were compiled. The first
-        // pack of all is left to the MPI library.
+        // The program sets the variable `ddtc_mode` to `off` for a while. The preload library does
+        // not examine types in this mode, so it compiles four of the six types. The first of all
+        // packs is left to the MPI library.
         assert_eq!((said["commits"], said["packs"]), (4, 3 * 2 + 11 - 1), "{host:?} {said:?}");
     }
     for host in Host::ALL {
@@ -344,7 +361,7 @@ fn tools_see_the_hosts_variables_and_ours() {
             assert_eq!(text, "wrong 0\n", "{host:?} {mode} {errors}");
         }
     }
-    // MPICH's own tool lists the variables.
+    // The program `mpivars` of MPICH must list the variables of the preload library.
     let (text, _) = Host::Mpich.run(Host::Mpich.root().join("bin/mpivars")).preload().text();
     assert!(
         text.contains("ddtc_mode")
@@ -354,7 +371,8 @@ fn tools_see_the_hosts_variables_and_ours() {
     );
 }
 
-/// Returns the answers of `program` to the questions in `lines`, under the unmodified MPI library.
+/// Runs `program` under the unmodified MPI library, gives it the questions in `lines` on standard
+/// input, and returns its answers from standard output.
 pub(crate) fn answers(host: Host, program: PathBuf, lines: String) -> String {
     let mut command = host.run(program).command;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,6 +1,7 @@
-//! Tests that `ddtc tune` proves MPI libraries that nobody has tried. A known library claims
-//! another version and is proven; calls are then converted as far as the proof permits. If a fault
-//! is planted in the library, the calls that have the fault are refused.
+//! Tests that `ddtc tune` proves MPI libraries that nobody has tried. A test makes a known MPI
+//! library claim another version, and `ddtc tune` proves this library. Calls must then be converted
+//! as far as the proof permits. If a fault is planted in the library, `ddtc tune` must refuse the
+//! calls that have the fault.
 //!
 //! With `DDTC_PROOFS=whole` all faults are planted, and eight ranks prove collective calls. Without
 //! it, one fault is planted, which `DDTC_ROTATION` selects, and two ranks run.
@@ -18,29 +19,34 @@ use crate::setup::{Host, Run, command_line, compiled_by, library, lossy, release
 
 const HOST: Host = Host::Mpich;
 
-/// Returns whether all faults and eight ranks are tried, which takes some minutes.
+/// Returns true if `DDTC_PROOFS` asks for all planted faults and for proofs on eight ranks, which
+/// take some minutes.
 fn is_whole() -> bool {
     std::env::var("DDTC_PROOFS").is_ok_and(|value| value == "whole")
 }
 
-/// MPICH 4.2.3, made to look like an MPI library that nobody has tried.
+/// MPICH 4.2.3, changed in such a way that it looks like an MPI library that nobody has tried.
 struct Hidden {
     root: PathBuf,
-    /// Folder for everything that is written: the user's configuration and reports.
+    /// Folder for everything that a run writes: the user's configuration with the file of proofs,
+    /// and reports.
     folder: PathBuf,
-    /// Value of `LD_LIBRARY_PATH`: folders of the library and of the libraries that it needs.
+    /// Value of `LD_LIBRARY_PATH`: the folders of the MPI library and of the libraries that it
+    /// needs.
     paths: String,
-    /// A library that is loaded before MPICH and answers some calls in its place, if there is one.
+    /// A library that is loaded before MPICH and answers some calls in its place, or `None` if
+    /// MPICH answers all calls itself.
     before: Option<PathBuf>,
 }
 
 impl Hidden {
-    /// Makes a copy of MPICH 4.2.3 that claims to be 4.9.3.
+    /// Makes a copy of MPICH 4.2.3 that claims to be MPICH 4.9.3.
     fn renamed(name: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         fs::create_dir_all(folder.join("lib")).unwrap();
         renamed(&root, b"4.2.3\0", b"4.9.3\0", &folder.join("lib"));
-        // The user's table converts everything that may be converted.
+        // The policy table of the user converts messages of every layout class and every length, as
+        // far as the MPI library permits it.
         let rows: String = Class::ALL.iter().map(|class| format!("{} 1-\n", class.name())).collect();
         fs::create_dir_all(folder.join("ddtc")).unwrap();
         fs::write(folder.join("ddtc/policy"), format!("library mpich-4.9.3\n{rows}")).unwrap();
@@ -50,8 +56,8 @@ impl Hidden {
         Hidden { root, folder, paths, before: None }
     }
 
-    /// Loads a small library in front of MPICH 4.2.3. The small library answers queries of the
-    /// version and plants faults.
+    /// Prepares MPICH 4.2.3 with a small library that is loaded in front of it. The small library
+    /// answers queries of the version with `version`, and plants faults.
     fn behind(name: &str, version: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         let version = format!("-DVERSION=\"{version}\"");
@@ -69,16 +75,17 @@ impl Hidden {
         run.env("DDTC_FENCES", "0")
     }
 
-    /// Proves the library by `ddtc tune`, with a planted fault if `fault` is not empty. Returns
-    /// whether the command succeeds, and its output.
+    /// Runs `ddtc tune` on `ranks` ranks to prove the library, with the planted fault `fault` if
+    /// this name is not empty. Returns whether the command succeeded, and its output.
     fn prove(&self, ranks: u32, fault: &str) -> (bool, String) {
         let run = HOST.run(command_line()).arg("tune").arg("--only-prove").arg("--deadline");
         let run = run.arg(if fault == "hangs" { "30" } else { "120" });
         let run = run.arg("--mpicc").arg(self.root.join("bin/mpicc")).arg("--");
         let mut run = run.arg(self.root.join("bin/mpiexec")).arg("-n").arg(ranks.to_string());
         if let Some(before) = &self.before {
-            // `ddtc tune` starts the ranks by `env LD_PRELOAD=...`. A script adds the library that
-            // plants faults to this variable.
+            // `ddtc tune` starts the ranks by `env LD_PRELOAD=...`. This script takes the place of
+            // the first word of that command and adds the library that plants faults to the
+            // variable.
             let script = self.folder.join("with");
             let text = format!(
                 "#!/bin/sh\nfirst=$1 preload=$2\nshift 2\nexec \"$first\" \"$preload:{}\" \"$@\"\n",
@@ -104,9 +111,10 @@ impl Hidden {
         variables.iter().fold(run, |run, (name, value)| run.env(name, value))
     }
 
-    /// Runs the program `messages` on two ranks, without and with the preload library, and compares
-    /// the output. Returns the number of packed messages, the report of rank 0, and standard error.
-    /// `words` is a command that starts the ranks.
+    /// Runs the program `messages` on two ranks, without and with the preload library, and asserts
+    /// that the output is the same. Returns the number of packed messages, the report of rank 0,
+    /// and the text on standard error. If `words` is not empty, it is a command that starts the
+    /// program on each rank.
     fn messages(&self, words: &[&str], variables: &[(&str, &str)]) -> (u64, String, String) {
         let bare = sorted(&self.launched(2, "messages", words, variables).text().0);
         let mut preload = library().display().to_string();
@@ -121,9 +129,9 @@ impl Hidden {
         (packed, report, errors)
     }
 
-    /// Checks that nothing is converted, that the report gives the reason `why`, and that `lines`
-    /// lines of standard error come from ddtc: one line from each rank if the file of proofs cannot
-    /// be used, otherwise none.
+    /// Checks that no message of the program `messages` is converted, that the report gives the
+    /// reason `why`, and that `lines` lines of standard error come from ddtc. These lines are one
+    /// from each rank if the file of proofs cannot be used, and otherwise none.
     fn is_left(&self, words: &[&str], variables: &[(&str, &str)], why: &str, lines: usize) {
         let (packed, report, errors) = self.messages(words, variables);
         assert!(packed == 0 && report.contains(why), "{why}: {packed}\n{report}\n{errors}");
@@ -134,7 +142,9 @@ impl Hidden {
         );
     }
 
-    /// Checks that messages are converted because of a proof, which permits `permitted`.
+    /// Checks that messages of the program `messages` are converted, and that the report says that
+    /// a proof permits it. `permitted` has the kinds of calls that the proof permits, as the report
+    /// names them.
     fn is_converted(&self, permitted: &str) {
         let (packed, report, errors) = self.messages(&[], &[]);
         let note = format!("{permitted}: proven here by `ddtc tune` on ");
@@ -155,7 +165,8 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let file = hidden.file();
     let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o644);
-    // Only messages are permitted, because a proof of collective calls needs eight ranks.
+    // This proof permits only messages to be converted, because a proof of collective calls needs
+    // eight ranks and this one was made by two.
     hidden.is_converted("messages");
     let says = doctor(&format!("{}:/usr/bin:/bin", hidden.root.join("bin").display()))
         .env("XDG_CONFIG_HOME", &hidden.folder)
@@ -170,8 +181,9 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     assert!(says.contains("messages: proven by `ddtc tune` of ddtc "), "{says}");
     assert!(says.contains("note: messages: proven here by `ddtc tune` on "), "{says}");
 
-    // The proof must not hold for another transport. Files of proofs that cannot be used: with
-    // changed contents, of a newer version, and writable by others than the owner.
+    // The proof must not hold for another transport. After that, the file of proofs cannot be used
+    // for three reasons in turn: its contents were changed, it is of a newer version, and others
+    // than its owner can write to it.
     hidden.is_left(
         &[],
         &[("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")],
@@ -190,8 +202,9 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     hidden.is_left(&[], &[], "must be writable by its owner alone", 2);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
 
-    // A file of proofs next to the library permits conversion, too. If one of the two files refuses
-    // a step, nothing is converted, whatever the other file says.
+    // A file of proofs in the folder of the MPI library permits conversion too. If one of the two
+    // files of proofs says that `ddtc tune` has refused a step of the proof, nothing is converted,
+    // whatever the other file says.
     let beside = hidden.folder.join("lib/ddtc-proofs");
     fs::rename(&file, &beside).unwrap();
     hidden.is_converted("messages");
@@ -207,7 +220,8 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     fs::write(&beside, refused(Outcome::Refused("wrong bytes".to_owned()))).unwrap();
     hidden.is_left(&[], &[("DDTC_POLICY", "all")], "has refused nonblocking: wrong bytes", 0);
 
-    // Proofs that were made by another version of ddtc, or for another library, have no effect.
+    // Proofs that were made by another version of ddtc, or for another MPI library, must have no
+    // effect.
     fs::remove_file(&beside).unwrap();
     let mut others = [proven[0].clone(), proven[0].clone()];
     others[0].key.ddtc = "0.0.1".to_owned();
@@ -228,8 +242,8 @@ fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     assert_eq!((proofs.len(), proofs[0].nodes, proofs[0].ranks), (1, 1, ranks));
     let (packed, report, errors) = hidden.messages(&[], &[("DDTC_POLICY", "all")]);
     assert!(packed > 1000 && report.contains(&format!("\"{permitted}: proven here")), "{report}\n{errors}");
-    // If the launcher does not say that all ranks are on one node, the preload library does not
-    // assume it.
+    // If the launcher does not tell the ranks that all of them are on one node (`MPI_LOCALNRANKS`),
+    // the preload library must not assume it, and must convert nothing.
     let without = ["env", "-u", "MPI_LOCALNRANKS"];
     let why = "which runs on a number of nodes that is not known";
     hidden.is_left(&without, &[("DDTC_POLICY", "all")], why, 0);

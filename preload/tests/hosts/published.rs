@@ -1,8 +1,9 @@
-//! The programs of docs/findings on other MPI libraries. Each program passes on one library, which
-//! its document names, or the document says how it fails on every library.
+//! Test of the programs in docs/findings, each of which shows a fault of an MPI library. For each
+//! program, its document must name an MPI library on which the program passes, or must say how the
+//! program fails on every library.
 //!
-//! `DDTC_BLESS=1` runs each program on one library after another until it passes, and writes those
-//! lines anew.
+//! With `DDTC_BLESS=1` the test runs each program on one library after another until it passes, and
+//! writes the result into the documents.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,20 +15,22 @@ use crate::setup::{Host, lossy, scratch};
 const HOSTS: [(Host, &str); 3] =
     [(Host::Mpich, "MPICH 5.0.2"), (Host::OpenMpi, "Open MPI 5.0.11"), (Host::Intel, "Intel MPI 2021.18.1")];
 
-/// Beginning of the line of a section that names the library.
+/// Beginning of that line in a program's section of a document which names the MPI library on which
+/// the program passes.
 const RIGHT: &str = "* Right on ";
 const NONE: &str = "none: ";
 
-/// Time limit in seconds of a program on one library while `DDTC_BLESS=1` writes the lines. A
-/// program that takes longer counts as failed on that library.
+/// Time limit, in seconds, of a program on one MPI library while `DDTC_BLESS=1` writes the results
+/// into the documents. A program that takes longer counts as failed on that library.
 const ASKED: &str = "120";
 
-/// A program of a document.
+/// A program that shows a fault, with the place at which its document says where it passes.
 struct Program {
     document: PathBuf,
-    /// Link to the program in its section, relative to the document's folder.
+    /// Link to the program in its section of the document, relative to the folder of the document.
     link: String,
-    /// The text after [`RIGHT`] in the section.
+    /// The text after [`RIGHT`] in the program's section of the document, or `None` if the section
+    /// has no such line.
     said: Option<String>,
 }
 
@@ -51,8 +54,9 @@ fn programs() -> Vec<Program> {
     list
 }
 
-/// Returns whether a program passes on an MPI library, and the most informative line of its output.
-/// Lines that name what was expected come first.
+/// Compiles and runs a program under an MPI library. Returns whether the program passes, and the
+/// most informative line of its output: the first line that names what was expected or, without
+/// such a line, the first line that is not empty.
 fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool, String) {
     let program = folder.join(format!("{host:?}"));
     let mut compiler = Command::new(host.compiler());
@@ -71,14 +75,16 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     let said = telling.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
     let said = match output.status.code() {
         Some(124) => "the call does not return".to_owned(),
-        // Without text, the process ended by a signal, which timeout passes on.
+        // If the program printed nothing, it ended by a signal, which `timeout` passes on.
         _ if said.is_empty() => "the process ends by a signal".to_owned(),
         _ => said.chars().take(160).collect(),
     };
     (output.status.success(), said)
 }
 
-/// Returns the line that the section of a program must have.
+/// Runs the program `source` on one MPI library after another until it passes. Returns the text
+/// that its section of the document must have after [`RIGHT`]: the name of that library, or how the
+/// program fails on every library.
 fn line(source: &Path, folder: &Path) -> String {
     let mut none = NONE.to_owned();
     for (host, name) in HOSTS {
@@ -92,8 +98,9 @@ fn line(source: &Path, folder: &Path) -> String {
     format!("{}.", none.trim_end_matches(", "))
 }
 
-/// Returns what is wrong with the line of a program as an error. With `bless`, returns the line
-/// that the section must have.
+/// Checks the line of a program that names the MPI library on which it passes. Returns as an error
+/// what is wrong with the line. If `bless` is true, returns the text that the line must have
+/// instead of checking it.
 fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<String>, String> {
     let source = documents().join(&program.link);
     if bless {

@@ -1,5 +1,6 @@
-//! Reductions by MPI libraries: a third opinion on the predefined operations, except `MPI_REPLACE`
-//! and `MPI_NO_OP`, for every named type that they are defined for.
+//! Test of the reductions of MPI libraries. It adds the opinion of an MPI library on the predefined
+//! operations to those of the standard's text and of ddtc. It tries all predefined operations
+//! except `MPI_REPLACE` and `MPI_NO_OP`, for every named type that they are defined for.
 //!
 //! The values that the reference interpreter computes by the text of the standard are compared with
 //! those that `MPI_Reduce_local` of an unmodified MPI library computes from the same operands. If
@@ -18,10 +19,11 @@ use crate::faults::{Left, Symptom, known};
 use crate::programs::answers;
 use crate::setup::Host;
 
-/// Number of elements of each call.
+/// Number of elements of each call of `MPI_Reduce_local`.
 const COUNT: u64 = 6;
 
-/// Returns true if `known_faults` may have this entry.
+/// Returns true if `known_faults` may have the entry `entry` for this test: `reduce.` followed by
+/// the names of an operation and of a named type.
 pub(crate) fn has(entry: &str) -> bool {
     let mut words = entry.splitn(3, '.');
     let (Some("reduce"), Some(op), Some(name)) = (words.next(), words.next(), words.next()) else {
@@ -36,12 +38,13 @@ struct Entry {
     input: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// True for bytes with no defined value: NaNs and padding.
+    /// For each byte of `after`, true if the byte has no defined value, because it belongs to a NaN
+    /// or to padding.
     loose: Vec<bool>,
 }
 
-/// Returns small numbers of either sign as values of the type, some of them equal. A truth value is
-/// 0 or 1.
+/// Returns [`COUNT`] small numbers of either sign, some of which are equal, as values of the type
+/// `named`. The number for a truth value is 0 or 1.
 fn numbers(named: Named, seed: u64) -> Vec<u8> {
     let extent = named.extent() as usize;
     let mut bytes = vec![0; extent * COUNT as usize];
@@ -67,8 +70,9 @@ fn put(named: Named, value: i64, bytes: &mut [u8]) {
             put(half, 2 - value, im);
         }
         Class::Logical => bytes[0] = u8::from(value > 0),
-        // These formats are binary16, binary128 and that of x87. Their values are powers of two, so
-        // that only sign and exponent matter, and are made from their bits.
+        // The other formats of real numbers are binary16, binary128 and the format of x87. Their
+        // values here are powers of two, so that only sign and exponent matter, and are made from
+        // their bits.
         Class::Float => {
             let x87 = cfg!(target_arch = "x86_64") && named == Named::LongDouble;
             let (bias, fraction) =
@@ -104,7 +108,8 @@ impl Entry {
         interp::pack(&t, COUNT, &input, 0, &mut stream).unwrap();
         let mut after = before.clone();
         let mut loose = interp::reduce::unpack(op, &t, COUNT, &stream, &mut after, 0);
-        // Padding inside of numbers and after them has no defined value either.
+        // Bytes of padding have no defined value either. Padding may be between the parts of an
+        // element, after them, or inside the 16 bytes of an x87 number.
         for (i, loose) in loose.iter_mut().enumerate() {
             let at = i as i64 % t.extent();
             let of_part = |&(part, start): &(Named, i64)| {
@@ -142,8 +147,8 @@ fn digits(bytes: &[u8]) -> String {
 
 #[test]
 fn hosts_agree_with_the_definition_of_reductions() {
-    // One entry for each operation and each named type that the operation takes. Replace and no-op
-    // are left out.
+    // Make one entry for each operation and each named type that the operation takes. The
+    // operations replace and no-op are left out.
     let ops = || Op::ALL.into_iter().filter(|op| !matches!(op, Op::Replace | Op::NoOp));
     let entries: Vec<Entry> = ops()
         .flat_map(|op| Named::ALL.iter().filter(move |n| op.takes(**n)).map(move |&n| Entry::new(op, n)))
@@ -156,8 +161,9 @@ fn hosts_agree_with_the_definition_of_reductions() {
             out
         });
         let text = answers(host, program, lines);
-        // Compare the answers, one line for each entry in the same order. Types that the library
-        // does not have are skipped.
+        // Compare the program's answers, which are one line for each entry in the same order, with
+        // what the reference interpreter has computed. Types that the MPI library does not have are
+        // skipped.
         let (mut wrong, mut asked, mut differences) = (BTreeSet::new(), 0, String::new());
         let mut said = text.lines();
         for entry in &entries {

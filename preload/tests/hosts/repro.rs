@@ -1,6 +1,6 @@
-//! Programs that once failed because of the preload library. Each must behave as without it, with
-//! the same output and the same exit status. The table of programs and MPI libraries is
-//! `repro.txt`.
+//! Test of programs that once failed because of the preload library. Each program must behave with
+//! the preload library as without it, with the same output and the same exit status. The table of
+//! programs and MPI libraries is `repro.txt`. These environment variables select what runs:
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -12,15 +12,16 @@ use std::path::PathBuf;
 
 use crate::setup::{Host, Run, library, lossy, scratch, sorted};
 
-/// Total time of the rows that run under `DDTC_ROTATION`, in seconds, by the column `seconds` of
-/// the table.
+/// Maximum number of seconds that the rows which run under `DDTC_ROTATION` take together, by the
+/// column `seconds` of the table `repro.txt`.
 const ROTATION: u32 = 240;
 
-/// Columns of the table that stand for MPI libraries.
+/// The columns of the table `repro.txt` that stand for MPI libraries, in their order.
 const LIBRARIES: [(&str, Host); 4] =
     [("mpich", Host::Mpich), ("impi", Host::Intel), ("openmpi4", Host::OpenMpi4), ("openmpi", Host::OpenMpi)];
 
-/// Settings of the preload library: a name and the environment variables.
+/// The settings of the preload library under which each program runs: a name and the environment
+/// variables.
 const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
     ("as shipped", &[]),
     ("converting all", &EAGER),
@@ -28,30 +29,34 @@ const SETTINGS: [(&str, &[(&str, &str)]); 4] = [
     ("nothing inside", &[("DDTC_HOOK", "off")]),
 ];
 
-/// Converts everything from the first call on, through staging buffers between inaccessible pages.
+/// These variables make the preload library convert everything from the first call on. Staging
+/// buffers lie between inaccessible pages.
 const EAGER: [(&str, &str); 3] = [("DDTC_POLICY", "all"), ("DDTC_LAZY_THRESHOLD", "0"), ("DDTC_FENCES", "1")];
 
-/// Whether a program behaves under an MPI library as it does without the preload library.
+/// Whether a program behaves with the preload library as it does without it, under one MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Alike,
-    /// The program does not behave alike yet. The row's column `limit` names the known limit.
+    /// The program does not behave yet as it does without the preload library. The column `limit`
+    /// of its row names the known limit.
     Open,
-    /// The program does not apply to the library.
+    /// The program is not run under this MPI library, because the library lacks what the program
+    /// needs or fails without ddtc.
     Other,
 }
 
-/// A row of the table.
+/// A row of the table `repro.txt`: a program, its arguments, and how it is run.
 struct Row {
     program: &'static str,
     arguments: Vec<&'static str>,
-    /// Number of ranks, or `None` for a process without a launcher.
+    /// Number of ranks, or `None` if the program runs as one process without a launcher.
     ranks: Option<u32>,
-    /// True if the ranks go on when one dies. The launcher's exit status then says that one died.
+    /// True if the other ranks go on when one rank dies. The exit status of the launcher then says
+    /// that a rank died.
     tolerant: bool,
     runs: u32,
     seconds: u32,
-    /// One verdict for each of [`LIBRARIES`].
+    /// One verdict for each of [`LIBRARIES`], in the same order.
     verdicts: Vec<Verdict>,
 }
 
@@ -85,12 +90,13 @@ impl Row {
         row
     }
 
-    /// Returns a run of the program under an MPI library, in an environment without other settings
-    /// of ddtc.
+    /// Returns a run of the row's program under an MPI library. The environment has no settings of
+    /// ddtc except `settings`.
     fn run(&self, host: Host, preloaded: bool, settings: &[(&str, &str)]) -> Run {
         let folder = scratch("repro");
-        // With `-rdynamic`, functions that the program defines take the place of those of the C
-        // library, also for the preload library.
+        // The flag `-rdynamic` exports the functions of the program. If the program defines a
+        // function of the C library, its function takes the place of the original, for the preload
+        // library too.
         let program = host.compile(self.program, &["-rdynamic", "-Wl,--as-needed", "-ldl"]);
         let mut run = match self.ranks {
             Some(ranks) if self.tolerant => host.tolerant_ranks(ranks, "env"),
@@ -100,7 +106,8 @@ impl Row {
         for name in ["DDTC_FENCES", "DDTC_LAZY_THRESHOLD", "DDTC_POLICY", "DDTC_PROFILE_CACHE"] {
             run.command.env_remove(name);
         }
-        // Neither the user's policy nor measurements of an earlier program may have an effect.
+        // These folders are empty, so that neither a policy table of the user nor measurements of
+        // an earlier program have an effect.
         run = run.env("XDG_CONFIG_HOME", folder.join("config")).env("XDG_CACHE_HOME", folder.join("cache"));
         let mut paths = vec![host.root().join("lib")];
         let arguments: Vec<PathBuf> =
@@ -117,8 +124,8 @@ impl Row {
     }
 }
 
-/// Returns the argument that a word of the table stands for. Folders of further MPI libraries are
-/// added to `paths`.
+/// Returns the argument of the program that `word` of the table stands for. If the argument is a
+/// library for another MPI library, the folder of that MPI library is added to `paths`.
 fn argument(word: &str, host: Host, folder: &std::path::Path, paths: &mut Vec<PathBuf>) -> PathBuf {
     let Some(inner) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) else {
         return PathBuf::from(word);
@@ -136,16 +143,17 @@ fn argument(word: &str, host: Host, folder: &std::path::Path, paths: &mut Vec<Pa
     of.compile(name, &["-shared", "-fPIC"])
 }
 
-/// Runs a program, and returns its exit status with its output, and the text on standard error. The
-/// lines are sorted, because ranks may print in any order.
+/// Runs a program. Returns its exit status together with its output, and the text on standard
+/// error. The lines of the output are sorted, because ranks may print in any order.
 fn behaviour(run: Run) -> (String, String) {
     let out = run.output();
     let behaviour = format!("{}\n{}", out.status, sorted(&lossy(&out.stdout)));
     (behaviour, lossy(&out.stderr))
 }
 
-/// Runs a row under one library, and returns the settings in which the program did not behave as
-/// the table says.
+/// Runs the program of a row under one MPI library, without the preload library and under each of
+/// [`SETTINGS`]. Returns a description of each setting in which the program did not behave as the
+/// table says.
 fn differences(row: &Row, library: &str, host: Host, verdict: Verdict) -> Vec<String> {
     let what = format!("{} {} under {library}", row.program, row.arguments.join(" "));
     let (expected, errors) = behaviour(row.run(host, false, &[]));
@@ -180,8 +188,8 @@ fn differences(row: &Row, library: &str, host: Host, verdict: Verdict) -> Vec<St
     }
 }
 
-/// Returns the rows that the environment selects: all of them unless it names programs or a
-/// rotation.
+/// Returns the rows of the table that the environment selects: those of the programs in
+/// `DDTC_REPRO`, or those from the row `DDTC_ROTATION` on, or all rows if neither variable is set.
 fn chosen(rows: Vec<Row>) -> Vec<Row> {
     if let Ok(names) = std::env::var("DDTC_REPRO") {
         return rows.into_iter().filter(|row| names.split(' ').any(|name| name == row.program)).collect();

@@ -1,5 +1,5 @@
-//! The convertor hook of Open MPI with convertors that serve one request after another. The hook
-//! must not rely on state that an earlier request left in a convertor.
+//! Tests of the convertor hook of Open MPI with convertors that serve one request after another.
+//! The hook must not rely on state that an earlier request left in a convertor.
 
 use crate::setup::{Host, Run, library};
 use crate::strangers::disguised;
@@ -8,7 +8,8 @@ const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
 const FLAGS: [&str; 2] = ["-Wno-unused-function", "-ldl"];
 
-/// Asserts that a run of the program `reused` made its trials and found no difference.
+/// Asserts that a run of the program `reused` made `trials` trials, in which the hook served
+/// `served` convertors that were used again, and that no trial gave a wrong result.
 fn holds(run: Run, trials: u32, served: u32, what: &str) {
     let (text, errors) = run.env("DDTC_POLICY", "none").text();
     let expected = format!("trials {trials}, served again {served}, wrong 0");
@@ -26,8 +27,8 @@ fn convertors_that_are_used_again_do_what_the_host_does() {
     }
 }
 
-/// Checks convertors of Open MPI 6.0, which is not built here: `since6.c` implements them on top of
-/// those of the installed release.
+/// Checks the convertor hook with convertors of Open MPI 6.0. This release is not built here. The
+/// library `since6.c` implements its convertors on top of those of the installed release.
 #[test]
 fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
     for host in HOSTS {
@@ -40,8 +41,9 @@ fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
     }
 }
 
-/// Checks redistributions of arrays. Their requests alternate between contiguous and other types,
-/// and the types are freed soon.
+/// Checks a program that redistributes arrays between ranks. Its requests alternate between
+/// contiguous and other types, and it frees the types soon, so that convertors and types are used
+/// again.
 #[test]
 fn arrays_are_redistributed_by_types_that_are_made_anew() {
     for host in HOSTS {

@@ -1,8 +1,7 @@
-//! The testers of BLACS, PBLAS and ScaLAPACK, which were not written for this project. Their
-//! verdicts on four ranks must be the same with the preload library as without it.
-//!
-//! `tests/scalapack.sh` installs Debian's programs, which run under the pinned MPI libraries with
-//! the same ABI.
+//! Test with the test programs of BLACS, PBLAS and ScaLAPACK (the testers), which were not written
+//! for this project. Their verdicts on four ranks must be the same with the preload library as
+//! without it. `tests/scalapack.sh` installs Debian's builds of these programs, which run under the
+//! pinned MPI libraries with the same ABI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,9 @@ use crate::setup::{Host, Run, hosts, lossy, package, reports, same, scratch, suc
 const HOSTS: [(Host, &str, &str); 3] =
     [(Host::Mpich, "mpich", "mpich"), (Host::Intel, "impi", "mpich"), (Host::OpenMpi, "openmpi", "openmpi")];
 
-/// The testers, and the parts of the BLACS testers that run: point-to-point messages, broadcasts,
-/// combinations, and auxiliary functions. The last part ends the job by an abort, so it runs alone.
+/// The testers that run, each with a mask of parts. The parts of a BLACS tester are point-to-point
+/// messages, broadcasts, combinations, and auxiliary functions. The last part ends the job by an
+/// abort, so it runs in a job of its own.
 const TESTERS: [(&str, &str); 6] = [
     ("xCbtest", "TTTF"),
     ("xFbtest", "TTTF"),
@@ -25,8 +25,8 @@ const TESTERS: [(&str, &str); 6] = [
     ("zpb3tst", ""),
 ];
 
-/// Input of the BLACS testers: every kind of matrix and scope, in fewer sizes and topologies than
-/// in Debian's input.
+/// Input of the BLACS testers. It has every kind of matrix and scope, but fewer sizes and
+/// topologies than the input that Debian supplies.
 const SENDS: &str = "\
 5 Number of shapes
 'G' 'U' 'U' 'L' 'L' UPLO
@@ -88,8 +88,8 @@ const COMBINATIONS: &str = "\
 2 4 NPCOL
 ";
 
-/// Input with few messages that wait for each other. Ranks that share a core alternate in time
-/// slices of the scheduler, so each such wait is long.
+/// Input of the tester of LU factorizations, chosen so that few messages wait for each other. Ranks
+/// that share a core alternate in time slices of the scheduler, so each such wait is long.
 const LU: &str = "\
 'LU factorization'
 'four ranks'
@@ -129,7 +129,7 @@ const QR: &str = "\
 5.0 threshold
 ";
 
-/// Prepares the testers with `tests/scalapack.sh`, and returns their folder.
+/// Prepares the testers with `tests/scalapack.sh`, and returns the folder in which they are.
 fn testers() -> PathBuf {
     for (host, ..) in HOSTS {
         host.root();
@@ -139,11 +139,12 @@ fn testers() -> PathBuf {
     hosts().join("scalapack")
 }
 
-/// Returns a folder in which a tester runs and from which it reads its input.
+/// Makes a folder in which a tester runs and from which it reads its input files. `parts` is the
+/// mask of the parts that run. Returns the folder.
 fn prepared(testers: &Path, name: &str, parts: &str) -> PathBuf {
     let folder = scratch(name);
-    // Of the four grids only the first runs, which is two by two, and of the four problems the
-    // first two.
+    // Debian's input for the tester of PBLAS has four process grids and four problems. Here only
+    // the first grid is used, which is two by two, and only the first two problems.
     let problems = fs::read_to_string(testers.join("data/PZBLAS3TST.dat")).unwrap();
     let (grids, tests) = ("4\t\tnumber of process grids", "4\t\tnumber of tests");
     assert!(problems.contains(grids) && problems.contains(tests), "{problems}");
@@ -159,13 +160,15 @@ fn prepared(testers: &Path, name: &str, parts: &str) -> PathBuf {
     folder
 }
 
-/// Returns the verdicts of a tester, without times and residuals.
+/// Returns the verdicts in the output of a tester, without times and residuals, which differ from
+/// run to run.
 fn verdicts(text: &str) -> String {
     let telling = ["PASSED", "FAILED", "SKIPPED", "passed", "failed", "skipped", "NO FAILURES", "|  P"];
     let is_number = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
     let mut found = String::new();
     for line in text.lines().filter(|line| telling.iter().any(|word| line.contains(word))) {
-        // This check is skipped if sums in two orders happen to be equal.
+        // The tester skips this check if sums in two orders happen to be equal, so a skipped check
+        // counts as passed.
         let line = line.replace("SKIPPED REPEATABLE SUM", "PASSED REPEATABLE SUM");
         let words: Vec<&str> = line.split_whitespace().filter(|word| !is_number(word)).collect();
         found += &words.join(" ");
@@ -174,7 +177,8 @@ fn verdicts(text: &str) -> String {
     found
 }
 
-/// Runs a tester. Returns its verdicts, whether it succeeded, and its whole output.
+/// Runs one of the test programs of BLACS, PBLAS or ScaLAPACK. Returns its verdicts, whether it
+/// succeeded, and its whole output.
 fn outcome(run: Run) -> (String, bool, String) {
     let output = run.output();
     let text = lossy(&output.stdout);
@@ -190,8 +194,9 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
             let run = || {
                 let mut run = host.ranks(4, testers.join(abi).join(tester));
                 run.command.current_dir(&folder);
-                // MPICH's wheel searches for its parts relative to its own file, and it is reached
-                // through a link from elsewhere, so the folders are named here.
+                // `LD_LIBRARY_PATH` names all folders of the MPI library. MPICH's wheel searches
+                // for its parts relative to its own file, and the testers reach that file by a link
+                // in another folder.
                 let library = host.root().join("lib");
                 let more = testers.join(format!("with-{name}"));
                 let path = [more, testers.join("lib"), library.clone(), library.join("mpich")];
@@ -205,7 +210,8 @@ fn testers_of_scalapack_say_what_they_say_of_the_bare_host() {
                 let (with, ended, said) = outcome(run);
                 same(&format!("{what}\n{said}"), &with, &bare);
                 assert_eq!(ended, succeeded, "{what}\n{said}");
-                // A job that aborts leaves no reports here.
+                // A job that ends by an abort leaves no reports, so only its verdicts are compared.
+                // This is the job of the last part of the BLACS testers.
                 if !succeeded {
                     continue;
                 }

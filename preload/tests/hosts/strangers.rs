@@ -1,6 +1,6 @@
-//! Tests of Open MPI's convertor hook under other releases, and with other tools that change the
-//! MPI library. If the hook does not know the library's structures, it must move nothing, and a
-//! line of the report must say why.
+//! Tests of Open MPI's convertor hook under other releases of Open MPI, and together with other
+//! tools that change functions of the MPI library. If the hook does not know the internal
+//! structures of the library, it must move nothing, and a line of the report must say why.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,14 +11,16 @@ use crate::setup::{Host, Wheel, library, release, reports, scratch};
 
 const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 
-/// Runs a program that judges itself, with these libraries preloaded. Returns the text on standard
-/// error, the report of rank 0, and the counters of both ranks.
+/// Runs the program `convertors`, which judges its own results, on two ranks with the given
+/// libraries preloaded. Returns the text on standard error, the report of rank 0, and the counters
+/// of both ranks.
 fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<HashMap<String, u64>>) {
     let program = host.compile("convertors", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
     let folder = scratch(&format!("strangers-{name}-{host:?}"));
     let loaded: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
     let run = host.ranks(2, program).arg("messages").arg("120").env("DDTC_POLICY", "none");
-    // A copy of the MPI library is in another folder than the libraries that it needs.
+    // One of the preloaded libraries may be a copy of the MPI library. The copy is in another
+    // folder than the libraries that it needs, so this variable names their folder.
     let lib = host.root().join("lib").display().to_string();
     let run = run.env("LD_LIBRARY_PATH", format!("{lib}:{lib}/openmpi"));
     let run = run.env("LD_PRELOAD", loaded.join(":")).env("DDTC_REPORT", folder.join("report%r.json"));
@@ -74,7 +76,8 @@ fn another_version_is_left_alone() {
     for (host, version) in [(Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1"), (Host::OpenMpi, "7.0.0")] {
         is_shut(host, version, &[&library(), &disguised(host, version)], "its structures are not known");
     }
-    // The functions of 6.0 are known, but a release that only calls itself 6.0.0 lacks them.
+    // ddtc knows the functions of Open MPI 6.0. A release that calls itself 6.0.0 but has the
+    // functions of an older release lacks some of them, so the hook must move nothing.
     for host in HOSTS {
         is_shut(
             host,
@@ -85,8 +88,8 @@ fn another_version_is_left_alone() {
     }
 }
 
-/// Checks convertors of Open MPI 6.0, which is not built here: `since6.c` implements them on top of
-/// those of the installed release.
+/// Checks the convertor hook with convertors of Open MPI 6.0. This release is not built here. The
+/// library `since6.c` implements its convertors on top of those of the installed release.
 #[test]
 fn convertors_of_6_0_are_moved() {
     for host in HOSTS {
@@ -117,12 +120,15 @@ fn convertors_of_6_0_are_moved() {
 fn a_tool_that_replaces_movers_keeps_its_own() {
     for host in HOSTS {
         let tool = shared(host, "-DTOOL");
-        // After the preload library in the order of the loader, the tool changes what Open MPI
-        // stores, so that the mover is not the known one.
+        // If the tool comes after the preload library in the order of the loader, it changes the
+        // function that Open MPI stores in a convertor for moving bytes (the mover). The hook does
+        // not find the mover that it knows, and must move nothing.
         is_shut(host, "tool", &[&library(), &tool], "the mover is");
-        // Before the preload library, the tool's movers call those of the preload library.
+        // If the tool comes before the preload library, its movers call those of the preload
+        // library, so that compiled code moves the bytes.
         let (errors, _, said) = beside(host, "before", &[&tool, &library()]);
-        // The launcher's own processes report 0 bytes.
+        // The tool is loaded into the processes of the launcher too, where it reports 0 bytes.
+        // These lines do not count.
         let moved =
             errors.lines().filter(|line| line.starts_with("the tool moved ") && !line.contains(" 0 bytes"));
         assert_eq!(moved.count(), 2, "{errors}");
@@ -130,8 +136,8 @@ fn a_tool_that_replaces_movers_keeps_its_own() {
     }
 }
 
-/// Writes a copy of the MPI library in which a symbol is hidden, to be loaded in place of the
-/// original, and returns its path.
+/// Writes a copy of Open MPI's library `libopen-pal` in which the symbol `symbol` is hidden, and
+/// returns the path of the copy. A test loads the copy in place of the original.
 fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
     let name = if host == Host::OpenMpi { "libopen-pal.so.80" } else { "libopen-pal.so.40" };
     let mut bytes = fs::read(host.root().join("lib").join(name)).unwrap();
@@ -140,8 +146,8 @@ fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
     };
     let (sections, each, count) = (number(&bytes, 40, 8), number(&bytes, 58, 2), number(&bytes, 60, 2));
     let section = |i: usize| sections + i * each;
-    // Find the section of the dynamic symbols (type 11), its offset and length, and the section
-    // with the names.
+    // Find the section of the dynamic symbols in the ELF file (type 11) with its offset and length,
+    // and the section that contains the names of the symbols.
     let symbols = (0..count).map(section).find(|&s| number(&bytes, s + 4, 4) == 11).unwrap();
     let (offset, length) = (number(&bytes, symbols + 24, 8), number(&bytes, symbols + 32, 8));
     let names = number(&bytes, section(number(&bytes, symbols + 40, 4)) + 24, 8);
@@ -150,7 +156,7 @@ fn with_hidden(host: Host, symbol: &str, folder: &Path) -> PathBuf {
         name.starts_with(symbol.as_bytes()) && name[symbol.len()] == 0
     };
     let at = (offset..offset + length).step_by(24).find(is_it).unwrap();
-    // Set the visibility of the symbol to hidden.
+    // Set the visibility of the symbol to hidden (2) in its entry of the symbol table.
     bytes[at + 5] = 2;
     fs::create_dir_all(folder).unwrap();
     let file = folder.join(name);
@@ -164,7 +170,8 @@ fn hidden_symbols_are_missed_or_not_needed() {
         let folder = scratch(&format!("strangers-hidden-{host:?}"));
         let sizes = with_hidden(host, "opal_datatype_local_sizes", &folder.join("sizes"));
         is_shut(host, "sizes", &[&library(), &sizes], "a fact about datatypes is hidden");
-        // Movers are known by their addresses in convertors, so their symbols are not needed.
+        // The hook recognizes movers by their addresses, which it finds in convertors. It does not
+        // need the symbols of movers, so it must work although one of them is hidden.
         let movers = with_hidden(host, "opal_generic_simple_pack", &folder.join("movers"));
         let (_, report, said) = beside(host, "movers", &[&library(), &movers]);
         assert!(!report.contains("\"nothing is moved"), "{report}");

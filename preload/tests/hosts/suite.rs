@@ -1,14 +1,15 @@
-//! The tests of mpi4py: every test that passes under the unmodified MPI library must pass with the
-//! preload library.
+//! Runs the tests of mpi4py. Every test that passes under the unmodified MPI library must pass with
+//! the preload library.
 //!
-//! To save time, the unmodified library runs only the tests that did not pass with the preload
-//! library, since only these can differ, and it must report that it would have run as many tests.
-//! It runs all tests if something differs.
+//! To save time, the tests run with the preload library first. The unmodified library then runs
+//! only the tests that did not pass in the first run, since only these can differ. Each rank must
+//! find the same number of tests in both runs. If something differs, the unmodified library runs
+//! all tests.
 //!
-//! By default, the tests that move data with datatypes run on two ranks and convert everything that
-//! can be converted. `DDTC_MPI4PY=whole` runs all tests on one, two and four ranks of each library,
-//! by the policy table, with everything converted, and inside the MPI library. Words after it,
-//! separated by commas, restrict this: `whole,mpich,2,all`.
+//! By default, the tests that move data with datatypes run on two ranks, and everything that can be
+//! converted is converted. `DDTC_MPI4PY=whole` runs all tests on one, two and four ranks of each
+//! library, by the policy table, with everything converted, and with the convertor hook alone.
+//! Words after `whole`, separated by commas, select some of these runs: `whole,mpich,2,all`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,18 +21,21 @@ use std::time::Instant;
 use crate::clients::manifest;
 use crate::setup::{Host, Run, hosts, lossy, report, scratch, succeed};
 
-/// The source of the mpi4py version that the environments have.
+/// The name and version of the source of mpi4py. The version is the one that the virtual
+/// environments have.
 const SOURCE: &str = "mpi4py-4.1.2";
 const SHA256: &str = "56860286dc45f20e8821e93cb06669e30462348bf866f685553fa4b712d58d02";
 
-/// Modules of tests that move data with datatypes.
+/// Pattern for the names of those modules of tests that move data with datatypes.
 const MOVING: &str = "cco_((nb|pr|pr_ngh|ngh)_)?(buf|vec)|p2p_buf|datatype|msgspec|pack|request";
 
-/// Tests at which an unmodified MPI library crashes or hangs, so that no later test would run. A
-/// row has the library, the number of ranks (0 for any), and a pattern of names for mpi4py's `-x`.
+/// Tests at which an unmodified MPI library crashes or hangs, so that the tests after them would
+/// not run. A row has the library, the number of ranks (0 for any number), and a pattern of test
+/// names for mpi4py's option `-x`.
 const LEFT_OUT: [(Host, u32, &str); 0] = [];
 
-/// Returns the main program of the tests of mpi4py, which are fetched once.
+/// Returns the path of the main program of mpi4py's tests. The source of mpi4py is fetched if it is
+/// missing.
 fn tests() -> PathBuf {
     let folder = hosts().join(SOURCE);
     let main = folder.join("test/main.py");
@@ -51,28 +55,31 @@ fn tests() -> PathBuf {
     main
 }
 
-/// The way in which a job runs.
+/// The way in which a job runs: without the preload library, or with it under one of three
+/// policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Bare,
     Table,
     All,
-    /// Nothing is staged, and compiled code moves bytes only through the convertor hook.
+    /// No message is packed into a staging buffer, and compiled code moves bytes only through the
+    /// convertor hook.
     Inside,
 }
 
-/// A test on a rank.
+/// A test on a rank: the number of the rank and the name of the test.
 type Test = (u32, String);
 
-/// The outcome of one run of the tests.
+/// The outcome of one job that ran tests of mpi4py.
 #[derive(Default)]
 struct Outcome {
     verdicts: BTreeMap<Test, String>,
-    /// The number of tests that each rank has run, for the ranks that came to their end.
+    /// For each rank that came to its end, the number of tests that it has run.
     ran: Vec<u64>,
-    /// The number of tests that each rank has found, including those that it did not run.
+    /// For each rank, the number of tests that it has found, including those that it did not run.
     loaded: Vec<u64>,
-    /// Descriptions of the ranks or jobs that did not come to their end, and where that was.
+    /// Descriptions of the ranks or jobs that did not come to their end, each with the test at
+    /// which they ended.
     died: Vec<String>,
     /// Number of ranks that had the preload library.
     with: u32,
@@ -99,7 +106,8 @@ impl Outcome {
                     self.ran.push(rest.parse().unwrap());
                 }
                 _ => {
-                    // A test stays failed if one of its parts has failed.
+                    // A test counts as failed if one of its parts has failed, even if a later line
+                    // says that the test has passed.
                     let now = self.verdicts.entry((rank, rest.to_owned())).or_default();
                     if now != "fail" {
                         verdict.clone_into(now);
@@ -117,7 +125,7 @@ impl Outcome {
         self.verdicts.get(test).is_some_and(|v| v == "pass")
     }
 
-    /// Returns the number of tests that pass on every rank that has them.
+    /// Returns the number of tests that pass on every rank that runs them.
     fn passing(&self) -> usize {
         let names = |passes: bool| -> BTreeSet<&String> {
             let tests = self.verdicts.keys().filter(|test| self.passes(test) == passes);
@@ -126,16 +134,18 @@ impl Outcome {
         names(true).difference(&names(false)).count()
     }
 
-    /// Returns the tests and classes that do not pass on every rank, by the names that suite.py
-    /// takes.
+    /// Returns the names of the tests that do not pass on every rank, in the form in which suite.py
+    /// takes names. If the preparation of a class or module fails, the name of the class or module
+    /// is returned.
     fn left(&self) -> BTreeSet<&str> {
         let left = self.verdicts.keys().filter(|test| !self.passes(test));
         left.map(|(_, name)| match name.split_once(' ') {
-            // A function that prepares or cleans up for all tests of a class or module failed.
+            // A function that prepares or cleans up for all tests of a class or module failed. The
+            // name in parentheses is that of the class or module.
             Some(("setUpClass" | "tearDownClass" | "setUpModule" | "tearDownModule", of)) => {
                 of.trim_matches(['(', ')'])
             }
-            // A part of a test.
+            // The line is about a part of a test. The name of the test comes before the blank.
             Some((test, _)) => test,
             None => name,
         })
@@ -143,15 +153,16 @@ impl Outcome {
     }
 }
 
-/// Returns a list, in words, of what passes under the unmodified library and not with the preload
-/// library: tests on their ranks, and the end of the job.
+/// Returns descriptions of what succeeds in the run `bare` under the unmodified library and does
+/// not succeed in the run `with` with the preload library. These are tests on their ranks, and the
+/// end of the job.
 fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
     let tests = bare.verdicts.keys().filter(|test| bare.passes(test) && !with.passes(test));
     let tests = tests.map(|(rank, test)| format!("rank {rank}: {test}"));
     tests.chain(with.died.iter().map(|_| "the job does not come to its end".to_owned())).collect()
 }
 
-/// One job that runs the tests.
+/// A job that runs tests of mpi4py on the ranks of an MPI library.
 struct Job<'a> {
     host: Host,
     ranks: u32,
@@ -161,9 +172,11 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs the job. `only` has the names of the tests and classes to run; `None` stands for all.
+    /// Runs the job and returns its outcome. `only` has the names of the tests and classes that
+    /// run; if it is `None`, all tests run.
     fn run(&self, way: Way, only: Option<&BTreeSet<&str>>) -> Outcome {
-        // Remove the files of the run before, and write the names of the tests to run.
+        // Remove the files of the job that ran before, and write the names of the tests that are to
+        // run.
         let log = self.folder.join(format!("{way:?}"));
         for file in fs::read_dir(self.folder).unwrap() {
             fs::remove_file(file.unwrap().path()).unwrap();
@@ -173,7 +186,8 @@ impl Job<'_> {
             fs::write(&names, only.iter().map(|name| format!("{name}\n")).collect::<String>()).unwrap();
         }
         let run = self.host.ranks(self.ranks, self.host.root().join("bin/python"));
-        // Processes that are started later can be reached over the network only.
+        // Some tests of mpi4py start further processes. These can be reached only over the network,
+        // so these variables permit the network besides shared memory.
         let run = run.env("I_MPI_FABRICS", "shm:ofi").env("FI_PROVIDER", "tcp");
         let run = run.env("OMPI_MCA_btl", "self,sm,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
         let run = run.arg(manifest("tests/python/suite.py")).arg(&log);
@@ -208,8 +222,8 @@ impl Job<'_> {
         outcome
     }
 
-    /// Runs the unmodified library and returns the outcome. The run must come to its end, since a
-    /// test that did not run could not be compared. It is tried three times.
+    /// Runs the tests under the unmodified library and returns the outcome. The run must come to
+    /// its end, since a test that did not run could not be compared. The run is tried three times.
     fn bare(&self, only: Option<&BTreeSet<&str>>) -> Outcome {
         let mut died = Vec::new();
         for _ in 0..3 {
@@ -226,20 +240,22 @@ impl Job<'_> {
         );
     }
 
-    /// Returns the differences that occur in three runs of this way, and a summary.
+    /// Runs the tests in the given way, and returns the differences from the unmodified library
+    /// that occur in each of three runs, together with a summary in words.
     fn worse(&self, way: Way) -> (BTreeSet<String>, String) {
         let with = self.run(way, None);
         match way {
             Way::All => self.converted(["messages_packed", "messages_unpacked"]),
-            // On one rank, each type is made for one call, and compiled code serves only from the
-            // second call on.
+            // On one rank the hook need not move anything: the tests make each type for one call,
+            // and compiled code serves a type only from its second call on.
             Way::Inside if self.host == Host::OpenMpi && self.ranks > 1 => {
                 self.converted(["hook_bytes_packed", "hook_bytes_unpacked"]);
             }
             _ => {}
         }
         let left = with.left();
-        // A job that did not come to its end says nothing about the tests that it did not reach.
+        // If the job with the preload library did not come to its end, the unmodified library runs
+        // all tests, since it is not known what the tests that the job did not reach would do.
         let only = with.died.is_empty().then_some(&left);
         let bare = self.bare(only);
         if only.is_some() {
@@ -259,8 +275,9 @@ impl Job<'_> {
         (worse, format!("{way:?} {} of {ran}, bare {} of the others", with.passing(), bare.passing()))
     }
 
-    /// Asserts that messages and collective calls of the tests were converted, by the sums of two
-    /// counters. If there is only one rank, receives need not be converted.
+    /// Asserts that messages and collective calls of the tests were converted. `counts` names two
+    /// counters, of packed and of unpacked messages or bytes, whose sums over all reports are
+    /// compared with 0. If there is only one rank, receives need not be converted.
     fn converted(&self, counts: [&str; 2]) {
         let files = fs::read_dir(self.folder).unwrap().map(|file| file.unwrap().path());
         let reports = files.filter(|file| file.to_string_lossy().contains("report-"));
@@ -281,12 +298,14 @@ impl std::fmt::Display for Job<'_> {
     }
 }
 
-/// Prints a line directly to standard error, so that it can be seen even if the test succeeds.
+/// Prints the line directly to standard error, so that it can be seen even if the test succeeds and
+/// its output is captured.
 fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// The jobs that the environment asks for.
+/// The jobs that the environment variable `DDTC_MPI4PY` asks for: each of the libraries with each
+/// number of ranks in each way.
 struct Asked {
     hosts: Vec<Host>,
     ranks: Vec<u32>,
@@ -295,7 +314,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Returns the jobs for `whole`, the value of `DDTC_MPI4PY`.
+    /// Returns the jobs that are asked for, where `whole` is the value of `DDTC_MPI4PY`, or `None`
+    /// if it is not set.
     fn read(whole: Option<&str>) -> Asked {
         const HOSTS: [(&str, Host); 3] =
             [("mpich", Host::Mpich), ("intel", Host::Intel), ("openmpi", Host::OpenMpi)];
@@ -367,13 +387,13 @@ fn runs_that_end_early_are_no_agreement() {
     assert_eq!(died.died, ["rank 0 ended or hung where b"]);
     let differ: Vec<String> = differences(&whole, &died).into_iter().collect();
     assert_eq!(differ, ["rank 0: b", "the job does not come to its end"]);
-    // Tests also count as different if a part has failed although the test itself is reported as
-    // passed afterwards, or if they are skipped.
+    // A test counts as different if one of its parts has failed, although the test itself is
+    // reported as passed afterwards, or if it was skipped.
     for text in ["begin a\npass a\nfail b\npass b\nend 2\n", "begin a\npass a\nskip b\nend 2\n"] {
         assert!(differences(&whole, &ends(text)).contains("rank 0: b"), "{text}");
     }
-    // The remaining tests are those that the unmodified library runs. If the set-up of a class
-    // fails, they include the whole class.
+    // `left` returns the tests that the unmodified library runs after the run with the preload
+    // library. If the set-up of a class failed, they include the whole class.
     let some = ends("pass a.A.a\nskip a.A.b\nskip setUpClass (a.B)\nfail a.C.c (i=1)\nloaded 5\nend 5\n");
     assert_eq!((some.left(), &some.loaded[..]), (["a.A.b", "a.B", "a.C.c"].into(), &[5][..]));
     assert_eq!(ends("").died, ["rank 0 ended or hung where it began"]);

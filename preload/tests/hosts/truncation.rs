@@ -1,28 +1,32 @@
-//! Messages that are longer than the receive: nothing outside the receive's type is written, and
-//! everything is as under the unmodified MPI library, to the byte and the class of the error.
-//! Staging buffers lie between inaccessible pages, as in all programs of these tests
-//! (`DDTC_FENCES`).
+//! Tests of messages that are longer than their receives. Nothing outside of the type of the
+//! receive may be written, and everything else must be as under the unmodified MPI library, to the
+//! byte and the class of the error. Staging buffers lie between inaccessible pages, as in all
+//! programs of these tests (`DDTC_FENCES`).
 
 use std::path::Path;
 
 use crate::messages::on_some;
 use crate::setup::{Host, Run};
 
-/// Returns the number of rounds of the program `truncated`: `few`, or the value of `DDTC_CASES`.
+/// Returns the number of rounds that the program `truncated` makes: the value of the environment
+/// variable `DDTC_CASES` or, if it is not set, `few`.
 fn rounds(few: u32) -> String {
     std::env::var("DDTC_CASES").unwrap_or(few.to_string())
 }
 
-/// A receive as `truncated` prints it: what was done, and the result.
+/// A receive as the program `truncated` prints it in a line: a description of the message and of
+/// the receive (`done`), and the result.
 #[derive(Debug, PartialEq)]
 struct Told<'a> {
     done: &'a str,
-    /// Number of units that were sent, and number of units that the receive has room for.
+    /// Two numbers of units, which are the equal parts of which a message consists: the number that
+    /// was sent, and the number for which the receive has room.
     units: [u64; 2],
-    /// Size of a unit in bytes.
+    /// Number of bytes in a unit of the message.
     unit: u64,
-    /// Class of the error. The next fields are the number of bytes in the status, the number of
-    /// units that arrived, and the number of bytes outside of the receive that changed.
+    /// Class of the error that the receive returned. The fields after it are the number of bytes in
+    /// the status, the number of units that arrived, and the number of bytes outside of the receive
+    /// that changed.
     class: u64,
     count: u64,
     came: u64,
@@ -50,12 +54,13 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Returns true if a program may see this result with the preload library where it sees `bare`
-    /// under the unmodified MPI library.
+    /// Returns true if a program may see the result `self` with the preload library where it sees
+    /// the result `bare` under the unmodified MPI library.
     ///
-    /// The MPI libraries miss some of these errors now and then, depending on which side comes
-    /// first. MPICH and Intel MPI leave a receive empty if a long message of a derived type is too
-    /// long for it, and fill it if the message is one of bytes.
+    /// The results need not be equal if the message is longer than the receive. The MPI libraries
+    /// miss the error of such a receive now and then, depending on which side comes first. MPICH
+    /// and Intel MPI leave the receive empty if the message is long and of a derived type, and fill
+    /// it if the message is one of bytes.
     fn allowed(&self, bare: &Told, host: Host) -> bool {
         let [sent, room] = self.units;
         let filled = |t: &Told| t.came == room;
@@ -70,16 +75,17 @@ impl<'a> Told<'a> {
     }
 }
 
-/// Returns the receives of both ranks in the order of their rounds.
+/// Returns the receives of both ranks that a program has printed in `text`, in the order of their
+/// rounds.
 fn sorted(text: &str) -> Vec<Told<'_>> {
     let mut all: Vec<_> = text.lines().map(Told::of).collect();
     all.sort_by_key(|told| told.done.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
     all
 }
 
-/// Returns the first receive whose result is not allowed, given the output `bare` of the unmodified
-/// library. Unless `judges_counts` is true, the status of a refused receive may have any number of
-/// bytes for which there was room.
+/// Returns a description of the first receive in `text` whose result is not allowed, or `None`.
+/// `bare` is the output of the unmodified library. Unless `judges_counts` is true, the status of a
+/// refused receive may have any number of bytes for which there was room.
 pub(crate) fn difference(host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
     let (mut all, bare) = (sorted(text), sorted(bare));
     for (with, bare) in all.iter_mut().zip(&bare).filter(|_| !judges_counts) {
@@ -98,7 +104,8 @@ fn alike(what: &str, host: Host, text: &str, bare: &str) {
     assert_eq!(difference(host, text, bare, true), None, "{what}");
 }
 
-/// Checks a program without the preload library, with it on both ranks, and with it on either rank.
+/// Runs a program without the preload library, with it on both ranks, and with it on either rank
+/// alone. Asserts that the results with it are allowed, given those without it.
 fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &str)]) {
     let with = |run: Run| {
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
@@ -115,6 +122,7 @@ fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &s
     }
 }
 
+/// The MPI libraries under which these tests send messages that are longer than their receives.
 /// Intel's library for the standard ABI is missing, since it aborts at a truncated message,
 /// whatever the error handler is.
 const HOSTS: [Host; 4] = [Host::Mpich, Host::MpichStandard, Host::Intel, Host::OpenMpi];
@@ -126,9 +134,9 @@ fn truncated_messages_change_nothing_outside_the_receive() {
     }
 }
 
-/// Checks further transports that these libraries have between two processes of one machine. MPICH
-/// over UCX (`MPIR_CVAR_NOLOCAL`) is left out: without the preload library, it fills receives
-/// that are too short with wrong bytes.
+/// Checks messages that are too long over further transports that these MPI libraries have between
+/// two processes of one machine. MPICH over UCX (`MPIR_CVAR_NOLOCAL`) is left out, since without
+/// the preload library it fills receives that are too short with wrong bytes.
 #[test]
 fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
     for (host, variables) in [
@@ -143,8 +151,8 @@ fn truncated_messages_change_nothing_outside_the_receive_on_other_transports() {
     }
 }
 
-/// Checks collective calls. Intel MPI is left out: without the preload library, it waits forever
-/// after such a call.
+/// Checks collective calls in which a rank receives more than it has room for. Intel MPI is left
+/// out, since without the preload library it waits forever after such a call.
 #[test]
 fn truncated_collective_calls_change_nothing_outside_the_receive() {
     for host in [Host::Mpich, Host::OpenMpi] {

@@ -1,5 +1,6 @@
-//! The convertor hook of Open MPI for types that the preload library never sees committed and finds
-//! by their descriptions: types of Fortran programs, and types that Open MPI makes for its own use.
+//! Tests of Open MPI's convertor hook for types that the preload library never sees committed and
+//! finds by their descriptions: types of Fortran programs, and types that Open MPI makes for its
+//! own use.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -13,8 +14,8 @@ fn run(host: Host, ranks: u32, arguments: &[&str]) -> Run {
     arguments.iter().fold(host.ranks(ranks, program), |run, word| run.arg(word))
 }
 
-/// Runs the program with staging off, and returns its output and the reports of the ranks. `set`
-/// has variables of the MPI library.
+/// Runs the program `unseen` with a policy that packs no message into a staging buffer, and returns
+/// its output and the reports of the ranks. `set` has environment variables of the MPI library.
 fn inside(
     host: Host,
     ranks: u32,
@@ -52,8 +53,8 @@ fn judged(mode: &str, rounds: u32) {
         for ranks in if mode == "types" { vec![2, 4] } else { vec![2] } {
             let rounds = rounds.to_string();
             let arguments = [mode, &rounds, "3"];
-            // Some releases lose bytes themselves. Only what is wrong under the unmodified library
-            // may be wrong here.
+            // Some releases of Open MPI lose bytes of some types themselves. Only bytes that are
+            // wrong under the unmodified library may be wrong with the preload library.
             let bare = run(host, ranks, &arguments).text().0;
             let bare: BTreeSet<&str> = bare.lines().filter(|line| line.starts_with("rank")).collect();
             let (text, said) = inside(host, ranks, &arguments, &[]);
@@ -80,7 +81,8 @@ fn types_that_collective_calls_make_move_inside() {
         let (text, said) = inside(host, 4, &["inner", "40"], &algorithms);
         assert_eq!(text.trim(), "wrong 0", "{host:?}");
         for said in said {
-            // 64 KiB of these bytes are of the type whose commit the preload library sees.
+            // At most 64 KiB of the unpacked bytes are of the type whose commit the preload library
+            // sees. The other bytes are of types that Open MPI makes.
             assert!(said["hook_types_unseen"] >= 2 && said["hook_bytes_unpacked"] > 500_000, "{said:?}");
             assert_eq!(said["hook_types_different"], 0, "{said:?}");
         }
@@ -91,7 +93,7 @@ fn types_that_collective_calls_make_move_inside() {
 fn calls_of_fortran_move_inside() {
     for host in HOSTS {
         for call in ["ialltoallw", "iallgatherv", "allgatherv", "gatherv", "partitioned"] {
-            // Open MPI 4.1 has no partitioned communication.
+            // Open MPI 4.1 has no partitioned communication, so this call is skipped under it.
             if call == "partitioned" && host == Host::OpenMpi4 {
                 continue;
             }

@@ -1,6 +1,6 @@
-//! The Python package: it is built, its platform tag is checked, and it is installed in an
-//! environment without Rust. Then everything in it is used: the command under mpiexec, the module,
-//! its documents, its types under mypy, and its pictures in a notebook.
+//! Test of the Python package. The test builds the wheel, checks its platform tag, and installs it
+//! in an environment without Rust. Then it uses everything in the wheel: the command under mpiexec,
+//! the module, its documents, its types under mypy, and its pictures in a notebook.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::setup::{Host, built, lossy, report, scratch};
 
 const NUMPY: &str = "numpy==2.3.5";
 const MPI4PY: &str = "mpi4py==4.1.2";
-/// Tools that check the types of the module and run a notebook.
+/// Python packages with the tools that check the types of the module `ddtc` and that run a
+/// notebook.
 const TOOLS: &str = "mypy==2.4.1 nbconvert==7.17.2 ipykernel==7.4.0";
 
 fn done(command: &mut Command) -> (String, String) {
@@ -24,7 +25,8 @@ fn python() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("workspace").join("python")
 }
 
-/// Returns the line of docs/GUIDE.md that installs the wheel.
+/// Returns that command of docs/GUIDE.md which installs the wheel. Its line begins with `pip
+/// install`.
 fn guide_line() -> String {
     let guide = fs::read_to_string(python().join("../docs/GUIDE.md")).expect("GUIDE.md");
     guide.lines().find(|l| l.starts_with("pip install ")).expect("a line that installs the wheel").to_owned()
@@ -55,13 +57,15 @@ fn from_the_wheel_to_a_converted_message() {
     build.args(["--profile", if name == "debug" { "dev" } else { name }, "--built"]).arg(&profile);
     build.env("CARGO", env!("CARGO")).env("CARGO_TARGET_DIR", profile.parent().unwrap());
     let (said, _) = done(&mut build);
-    // The output has the verdict of auditwheel, which must give a manylinux tag.
+    // The script that builds the wheel prints the verdict of the tool auditwheel, which must give a
+    // manylinux tag.
     assert!(said.contains("manylinux_2_"), "{said}");
     let wheels: Vec<String> =
         fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(wheels.len() == 1 && wheels[0].contains("-cp311-abi3-manylinux_2_"), "{wheels:?}");
 
-    // The environment has no cargo in PATH, and the MPI library of another package.
+    // The virtual environment of this test has no cargo in PATH. It gets MPICH from the wheel of
+    // another package.
     let env = folder.join("env");
     done(Command::new("python3").args(["-m", "venv"]).arg(&env));
     let (package, version) = Host::Mpich.release();
@@ -85,13 +89,14 @@ fn from_the_wheel_to_a_converted_message() {
         "{doctor}"
     );
     fs::write(folder.join("app.py"), PROGRAM).unwrap();
-    // One message is sent. By default the uses of a type must pay for its compilation, and measured
-    // times decide what gains; these settings convert the message at once.
+    // The Python program sends one message, which must be converted. By default a type is compiled
+    // only if its uses pay for that, and measured times decide which messages are converted. These
+    // settings convert the message at once.
     shell("DDTC_POLICY=all ddtc preload --mode commit --report counts.json -- mpiexec -n 2 python app.py");
     let counts = report(&fs::read_to_string(folder.join("counts.json")).unwrap());
     assert_eq!((counts["messages_packed"], counts["messages_unpacked"]), (1, 1), "{counts:?}");
 
-    // Check the module: its tests, the examples in its documents, and its types.
+    // Check the installed Python module by its own tests and by the examples in its documents.
     for file in ["README.md", "test_ddtc.py"] {
         fs::copy(python().join(file), folder.join(file)).unwrap();
     }
@@ -101,14 +106,15 @@ fn from_the_wheel_to_a_converted_message() {
     shell(
         "python -c 'import doctest, ddtc; assert doctest.testmod(ddtc).attempted >= 4 and not doctest.testmod(ddtc).failed'",
     );
-    // The stubs must name everything in the module with its arguments, and nothing else. A program
-    // of a user must be accepted, and mistakes in it must be noticed.
+    // The type stubs must name everything in the module `ddtc` with its arguments, and nothing
+    // else. mypy must accept the program typed_ddtc.py, which is written as a user would, and must
+    // notice the mistakes in it.
     shell(&format!("pip install --quiet {TOOLS}"));
     shell("stubtest ddtc");
     shell("mypy --strict -p ddtc");
     fs::copy(python().join("typed_ddtc.py"), folder.join("typed_ddtc.py")).unwrap();
     shell("mypy --strict typed_ddtc.py && python typed_ddtc.py");
-    // Run a notebook and look at its pictures.
+    // Run the notebook draw.ipynb and check the sizes of its pictures in a browser.
     fs::copy(python().join("draw.ipynb"), folder.join("draw.ipynb")).unwrap();
     shell("env HOME=\"$PWD\" jupyter nbconvert --execute --to html --output drawn.html draw.ipynb");
     let html = fs::read_to_string(folder.join("drawn.html")).unwrap();
@@ -121,14 +127,14 @@ fn from_the_wheel_to_a_converted_message() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Returns the width of each picture among the outputs of a notebook, as a browser shows it in a
-/// narrow window: the width of the image, the width in which it is shown, and the width of its
-/// parent, in pixels.
+/// Returns three widths in pixels for each picture among the outputs of a notebook, as a browser
+/// shows it in a narrow window: the width of the image file, the width in which it is shown, and
+/// the width of its parent element.
 fn pictures(folder: &Path, html: &str) -> Vec<Vec<u32>> {
     let measure = "<script>addEventListener('load', () => { document.title = [...document.querySelectorAll('.jp-OutputArea img')].map(i => \
                    `${i.naturalWidth} ${i.clientWidth} ${i.parentElement.clientWidth}`).join(';') })</script>";
-    // The template of the page asks for scripts of other sites. None is needed, and the browser
-    // must reach none.
+    // The template of the HTML page refers to scripts of other sites. The pictures need none of
+    // them, and the browser must reach no other site.
     fs::write(folder.join("page.html"), format!("{html}{measure}")).unwrap();
     let named = std::env::var_os("DDTC_BROWSER").map(PathBuf::from);
     let browser = named.unwrap_or_else(|| "chromium".into());

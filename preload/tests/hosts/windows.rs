@@ -1,5 +1,5 @@
-//! Windows: the same random one-sided operations with the preload library on all ranks, on some
-//! ranks and on none.
+//! Tests of windows. The program `windows` makes the same random one-sided operations with the
+//! preload library on all ranks, on some ranks and on no rank.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,14 @@ fn compiled(host: Host, flags: &[&str]) -> PathBuf {
     host.compile("windows", &flags)
 }
 
-/// Adds the arguments of the program. `most` is the maximum number of elements in an operation.
+/// Adds the arguments of the program `windows` to a run. `most` is the maximum number of elements
+/// in an operation.
 fn arguments(run: Run, seed: u32, most: u32) -> Run {
     run.arg(EPOCHS.to_string()).arg(seed.to_string()).arg(most.to_string())
 }
 
-/// Returns the numbers of messages packed and unpacked by all ranks together.
+/// Returns the number of messages that all ranks together have packed, and the number that they
+/// have unpacked. Asserts that the reports count no fallbacks and no panics.
 fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(folder, ranks) {
@@ -35,9 +37,9 @@ fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
     alike_by(host, ranks, seed, most, |run| run);
 }
 
-/// Checks that the output is that of the unmodified MPI library and has no wrong result, with the
-/// preload library on all ranks and on the ranks of either parity. `how` adds arguments and
-/// variables to a run.
+/// Checks the output of the program `windows`, in a run with the preload library on all ranks and
+/// in runs with it on the even or on the odd ranks. The output must be that of the unmodified MPI
+/// library and must have no wrong result. `how` adds arguments and environment variables to a run.
 fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> Run) {
     let arguments = |run: Run, seed, most| how(arguments(run, seed, most));
     let program = compiled(host, &[]);
@@ -84,7 +86,7 @@ fn windows_are_alike_whoever_converts() {
     }
 }
 
-/// Checks operations that are longer than what the MPI libraries send in one piece.
+/// Checks one-sided operations that are longer than what the MPI libraries send in one piece.
 #[test]
 fn windows_are_alike_for_long_operations() {
     for host in HOSTS {
@@ -92,7 +94,8 @@ fn windows_are_alike_for_long_operations() {
     }
 }
 
-/// Checks ranks that share no memory.
+/// Checks one-sided operations between ranks that share no memory, so that the MPI library sends
+/// messages for them.
 #[test]
 fn windows_are_alike_by_messages() {
     alike_by(Host::Mpich, 2, 6, 600, |run| run.arg("apart").env("MPIR_CVAR_NOLOCAL", "1"));
@@ -101,8 +104,8 @@ fn windows_are_alike_by_messages() {
     });
 }
 
-/// Checks that a get is unpacked once, whichever thread completes it, and that a flush returns only
-/// after that.
+/// Checks a program in which several threads complete gets of each other. A get must be unpacked
+/// once, whichever thread completes it, and a flush must return only after the get is unpacked.
 #[test]
 fn threads_complete_gets_of_each_other() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
@@ -118,8 +121,9 @@ fn threads_complete_gets_of_each_other() {
     }
 }
 
-/// Checks large-count functions under Open MPI 5.0, which lacks them: the error is raised on the
-/// window.
+/// Checks the large-count functions for one-sided operations, which Open MPI 5.0 lacks and the
+/// preload library has. If a count is too large for the functions that Open MPI has, an error must
+/// be raised on the window.
 #[test]
 fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     let host = Host::OpenMpi;
@@ -132,7 +136,8 @@ fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     }
 }
 
-/// Checks that no operation is converted whose completion the preload library may not see.
+/// Checks programs in which the preload library may not see the end of an epoch. No operation may
+/// be converted whose completion it may not see.
 #[test]
 fn windows_are_left_alone_where_epochs_may_end_unseen() {
     for host in HOSTS {
@@ -154,7 +159,8 @@ fn windows_are_left_alone_where_epochs_may_end_unseen() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks that only the calls in a policy table of the user are converted.
+/// Checks that, of the operations on windows, only those for which a policy table in the user's
+/// configuration folder has a row are converted.
 #[test]
 fn windows_follow_the_table() {
     let host = Host::Mpich;
@@ -175,8 +181,8 @@ fn windows_follow_the_table() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Checks that the shipped table converts operations on windows, and that the program sees the same
-/// results as without the preload library.
+/// Checks that the policy table that is shipped with ddtc converts operations on windows, and that
+/// the program `windows` sees the same results as without the preload library.
 #[test]
 fn windows_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
