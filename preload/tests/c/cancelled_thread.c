@@ -1,8 +1,8 @@
-/* A thread waits in MPI_Recv for a message that never comes, and is cancelled there.
+/* A thread waits in MPI_Recv for a message that never comes, and the main thread cancels it there.
  *
- * The program ends without MPI_Finalize afterwards, since the MPI library may hold locks of the
- * thread. The thread can be cancelled at any time (PTHREAD_CANCEL_ASYNCHRONOUS), because
- * MPI_Recv need not be a cancellation point. */
+ * After that the program ends without MPI_Finalize, since the MPI library may hold locks that the
+ * cancelled thread had taken. The thread can be cancelled at any time
+ * (PTHREAD_CANCEL_ASYNCHRONOUS), because MPI_Recv need not be a cancellation point. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
