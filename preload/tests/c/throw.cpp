@@ -24,7 +24,8 @@ static void leave(MPI_Comm *, int *code, ...)
     longjmp(outside, *code != 0 ? *code : 1);
 }
 
-/* Calls `call` and returns whether the handler left it. */
+/* Calls the function `call` and returns whether the error handler left it before it could
+ * return. */
 template <typename Call> static bool was_left(Call call)
 {
     if (throws) {
@@ -41,7 +42,7 @@ template <typename Call> static bool was_left(Call call)
     return false;
 }
 
-/* Exchanges two instances of the type with itself. */
+/* Sends two instances of the type from this process to itself. */
 static void exchange(MPI_Datatype column)
 {
     MPI_Request requests[2];
