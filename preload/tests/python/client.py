@@ -38,7 +38,7 @@ for _ in range(3):
     check(struct.Pack(memoryview(data).cast("B")[:320], out, 0, comm) == 160)
     expected = b"".join(bytes(memoryview(data).cast("B")[32 * i + a:32 * i + b]) for i in range(10) for a, b in ((0, 4), (16, 28)))
     check(bytes(out) == expected)
-# Messages to this process, completed by each function that mpi4py has for that.
+# Send messages to this process and complete them by each function that mpi4py has for that.
 for n in range(2, 40):
     t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
     one = 5 * (n - 1) + 2
@@ -71,7 +71,7 @@ for n in range(2, 40):
             try:
                 while not MPI.Request.Get_status_all(requests):
                     pass
-            except NotImplementedError:  # Open MPI 5.0 without the preload library
+            except NotImplementedError:  # raised by Open MPI 5.0 without the preload library
                 receive.Wait()
         elif way in (7, 8):
             try:
