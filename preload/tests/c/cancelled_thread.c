@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     void *result = NULL;
     pthread_t thread;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    alarm(SECONDS); /* If the thread is not cancelled, this signal ends the program. */
+    alarm(SECONDS); /* If the thread is not cancelled, SIGALRM ends the program. */
     pthread_create(&thread, NULL, wait_for_message, NULL);
     usleep(200000);
     pthread_cancel(thread);

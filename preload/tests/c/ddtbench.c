@@ -233,8 +233,8 @@ static int timed(struct row *r, int outer, int inner) {
     print_least_and_median(one, n);
     print_least_and_median(other, n);
   }
-  /* Measure how long it takes to make and free a datatype that is not used. After that, check
-   * the bytes of one exchange. */
+  /* Measure how long it takes to make and free a datatype that is not used. After that, check the
+   * bytes of one exchange, since the measurement itself checks none. */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int o = 0; o < outer; o++) {
     double start = now();

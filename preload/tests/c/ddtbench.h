@@ -18,13 +18,13 @@ enum { AREAS = 9, NUMBERS = 8, PING_PONG = 0, TRANSPOSE = 1 };
 struct row;
 struct kind {
   const char *name;
-  int numbers; /* number of a row's entries in `n` that are used */
+  int numbers; /* number of entries of `n` in a row that are used */
   int way;
   /* allocates the arrays of a row, and sets the number of bytes of its message and the buffers */
   void (*open)(struct row *);
-  void (*lists)(struct row *, unsigned seed); /* draws the indices of an outer round; may be null */
-  /* creates and commits the types of the sender, t[0], and of the receiver, t[1], which may be one
-   * type */
+  void (*lists)(struct row *, unsigned seed); /* draws new lists of indices; may be null */
+  /* creates and commits the types of the sender, t[0], and the receiver, t[1], or one type for
+   * both */
   void (*make)(const struct row *, MPI_Datatype t[2]);
   void (*pack)(const struct row *, void *to);
   void (*unpack)(const struct row *, const void *from);
@@ -332,7 +332,7 @@ static void lammps_make(const struct row *r, MPI_Datatype t[2]) {
   MPI_Type_contiguous(3 * n, MPI_DOUBLE, &three);
   lammps_struct(r, r->n[0], three, one, &t[1]);
 }
-/* Packs atom by atom, as the application does. */
+/* Packs the properties of one atom after another, as LAMMPS does. */
 static void lammps_pack(const struct row *r, void *to) {
   double *b = to;
   const double *x = r->area[0];

@@ -10,13 +10,13 @@
  *     NAME size lb extent code position hash code position hash packed bytes
  *
  * with the results of the pack and then of the unpack. Packed bytes are in hexadecimal digits, and
- * only present if there are at most 256 of them.
+ * only present if there are at most 256 of them. A test that does not return leaves the line "NAME
+ * !SIGNAL", or "NAME !0" if the MPI library ended the process.
  *
  * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to the name OUTPUT of its
- * file. The environment variable DRIVER_MOST leaves out tests with more bytes of memory,
- * DRIVER_LEAVE names a file of entries whose tests are left out, and DRIVER_LIMIT is the maximum
- * number of seconds of a test, for tests that hang. A test that does not return leaves a line "NAME
- * !SIGNAL", or "NAME !0" if the MPI library ended the process. */
+ * file. If the environment variable DRIVER_MOST is set, tests with more bytes of memory are left
+ * out. DRIVER_LEAVE names a file of entries whose tests are left out, and DRIVER_LIMIT is the
+ * maximum number of seconds of a test, for tests that hang. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>

@@ -38,7 +38,8 @@ static Handle new_type(int combiner, int n, long bytes, long stride, const int *
   return (Handle)(0x8c000000u | made);
 }
 
-/* Moves the first `all` bytes of `count` instances between memory and a stream. */
+/* Moves the first `all` bytes of `count` instances to memory from a packed stream if `to_memory` is
+ * true, and from memory to the stream otherwise. */
 static void move(char *memory, int count, Handle type, char *stream, long all, int to_memory) {
   struct type t = shape(type);
   for (int i = 0; i < count; i++)

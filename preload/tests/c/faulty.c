@@ -12,7 +12,7 @@ static int fault(const char *name)
     return wanted && !strcmp(wanted, name);
 }
 
-/* Returns whether a datatype was made by the constructor with this combiner. */
+/* Returns whether a datatype was made by the constructor that has the given combiner. */
 static int is(MPI_Datatype t, int combiner)
 {
     int i, a, d, c;

@@ -53,8 +53,8 @@ int main(int argc, char **argv) {
   MPI_Type_free(&outer);
   printf("copied %d deleted %d\n", copied, deleted);
 
-  /* Free types and make new ones. MPI libraries use the value or the address of a handle again
-   * at once. */
+  /* Make, use and free types, one after another. MPI libraries give the value or the address of a
+   * freed handle to a new type at once. */
   int reused = 0;
   MPI_Datatype before = MPI_DATATYPE_NULL;
   for (int i = 0; i < 2000; i++) {

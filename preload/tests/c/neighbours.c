@@ -16,15 +16,15 @@ enum { GRID, GRAPH, DIRECTED, TOPOLOGIES };
 
 enum { RANKS = 64, EDGES = 16 };
 
-/* The edges of every rank: its destinations, its sources, and for each source the index of the
- * edge among the destinations of that source. */
+/* The edges of the topology for every rank: its destinations, its sources, and for each source the
+ * index that this edge has among the destinations of the source. */
 static struct {
     int in, out;
     int to[EDGES], from[EDGES], edge[EDGES];
 } of[RANKS];
 
-/* Matches edges: the k-th edge from one rank to another, in the order of the sender, is the k-th
- * edge in the order of the receiver. */
+/* Sets the indices `edge` of all ranks. If there are several edges from one rank to another, the
+ * k-th of them in the order of the sender is the k-th of them in the order of the receiver. */
 static void match(int size)
 {
     for (int r = 0; r < size; r++)
@@ -36,7 +36,7 @@ static void match(int size)
         }
 }
 
-/* Returns whether an edge from one rank to another may be made. */
+/* Returns whether one more edge between two ranks may be added to the topology. */
 static int may_join(int from, int to)
 {
 #ifdef CONFUSES_EDGES

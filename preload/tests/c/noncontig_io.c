@@ -21,7 +21,7 @@
 enum { RIM = 2, GAP = 16, UNTOUCHED = 0x5a };
 
 static int rank, variables, part[2];
-static size_t block; /* number of doubles of one variable on this rank */
+static size_t block; /* number of doubles of one variable that this rank has */
 
 /* The layout of the variables in the memory of this rank: a datatype, the size of the memory in
  * bytes, and the place in bytes of each element of a variable. */

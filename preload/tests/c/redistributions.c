@@ -24,7 +24,8 @@ static int below(int n) {
 
 static int rank, ranks, is_seen;
 
-/* Returns the length of a rank's part of an axis, and sets where it starts. */
+/* Returns the length of the part that the rank `of` has of an axis with `length` elements, and sets
+ * `start` to the beginning of the part. */
 static int part(int length, int of, int *start) {
   int each = length / ranks, more = length % ranks;
   *start = of * each + (of < more ? of : more);
@@ -60,7 +61,8 @@ static int is_kept(int number) {
   MPI_Type_size(element, &bytes);
   int runs = 1 + below(RUNS);
   for (int r = 0; r < ranks; r++) one[r] = 1;
-  /* The array is first distributed along b and complete along a, and then the other way round. */
+  /* The array is first distributed along the axis `b` and complete along `a` (sizes `from`), and
+   * then the other way round (sizes `to`). */
   memcpy(from, sizes, sizeof from);
   memcpy(to, sizes, sizeof to);
   from[b] = part(sizes[b], rank, &start);

@@ -127,8 +127,8 @@ static void until(int kind, int receives, const struct use *u) {
     if (is_new && !comparing[receives]) comparing[receives] = word(c, MOVER);
     if (is_of(kind, receives, c, u)) return;
     if (kind == DESCRIBED) moved_by(receives, c, packed[1], STREAM, &bytes);
-    /* The preload library compiles in calls of the program, and only as far as the run time of
-     * the program so far allows. */
+    /* Give the preload library an occasion to compile. It compiles in MPI calls of the program, and
+     * only as far as the run time of the program so far allows. */
     packs(ours[KNOWN].type);
     usleep(500);
   }
@@ -241,9 +241,9 @@ static void fill(int receives) {
  * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* The convertor that is used after the preparation: the same convertor, a clone without its
- * stack, a clone with its stack, or a convertor that was prepared for our type before it became
- * the clone. */
+/* The convertor that is used after the preparation: the prepared convertor itself, a clone of it
+ * without its stack, a clone with its stack, or another convertor that was prepared for the first
+ * type of the trial before it became the clone. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };

@@ -101,8 +101,8 @@ int main(int argc, char **argv)
         if (from[i] == 0x55) /* 0x55 is the value of bytes that were not moved */
             from[i] = 0;
     }
-    /* The MPI library opens files for its first message, which must happen before anything runs
-     * out. */
+    /* Send a message before a resource runs out, since the MPI library opens files for its first
+     * message. */
     MPI_Sendrecv(from, 1, MPI_INT, 0, 1, into, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     if (strcmp(argv[1], "descriptors") == 0)
         fill_descriptors();

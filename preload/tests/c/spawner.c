@@ -22,8 +22,8 @@ static int wrong_exchanges(void)
     return wrong;
 }
 
-/* Makes an intercommunicator between the two halves of the world, which does not connect
- * processes of different jobs. */
+/* Makes and frees an intercommunicator between the two halves of MPI_COMM_WORLD. It does not
+ * connect processes of different jobs. */
 static void halve_world(void)
 {
     MPI_Comm half, both;

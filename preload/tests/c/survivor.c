@@ -55,8 +55,9 @@ static int count_wrong(const Item *items) {
   return wrong;
 }
 
-/* Frees an active persistent receive from any source on rank 1. After rank 2 has died, a message
- * for that receive arrives while rank 1 sends another one. */
+/* Frees the request of an active persistent receive from any source on rank 1. After rank 2 has
+ * died, rank 0 sends a message for that receive, which arrives while rank 1 sends another
+ * message. */
 static void freed(int rank, Item *out, Item *in, MPI_Datatype t) {
   int go = 1, flag;
   MPI_Request r, sent;

@@ -1,6 +1,6 @@
-/* An error handler of the program leaves MPI calls by a C++ exception or by longjmp.
+/* Makes MPI calls that an error handler of the program leaves by a C++ exception or by longjmp.
  *
- * MPI does not define that, but programs have done it for a long time: MPI-2 had
+ * MPI does not define what happens then, but programs have done it for a long time: MPI-2 had
  * MPI::ERRORS_THROW_EXCEPTIONS. A receive of a derived type is truncated 20 times, and each time
  * the handler leaves the call. Correct messages that follow must arrive with the right bytes.
  *

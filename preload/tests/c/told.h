@@ -107,7 +107,8 @@ __attribute__((unused)) static int complete(int way, int n, MPI_Request *r, MPI_
   return code;
 }
 
-/* Initializes MPI, and makes the communicator and the types. */
+/* Initializes MPI, and makes the communicator `comm` and the types `type` of the program's
+ * messages. */
 static void begin(int *argc, char ***argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -119,7 +120,7 @@ static void begin(int *argc, char ***argv) {
   types();
 }
 
-/* Prints the texts of all ranks on rank 0, and finalizes MPI. */
+/* Prints on rank 0 the texts that all ranks have written, and finalizes MPI. */
 __attribute__((unused)) static void end(void) {
   int n = (int)used;
   if (rank) { MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD); MPI_Send(text, n, MPI_CHAR, 0, 2, MPI_COMM_WORLD); }

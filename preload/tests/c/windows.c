@@ -100,7 +100,8 @@ static void number(const struct element *e, char *p, int call, int from, long i)
     else memcpy(p, &d, 8);
 }
 
-/* Returns the place of element i in instances of a layout, or in packed data. */
+/* Returns the offset in bytes of element i in instances of a layout or, if `dense` is true, in
+ * packed data. */
 static MPI_Aint place(const struct layout *l, int dense, long i)
 {
     if (!dense) return i / l->n * l->extent + l->at[i % l->n];
@@ -176,7 +177,8 @@ static void over(struct operation *o, int epoch, int k)
     memset(o->buffer, 0x77, bytes);
 }
 
-/* Returns whether an operation with this fault moves anything. */
+/* Returns whether an operation moves anything, despite the fault with which the program makes
+ * it. */
 static int moves(const struct operation *o)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
@@ -264,7 +266,7 @@ int main(int argc, char **argv)
 #endif
             o->count = below(3) ? 1 + below(most / 10) : 1 + below(most);
             int other = below(ranks);
-            /* In an epoch of one lock, all operations go to the locked rank. */
+            /* In an epoch that locks only one rank, all operations go to the locked rank. */
             o->to = e == LOCK ? shift : other;
             o->target = ((together ? 0 : rank) + o->to) % ranks;
             int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;

@@ -1,5 +1,5 @@
-# A program with mpi4py, which loads the MPI library outside of the global scope and uses the
-# large-count functions if the library has them.
+# Packs data and exchanges messages with derived types by mpi4py, which loads the MPI library
+# outside of the global scope and uses the large-count functions if the library has them.
 from array import array
 
 from mpi4py import MPI
