@@ -314,8 +314,8 @@ static void fresh(int n) {
     }
     MPI_Type_free(&s);
     MPI_Type_free(&r);
-    /* Reserve address space and use the allocator, so that the distances between the next set's
-     * objects differ from those between the objects of this set. */
+    /* Reserve address space and use the allocator, so that the distances between objects differ
+     * from set to set. */
     mmap(NULL, (size_t)page * (17 + 3 * i % 29), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     free(malloc(100 * i));
   }

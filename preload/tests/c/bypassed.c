@@ -69,8 +69,8 @@ static void calls(const char *kind, int n) {
   if (!strcmp(kind, "contiguous")) {
     MPI_Type_contiguous(64, MPI_INT, &t);
   } else if (!strcmp(kind, "alike")) {
-    /* Exchange messages of two types that differ only in their last displacement. So the texts that
-     * describe the two types have the same beginning. */
+    /* Exchange messages of two types that differ only in their last displacement. So the texts by
+     * which the preload library's report describes the two types begin in the same way. */
     int places[400], which;
     for (which = 0; which < 2; which++) {
       for (i = 0; i < 400; i++) places[i] = 2 * i + (i == 399 ? 2 * which : 0);

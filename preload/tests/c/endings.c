@@ -169,7 +169,7 @@ static void blocking(int call, int how, int code) {
     look(b, 1000, "what was got, after its request");
   } else if (call == FENCE) MPI_Wait(&r, IGNORED);
   unrelated();
-  /* Make the same call again, now without an error, and check what it has moved. */
+  /* Make the call `call` again, now without an error, and check what it has moved. */
   blank(b);
   if (call == RECEIVE) send(1000, 8);
   if (call == REPLACE) fill(b, 1000);

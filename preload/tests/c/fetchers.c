@@ -41,8 +41,8 @@ static void *work(void *argument)
         if (how == 2)
             while (!flag) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
         if (how == 3) {
-            /* Wait until the other thread has ended two more flushes. One of the two has begun
-             * after the get, so it has completed the get. */
+            /* Wait until the thread that flushes has ended two more flushes. The second of them has
+             * begun after the get, so it has completed the get. */
             before = flushed;
             while (flushed < before + 2) sched_yield();
         }

@@ -41,7 +41,7 @@ static int wait_by(int call, MPI_Request *r, MPI_Status *s) {
 
 static pid_t launcher;
 
-/* Waits until the launcher of the job has ended, as it does after MPI_Abort of the other rank, and
+/* Waits until the launcher of the job has ended, as it does when another rank calls MPI_Abort, and
  * then ends this process. */
 static void wait_for_the_end(void) {
   while (getppid() == launcher) usleep(10000);

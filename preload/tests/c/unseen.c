@@ -193,8 +193,8 @@ static void call(const char *name, int rounds) {
   /* Partitioned messages are sent only while the MPI library makes progress, so their type is
    * committed by a call that the preload library sees. */
   if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
-  /* Each round makes the call once. After it, the integers of the type and those between them are
-   * compared with the expected ones. */
+  /* In each round, make the call once. Then compare the integers of the type and the integers
+   * between them with the expected ones. */
   int *out = malloc(sizeof(int) * ROWS * 2 * ranks), *in = malloc(sizeof(int) * ROWS * 2 * ranks);
   for (int p = 0; p < ranks; p++) { types[p] = column; one[p] = 1; counts[p] = p; at[p] = p * ROWS * 2 * (int)sizeof(int); }
   for (int r = 0; r < rounds && wrong < 5; r++) {
@@ -237,8 +237,8 @@ static void call(const char *name, int rounds) {
   free(in);
 }
 
-/* In each round, starts and cancels a receive, and then starts another receive of the same message.
- * The message must arrive in the buffer of the second receive. */
+/* In each round, starts a receive and cancels it, and then starts a second receive with the same
+ * tag. The message must arrive in the buffer of the second receive. */
 static void cancelled(int rounds) {
   MPI_Datatype column;
   MPI_Type_vector(ROWS, 1, 2, MPI_INT, &column);

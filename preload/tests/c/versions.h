@@ -1,5 +1,5 @@
-/* Macros that say which features the MPI library has, by its header. Programs that run under many
- * releases leave out the calls that these do not have. */
+/* Macros that say which features the MPI library has, according to its header. With them, programs
+ * that run under many releases leave out calls that a release does not have. */
 #ifndef VERSIONS_H
 #define VERSIONS_H
 #include <mpi.h>

@@ -20,7 +20,8 @@ enum { CREATED, ALLOCATED, SHARED, DYNAMIC, WINDOWS };
 enum { FENCE, GROUP, LOCK, LOCK_ALL, EPOCHS };
 enum { PUT, ACCUMULATE, RPUT, RACCUMULATE, RGET, OPS };
 static const char *const names[OPS] = {"put", "accumulate", "rput", "raccumulate", "rget"};
-/* The ways to complete an operation: LATER at the end of its epoch, the others before that. */
+/* The ways to complete an operation. LATER completes it at the end of its epoch, and all other ways
+ * complete it before that. */
 enum { LATER, FLUSH, FLUSH_LOCAL, FLUSH_ALL, FLUSH_LOCAL_ALL, REQUEST, ASKED, FREED, WAYS };
 enum { RANK = 1, EPOCH, COUNT, TARGET_TYPE, OP, SHORTER, NOBODY, FAULTS };
 enum { SLOTS = 3 };
