@@ -51,6 +51,9 @@ def comment_blocks(path: Path):
     inside = False  # of a block comment of C whose end has not been seen
     for number, line in enumerate([*lines, ""], 1):
         match = mark.match(line)
+        # Outside of a block comment of C, a line that begins with `*` is code.
+        if match and match[1].startswith("*") and not inside:
+            match = None
         if inside or (match and (kind is None or match[1] == kind)):
             first, kind = first or number, kind or match[1]
             words = match[2] if match else line

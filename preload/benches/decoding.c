@@ -1,14 +1,14 @@
-/* Measures the cost of MPI_Type_commit when it decodes a type; benches/decoding.py runs this
- * program.
+/* Measures the cost of MPI_Type_commit when the preload library decodes the committed type. The
+ * script benches/decoding.py runs this program.
  *
  *     decoding KIND N ROUNDS COLD
  *
  * In each round a type of KIND is made, committed and freed: a list or vector of N blocks of
- * doubles, a subarray of N rows, or a structure of 3 members. Lists have new displacements in
- * each round; the other kinds alternate between four variants. If COLD is 1, 64 MiB are written
- * before each commit. Prints two medians in nanoseconds: of MPI_Type_commit, and of
- * MPI_Type_get_envelope with MPI_Type_get_contents, which are called in the MPI library itself
- * after the commit. */
+ * doubles, a subarray of N rows, or a structure of 3 members. Lists have new displacements in each
+ * round; the other kinds alternate between four variants. If COLD is 1, 64 MiB are written before
+ * each commit. Prints two medians in nanoseconds: of MPI_Type_commit, and of MPI_Type_get_envelope
+ * together with MPI_Type_get_contents, which are called in the MPI library itself after the
+ * commit. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +74,8 @@ int main(int argc, char **argv) {
   char *large = malloc(LARGE);
   unsigned seed = 1;
   for (int round = 0; round < rounds; round++) {
-    /* Each round makes a new list, commits a type of it and measures the commit. Then it
-     * measures the two calls by which the preload library decodes. */
+    /* In each round, draw new lists of blocks, make a type, and measure its commit. Then measure
+     * the two calls by which the preload library decodes a type. */
     for (int i = 0, at = 0; i < n; i++) {
       seed = seed * 1103515245u + 12345;
       places[i] = at;

@@ -1,5 +1,5 @@
-/* Calls of which the preload library converts nothing: benches/instructions.py counts their
- * instructions, and benches/builds.py measures their times.
+/* Makes calls of which the preload library converts nothing. The script benches/instructions.py
+ * counts their instructions, and benches/builds.py measures their times.
  *
  *     passed CALL ROUNDS   makes ROUNDS calls of one kind, all within this process, and prints the
  *                          nanoseconds of one call
@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Replaces the C library's clock_gettime, since the program is linked with -rdynamic. The
- * preload library searches for newly loaded objects when a coarse clock has ticked. Under
- * valgrind the clock would have ticked at every few calls, so time stands still while calls are
- * counted. */
+/* Replaces the C library's clock_gettime also in the preload library, since the program is linked
+ * with -rdynamic. The preload library searches for newly loaded objects when the coarse clock has
+ * ticked. Under valgrind, the coarse clock would have ticked at every few calls, so the time that
+ * this function returns stands still while calls are counted. */
 static int stands_still;
 static struct timespec then;
 int clock_gettime(clockid_t clock, struct timespec *now) {
@@ -82,7 +82,8 @@ static const struct { const char *name; void (*run)(void); } calls[] = {
   {"sendrecv-derived", sends_derived},
 };
 
-/* The function inside of which callgrind counts instructions; benches/instructions.py names it. */
+/* Makes the calls that are counted: callgrind counts the instructions inside this function, whose
+ * name benches/instructions.py knows. */
 __attribute__((noinline)) void counted_calls(void (*run)(void), long rounds) {
   for (long k = 0; k < rounds; k++) run();
 }

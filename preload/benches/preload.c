@@ -1,11 +1,12 @@
-/* Measures costs and gains of the preload library in one process: MPI_ names call the preload
- * library, and PMPI_ names the unmodified MPI library.
+/* Measures costs and gains of the preload library in one process: calls by MPI_ names go to the
+ * preload library, and calls by PMPI_ names go to the unmodified MPI library.
  *
  *     mpicc -O3 -march=native -o preload preload.c && ddtc preload -- ./preload > record.csv
  *
- * Columns: case, bytes, then medians in nanoseconds of interleaved rounds for the preload
- * library, the unmodified library, and a hand-written loop with constant extents (0 if there is
- * none), and the median absolute deviation of the preload library's rounds in percent. */
+ * A line of the output has these columns: the case; bytes; the medians, in nanoseconds, of
+ * interleaved rounds for the preload library, for the unmodified library, and for a hand-written
+ * loop with constant extents (0 if there is none); and the median absolute deviation of the preload
+ * library's rounds in percent. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +87,8 @@ int main(int argc, char **argv) {
   MPI_Type_commit(&i8);
   double *u = (double *)user, *p = (double *)packed;
   BENCH("indexed_block 1000 x 8 B", i8, 1, for (int i = 0; i < 1000; i++) p[i] = u[list[i]]);
-  /* Calls that are passed on. Messages go to MPI_PROC_NULL and collective calls stay in this
-   * process, so that little more than the calls is measured. */
+  /* Measure calls that the preload library passes on unchanged. Messages go to MPI_PROC_NULL and
+   * collective calls stay in this process, so that little more than the calls is measured. */
 #define PASS(name, calls, bare) do { \
     double a[ROUNDS], b[ROUNDS]; \
     long n = 20000; \
@@ -128,7 +129,8 @@ int main(int argc, char **argv) {
   PASS("Neighbor_alltoallw of named types", MPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring),
        PMPI_Neighbor_alltoallw(user, two, far, both, packed, two, far, both, ring));
   MPI_Comm_free(&ring);
-  /* One-sided operations that are passed on, and a call that completes nothing. */
+  /* Measure one-sided operations that the preload library passes on unchanged, and a call of
+   * MPI_Win_flush that has nothing to complete. */
   char *memory;
   MPI_Win win;
   MPI_Win_allocate(4096, 1, MPI_INFO_NULL, MPI_COMM_SELF, &memory, &win);
@@ -139,9 +141,9 @@ int main(int argc, char **argv) {
   PASS("Win_flush", MPI_Win_flush(0, win), PMPI_Win_flush(0, win));
   MPI_Win_unlock(0, win);
   MPI_Win_free(&win);
-  /* Commits. A round constructs, commits and frees a type. In the second column the commit
-   * bypasses the preload library, so the difference between both columns is the cost of a commit
-   * in the preload library. */
+  /* Measure commits. A round constructs, commits and frees types. In the second column the commit
+   * is called by its PMPI_ name and bypasses the preload library, so the difference between the two
+   * columns is the cost of a commit in the preload library. */
   for (int fresh = 0; fresh < 2; fresh++) {
     double a[ROUNDS], b[ROUNDS];
     static int seed;

@@ -1,12 +1,14 @@
-/* Messages of types that are made for one step each; benches/ablation.py uses the times.
+/* Measures messages of types that are made for one step each. The script benches/ablation.py uses
+ * the times.
  *
  *     steps KIND BLOCKS USES STEPS
  *
  * In each step both ranks make and commit a type of KIND, send USES messages of it in either
- * direction, and free it. `list` has BLOCKS displacements of blocks of 4 bytes, which differ
- * from step to step. `vector` is the same type in each step, and `subarray` the same face at
- * another place. After each step, the same bytes are packed by hand and sent as often. Prints
- * the medians of both in microseconds. */
+ * direction, and free it. A type of the kind `list` has BLOCKS blocks of 4 bytes, whose
+ * displacements differ from step to step. The type of the kind `vector` is the same in each step. A
+ * type of the kind `subarray` is one column of a matrix, at another place in each step. After each
+ * step, the same bytes are packed by hand and sent as often. Prints two medians over the steps in
+ * microseconds: of the messages of types, and of those that are packed by hand. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,7 +25,8 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Computes the same places on both ranks, in ascending order. */
+/* Computes the places of the blocks of a step in ascending order. They depend only on the step, so
+ * both ranks compute the same places. */
 static void draw(uint64_t step) {
   uint64_t word = step * 0x9e3779b97f4a7c15u + 1;
   int at = 0;

@@ -1,12 +1,14 @@
-/* Makes new types for each step.
+/* Two ranks exchange messages of derived types that are made anew in each step.
  *
  *     alike STEPS USES [KIND]
  *
- * In each step both ranks make and commit a type, send USES messages of it in either direction,
- * and free it. The types of the kind `list`, which is the default, have 5000 places that differ
- * in each step. Those of the kind `panel` are vectors of 8 columns, and those of the kind
- * `dense` are vectors without gaps; their columns are one element shorter in each step. Prints
- * the number of elements with wrong values and of changed elements between them. */
+ * In each step both ranks make and commit a type, rank 0 sends USES messages of the type to rank 1,
+ * rank 1 sends each of them back, and both ranks free the type. KIND selects the types. The types
+ * of the kind `list`, which is the default, have 5000 ints at places that differ in each step. A
+ * type of the kind `panel` is a vector of 8 columns with gaps between them, and a type of the kind
+ * `dense` is a vector of 8 columns without gaps. The columns of both kinds are one element shorter
+ * in each step than in the step before. Prints the number of elements that have wrong values, plus
+ * the number of ints between the elements that have changed. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +18,8 @@
 enum { PLACES = 5000, ROOM = 170000, COLUMNS = 8, HEIGHT = 700, PITCH = 800 };
 static int user[ROOM], places[COLUMNS * HEIGHT], n;
 
-/* Makes a list of random places in ascending order, which is the same on both ranks. */
+/* Makes a type of PLACES ints at random places in ascending order. The places depend only on the
+ * step, so both ranks make the same type. */
 static MPI_Datatype list(uint64_t step) {
   MPI_Datatype t;
   n = PLACES;

@@ -1,10 +1,11 @@
-/* A program for two ranks of MPICH that polls its requests with MPIX_Request_is_complete, reads
- * the buffer as soon as the function returns true, and completes the request only then. MPICH's
- * documentation of MPIX_Async and MPIX_Stream_progress does the same.
+/* A program for two ranks of MPICH that polls each request with MPIX_Request_is_complete, reads the
+ * receive buffer as soon as that function returns true, and only then completes the request by
+ * MPI_Wait. MPICH's documentation of MPIX_Async and MPIX_Stream_progress uses requests in this way.
  *
- * ASKED is the name of the function that is called. Each kind of request that can receive is
- * started ROUNDS times. A round is wrong if an element differs from what was sent, or if an
- * element between the blocks of the type has changed. */
+ * The macro ASKED is the name of the function that polls, and may be set on the compiler's command
+ * line. Each kind of request that can receive data is started ROUNDS times. A check of the buffer
+ * fails if an element differs from what was sent, or if an element between the blocks of the type
+ * has changed. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -19,8 +20,8 @@ static MPI_Datatype type;
 static void fill(int round) {
   for (int i = 0; i < INTS; i++) from[i] = round + i, into[i] = -1;
 }
-/* Counts a check at which the receive buffer does not have the expected contents, and prints the
- * first one. */
+/* Adds 1 to `wrong` if the receive buffer does not have the contents that are expected after a
+ * receive, and prints a line for the first such check. */
 static void check(const char *kind, const char *when, int round) {
   int bad = 0;
   for (int i = 0; i < INTS; i++) bad += into[i] != (i % STRIDE ? -1 : round + i);
@@ -47,8 +48,9 @@ int main(int argc, char **argv) {
   MPI_Win_lock_all(0, win);
   MPI_Recv_init(into, 1, type, other, 3, MPI_COMM_WORLD, &persistent);
   MPI_Bcast_init(me ? into : from, 1, type, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &collective);
-  /* In each round rank 0 sends, and rank 1 receives by every kind of request in the same order.
-   * At the end of the round both ranks exchange messages and get from each other's window. */
+  /* In each round rank 0 sends three messages and is the root of two broadcasts, and rank 1
+   * receives them with five kinds of requests, in the same order. At the end of the round the ranks
+   * exchange messages, and each rank gets data from the window of the other rank. */
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,10 +1,10 @@
-/* Two functions of a binding for `use mpi_f08`, as in Debian's build of MPICH: they call the C
- * functions by their profiling names. With -DPROGRAM, the file is a program that calls the
- * binding as Fortran does.
+/* Two functions of a Fortran binding for `use mpi_f08`. As in Debian's build of MPICH, they call
+ * the C functions by their profiling names (PMPI_). With -DPROGRAM, the file is instead a program
+ * that calls the two functions as Fortran does.
  *
- * The program commits types of many layouts, exchanges messages with itself, and frees the
- * types, so that handle values are used again for other types. It prints the number of wrong
- * results. */
+ * The program commits types of many layouts, exchanges messages of each type with itself, and frees
+ * the types, so that the MPI library uses the values of handles again for other types. It prints
+ * the number of wrong results. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
         MPI_Datatype type;
         MPI_Type_vector(blocks, 1, stride, MPI_INT, &type);
         MPI_Fint handle = MPI_Type_c2f(type), error = -1;
-        /* Fortran programs may omit the error code. */
+        /* Fortran programs may omit the error code, which arrives here as a null pointer. Do so in
+         * every second call. */
         mpi_type_commit_f08_(&handle, layout % 2 ? &error : NULL);
         wrong += layout % 2 && error != MPI_SUCCESS;
         type = MPI_Type_f2c(handle);

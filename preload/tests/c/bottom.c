@@ -1,5 +1,6 @@
-/* Types of absolute addresses with MPI_BOTTOM, in packs, messages, collective calls and puts. The
- * members are on the heap, and on pages with inaccessible pages between them.
+/* Uses types of absolute addresses with MPI_BOTTOM as the buffer, in packs, messages, collective
+ * calls and puts. The objects at these addresses are on the heap, and on pages that have
+ * inaccessible pages on either side.
  *
  *     bottom [ROUNDS]: two ranks; the output is the same with and without the preload library
  *     bottom unmapped: sends a type at addresses where nothing is mapped
@@ -28,9 +29,10 @@ static void check(const char *what, const char *got, const char *expected, int n
   for (i = 0; i < n; i++) sum = sum * 31 + (unsigned char)got[i];
 }
 
-/* A set of members: an int, 3 doubles at distances of 16 bytes whose gaps must not change, 5
- * floats in an allocation of their own, and PIECES pieces of RUNS runs of 12 bytes at distances
- * of 20 bytes. Each piece is on a page with an inaccessible page on either side. */
+/* The objects that one type of absolute addresses covers: an int, 3 doubles at distances of 16
+ * bytes whose gaps must not change, 5 floats in an allocation of their own, and PIECES pieces. Each
+ * piece has RUNS runs of 12 bytes at distances of 20 bytes, and is on a page with an inaccessible
+ * page on either side. */
 enum { PIECES = 5, RUNS = 40, MAX = 8192 };
 typedef struct {
   int a;
@@ -51,8 +53,8 @@ static Members *members(void) {
   Members *m = malloc(sizeof *m);
   int i;
   m->c = malloc(5 * sizeof(float));
-  /* The piece ends at the last byte before an inaccessible page, or begins at the first byte
-   * after one. */
+  /* A piece with an even index ends at the last byte before an inaccessible page. A piece with an
+   * odd index begins at the first byte after an inaccessible page. */
   for (i = 0; i < PIECES; i++) m->pieces[i] = lonely() + (i % 2 ? 0 : page - ((RUNS - 1) * 20 + 12));
   return m;
 }
@@ -66,8 +68,8 @@ static void fill(Members *m, int seed) {
     for (j = 0; j < (RUNS - 1) * 20 + 12; j++) m->pieces[i][j] = (char)(seed * 3 + i * 11 + j);
 }
 
-/* Copies the bytes of the type map to `out` in its order, and the bytes of the gaps to `gaps`.
- * Returns the number of bytes in `out`. */
+/* Copies the bytes of `m` that belong to the type to `out`, in the order of the type map, and the
+ * bytes of the gaps to `gaps`. Returns the number of bytes in `out`. */
 static int flat(const Members *m, char *out, char *gaps) {
   int n = 0, g = 0, i, j;
   memcpy(out, &m->a, 4), n = 4;
@@ -129,7 +131,8 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   fill(from, round + rank);
   n = flat(from, sent, gaps);
 
-  /* Packs and unpacks. */
+  /* Pack the objects of `from` and compare the packed bytes with those that `flat` has copied. Then
+   * unpack these bytes into the objects of `into`. */
   MPI_Pack(MPI_BOTTOM, 1, s, packed, MAX, &place, MPI_COMM_WORLD);
   check("pack", packed, sent, n);
   end = place, place = 0, prepared(into);
@@ -137,7 +140,8 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Unpack(flatly, end, &place, MPI_BOTTOM, 1, r, MPI_COMM_WORLD);
   received("unpack", into, round + rank, model);
 
-  /* Messages to the other rank, which may not have the preload library. */
+  /* Exchange messages with the other rank, which may run without the preload library: blocking,
+   * nonblocking and persistent. */
   prepared(into);
   MPI_Sendrecv(MPI_BOTTOM, 1, s, other, 1, MPI_BOTTOM, 1, r, other, 1, MPI_COMM_WORLD, &status);
   MPI_Get_elements(&status, r, &k);
@@ -160,13 +164,15 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Request_free(&requests[0]);
   MPI_Request_free(&requests[1]);
   fill(from, round + rank);
-  /* The receiver takes the packed bytes. */
+  /* Send a message to this rank itself that is received as packed bytes (MPI_PACKED), and compare
+   * the bytes. */
   prepared(into);
   n = flat(from, sent, gaps);
   MPI_Sendrecv(MPI_BOTTOM, 1, s, rank, 4, flatly, n, MPI_PACKED, rank, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   check("to bytes", flatly, sent, n);
 
-  /* Collective calls. */
+  /* Broadcast objects from rank `round % 2` to the other rank, first by a blocking and then by a
+   * nonblocking call. */
   prepared(into);
   b = round % 2 == rank ? s : r;
   MPI_Bcast(MPI_BOTTOM, 1, b, round % 2, MPI_COMM_WORLD);
@@ -174,7 +180,8 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Ibcast(MPI_BOTTOM, 1, b, round % 2, MPI_COMM_WORLD, &requests[0]);
   MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
   if (b == r) received("ibcast", into, round + other, model);
-  /* Each rank sends only to the other rank, and nothing to itself. */
+  /* In the following collective calls, data moves only between different ranks: the counts of what
+   * a rank sends to itself are 0. */
   {
     int counts[2] = {0, 0}, places[2] = {0, 0};
     MPI_Datatype from_types[2] = {s, s}, into_types[2] = {r, r};
@@ -196,7 +203,8 @@ static void exchanges(int round, Members *from, Members *into, Members *model) {
   MPI_Type_free(&r);
 }
 
-/* Puts with an origin of absolute addresses. */
+/* Puts objects into the window of the other rank, with MPI_BOTTOM and a type of absolute addresses
+ * as the origin. Checks the bytes that the other rank has put into the window of this rank. */
 static void puts_(int round, Members *from) {
   MPI_Datatype s = at(from, 1);
   MPI_Win win;
@@ -207,7 +215,8 @@ static void puts_(int round, Members *from) {
   fill(from, round + rank);
   n = flat(from, sent, gaps);
   MPI_Win_fence(0, win);
-  /* The target's type is dense and has the signature of the origin's type. */
+  /* The type at the target has no gaps, and has the same signature as the type `s` at the
+   * origin. */
   MPI_Datatype dense, signature[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT}, chars;
   int lengths[4] = {1, 3, 5, PIECES * RUNS * 12};
   MPI_Aint places[4] = {0, 4, 28, 48};
@@ -231,7 +240,8 @@ static void said(const char *what, int code) {
   if (rank == 0) printf("%s: class %d\n", what, class), fflush(stdout);
 }
 
-/* Wrong calls must have the result that the MPI library gives them. */
+/* Makes right and wrong calls with a type of absolute addresses and prints the error class of each.
+ * The classes must be those of the MPI library without the preload library. */
 static void errors(Members *from) {
   MPI_Datatype t;
   int place;
@@ -253,8 +263,9 @@ static void errors(Members *from) {
   MPI_Comm_free(&comm);
 }
 
-/* Makes calls that the MPI library refuses or that end the process. Which of the two happens,
- * and how, depends on the MPI library. */
+/* Makes 20 calls, of which the last is wrong in the way that `kind` names. The MPI library refuses
+ * the wrong call, or the call ends the process. Which of the two happens, and how, depends on the
+ * MPI library. */
 static int fatal(const char *kind) {
   int i, place, code = 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -287,8 +298,8 @@ static int fatal(const char *kind) {
   _exit(0);
 }
 
-/* Allocates new objects for each of `n` sets. The memory of earlier objects is not freed, so
- * that no object has the address of an earlier one. */
+/* Allocates new objects for each of `n` sets and exchanges them 20 times with the other rank. The
+ * memory of earlier objects is not freed, so that no object has the address of an earlier one. */
 static void fresh(int n) {
   Members *model = members();
   int i, k, other = 1 - rank;
@@ -303,7 +314,8 @@ static void fresh(int n) {
     }
     MPI_Type_free(&s);
     MPI_Type_free(&r);
-    /* Shift the next objects, so that their distances differ. */
+    /* Reserve address space and use the allocator, so that the distances between objects differ
+     * from set to set. */
     mmap(NULL, (size_t)page * (17 + 3 * i % 29), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     free(malloc(100 * i));
   }

@@ -1,7 +1,7 @@
 /* Fortran bindings in the style of Open MPI: every function converts its handles and calls the
- * PMPI_ function, so that wrappers of the C functions see nothing. For other MPI libraries
- * (HANDLES_ONLY) the file has only the functions that return handles, and the library's own
- * bindings are used. */
+ * PMPI_ function, so that wrappers of the C functions with MPI_ names do not see the call. With
+ * -DHANDLES_ONLY, for MPI libraries other than Open MPI, the file has only the functions that
+ * return handles, and programs use the MPI library's own bindings. */
 #include <mpi.h>
 
 void session_handles_(MPI_Fint *info, MPI_Fint *handler) {

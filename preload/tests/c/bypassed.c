@@ -1,7 +1,10 @@
-/* Makes calls of one kind, for tests that count how many the preload library converts and
- * bypasses. Usage: bypassed KIND N [END]. Most kinds make N calls; "many" makes 8 N,
- * "collectives" 4 N, "nonblocking" 2 N and "alike" 2 N. Without END the program finalizes MPI. If
- * END is "abort", it aborts, and if END is "on", it repeats the calls until it is killed. */
+/* Makes MPI calls of one kind, for tests that count how many of the calls the preload library
+ * converts and bypasses.
+ *
+ * Usage: bypassed KIND N [END]. Most kinds make N calls; "many" makes 8 N, "collectives" 4 N,
+ * "nonblocking" 2 N and "alike" 2 N calls. Without END the program finalizes MPI. If END is
+ * "abort", the program calls MPI_Abort, and if END is "on", it repeats the calls until it is
+ * killed. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +12,7 @@
 
 static int rank, size;
 
-/* Returns a type of blocks of 4 bytes at distances of 8 bytes. */
+/* Returns an uncommitted type of `blocks` blocks of 4 bytes at distances of 8 bytes. */
 static MPI_Datatype gaps(int blocks) {
   MPI_Datatype t;
   MPI_Type_vector(blocks, 1, 2, MPI_INT, &t);
@@ -22,7 +25,8 @@ static void exchange(const void *out, void *in, int count, MPI_Datatype t) {
   MPI_Sendrecv(out, count, t, 0, 1, in, count, t, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
 }
 
-/* Returns a type of absolute addresses. Each object has such a type of its own. */
+/* Returns a committed type of absolute addresses: an int at `p`, and three floats 8 bytes after it.
+ * The program makes a separate type for each such object. */
 static MPI_Datatype at_address(int *p) {
   int lengths[2] = {1, 3};
   MPI_Aint places[2];
@@ -65,7 +69,8 @@ static void calls(const char *kind, int n) {
   if (!strcmp(kind, "contiguous")) {
     MPI_Type_contiguous(64, MPI_INT, &t);
   } else if (!strcmp(kind, "alike")) {
-    /* Two types whose texts have the same beginning. */
+    /* Exchange messages of two types that differ only in their last displacement. So the texts by
+     * which the preload library's report describes the two types begin in the same way. */
     int places[400], which;
     for (which = 0; which < 2; which++) {
       for (i = 0; i < 400; i++) places[i] = 2 * i + (i == 399 ? 2 * which : 0);
@@ -86,8 +91,8 @@ static void calls(const char *kind, int n) {
       MPI_Pack(from, 1, t, packed, sizeof packed, &at, MPI_COMM_SELF);
     }
   } else if (!strcmp(kind, "collectives")) {
-    /* Four calls. All ranks use the derived type in the broadcasts and in the last call; in the
-     * gather, only the root uses it. */
+    /* Make four collective calls with the derived type `t`. All ranks use the type in the two
+     * broadcasts and in MPI_Alltoallw; in MPI_Gather only the root uses it. */
     int one = 1, zero = 0;
     for (i = 0; i < n; i++) {
       MPI_Bcast(from, 1, t, 0, MPI_COMM_WORLD);
@@ -111,8 +116,8 @@ static void calls(const char *kind, int n) {
     for (i = 0; i < n; i++) MPI_File_write_at(file, 0, from, 1, t, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
   } else if (!strcmp(kind, "persistent")) {
-    /* Twenty pairs of requests, since the first ones may be made before there is time to
-     * compile. */
+    /* Use twenty pairs of persistent requests, one after another. When the first pairs are made,
+     * the preload library may not have had time to compile the type. */
     for (int pair = 0; pair < 20; pair++) {
       MPI_Request r[2];
       MPI_Recv_init(into, 1, t, 0, 1, MPI_COMM_SELF, &r[0]);

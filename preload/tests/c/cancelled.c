@@ -1,7 +1,9 @@
-/* Cancelled receives must change nothing, whatever the count in their statuses is: it is
- * undefined (MPI 5.0, 3.8.4). With -DCOUNTS, the file is a library that is called before the MPI
- * library. It sets the count of every cancelled receive that is waited for to as many bytes as
- * this program has room for. */
+/* Checks that a cancelled receive does not change its buffer, whatever the count in its status is.
+ * MPI leaves that count undefined (MPI 5.0, 3.8.4).
+ *
+ * With -DCOUNTS, the file is a library that is called before the MPI library. It sets the count of
+ * every cancelled receive that the program waits for to as many bytes as the receive has room
+ * for. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <dlfcn.h>
@@ -42,7 +44,7 @@ int main(int argc, char **argv) {
     MPI_Test_cancelled(&status, &cancelled);
     MPI_Get_count(&status, MPI_BYTE, &count);
     wrong += !cancelled || count != 3 * COUNT * (int)sizeof(int) || changed(in);
-    /* A receive that is not cancelled gets its message. */
+    /* A receive that is not cancelled must get its message. */
     MPI_Irecv(in, COUNT, type, 0, 2, MPI_COMM_SELF, &request);
     MPI_Send(out, COUNT, type, 0, 2, MPI_COMM_SELF);
     MPI_Wait(&request, &status);

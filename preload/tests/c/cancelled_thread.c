@@ -1,8 +1,8 @@
-/* A thread waits in MPI_Recv for a message that never comes, and is cancelled there.
+/* A thread waits in MPI_Recv for a message that never comes, and the main thread cancels it there.
  *
- * The program ends without MPI_Finalize afterwards, since the MPI library may hold locks of the
- * thread. The thread can be cancelled at any time (PTHREAD_CANCEL_ASYNCHRONOUS), because
- * MPI_Recv need not be a cancellation point. */
+ * After that the program ends without MPI_Finalize, since the MPI library may hold locks that the
+ * cancelled thread had taken. The thread can be cancelled at any time
+ * (PTHREAD_CANCEL_ASYNCHRONOUS), because MPI_Recv need not be a cancellation point. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     void *result = NULL;
     pthread_t thread;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    alarm(SECONDS); /* If the thread is not cancelled, this signal ends the program. */
+    alarm(SECONDS); /* If the thread is not cancelled, SIGALRM ends the program. */
     pthread_create(&thread, NULL, wait_for_message, NULL);
     usleep(200000);
     pthread_cancel(thread);

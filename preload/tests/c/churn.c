@@ -1,5 +1,5 @@
-/* Commits and frees as many types as the argument says, such as a million, and prints the
- * resident memory in KB after a tenth of them and after all of them. */
+/* Commits and frees as many types as the argument says, such as a million. Prints the resident
+ * memory of the process in KB when a tenth of the types are done and when all are done. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
   for (long i = 0; i < n; i++) {
     MPI_Datatype t, d;
     int at = 0;
-    /* Every 200th layout is new, so the cache must drop old ones. */
+    /* Every 200th type has a layout that did not occur before, so the preload library's cache of
+     * compiled layouts must drop old entries. */
     if (i % 200 == 0) { int b[2] = {1, 1}, e[2] = {0, 2 + (int)(fresh++ % 100000)}; MPI_Type_indexed(2, b, e, MPI_CHAR, &t); }
     else MPI_Type_vector(2 + i % 16, 1, 3, MPI_INT, &t);
     MPI_Type_commit(&t);

@@ -1,9 +1,9 @@
-/* Random collective calls with derived types. The results are compared with the definition of
- * each call: what every rank received, and that bytes in gaps are kept.
+/* Makes random collective calls with derived types, and compares the results with the definition of
+ * each call: what every rank must have received, and that the bytes in gaps have not changed.
  *
- * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
- * or persistent. Arguments: number of calls, seed, maximum number of elements in a call. Prints
- * "wrong N" and the number of calls of each kind and in each mode. */
+ * Each rank chooses its own layout for the type signature of a call. Calls are blocking,
+ * nonblocking or persistent. Arguments: number of calls, seed, maximum number of elements in a
+ * call. Prints "wrong N" and the number of calls of each kind and in each mode. */
 #include "layouts.h"
 
 #include <stdio.h>
@@ -12,8 +12,9 @@ enum { BCAST, GATHER, GATHERV, SCATTER, SCATTERV, ALLGATHER, ALLTOALL, ALLTOALLV
 static const char *const names[KINDS] = {"bcast",    "gather",    "gatherv",  "scatter",  "scatterv",
                                          "allgather", "alltoall", "alltoallv", "alltoallw"};
 
-/* Sent buffers must not change, and receive buffers get their first contents again before a
- * second start. */
+/* KEEP copies both buffers before a call. The call must not change the send buffer, which is
+ * compared with its copy afterwards. RUN makes the call; before it starts a persistent call a
+ * second time, it restores the receive buffer from its copy. */
 #define KEEP()                                                     \
     (memcpy(before, out, (size_t)(sn * s.extent + 4096)),          \
      memcpy(first, in, (size_t)(rn * r.extent + 4096)))
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
     state = (uint64_t)seed * 0x2545f4914f6cdd1du + 1;
 
     for (int call = 0; call < calls; call++) {
-        /* All ranks make the same choices. */
+        /* Choose the function, type signature, communicator, mode and count of this call. All ranks
+         * have the same seed, so they make the same choices. */
         int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2);
         int which = size > 1 ? below(4) : below(3), place = below(4) == 0, turn = below(3), mode = any_mode();
         long count;
@@ -58,7 +60,8 @@ int main(int argc, char **argv)
             group = world % 2;
             place = 0;
         }
-        /* The root is a rank of the communicator or, for an intercommunicator, of its group 0. */
+        /* The root is a rank of the communicator or, for the intercommunicator, a rank of group 0,
+         * which has the ranks with even numbers in MPI_COMM_WORLD. */
         int zeros = (size + 1) / 2;
         int root = (int)(root_choice % (uint64_t)(inter ? zeros : p));
         int rooted = op <= SCATTERV, at_root = rank == root && group == 0;
@@ -66,10 +69,12 @@ int main(int argc, char **argv)
         int takes = !rooted || !inter || group == 1;
         if (kind > 8 && count > 400) count = 400;
 #ifdef CUTS_SEGMENTS
-        /* MPICH's nonblocking broadcast between groups is wrong for ranks whose layouts differ. */
+        /* MPICH's nonblocking broadcast on an intercommunicator moves wrong bytes if ranks have
+         * different layouts, so only its blocking broadcast is tried there. */
         if (op == BCAST && which == 3) mode = BLOCKING;
-        /* MPICH's own algorithms send bytes to derived types, and refuse segments that end
-         * inside an element. */
+        /* MPICH's own collective algorithms send bytes to receivers that have derived types, and
+         * MPICH refuses a segment of such a message that ends inside an element. So calls with the
+         * signature 0 have few elements. */
         if (kind == 0 && count > 150 / size) count = 1 + 150 / size;
 #endif
         if (size > 8 && count > 3000 / size) count = 1 + 3000 / size;
@@ -79,11 +84,13 @@ int main(int argc, char **argv)
         int *scounts = calloc(blocks, sizeof *scounts);
         MPI_Datatype *types = calloc(2 * blocks, sizeof *types);
         long total = 0, stotal = 0;
-        /* The number of elements that this rank receives from rank i and the number that it
-         * sends to it. Sender and receiver compute the same number. */
+        /* Compute the number of elements that this rank receives from rank i (`counts`) and the
+         * number that it sends to rank i (`scounts`). The sender and the receiver compute the same
+         * number. */
         for (int i = 0; i < blocks; i++) {
-            /* In calls with one list of lengths, the number of elements depends only on rank i. In
-             * the last two calls it depends on both ranks. */
+            /* In MPI_Gatherv and MPI_Scatterv, which have one list of counts, the number of
+             * elements depends only on rank i. In MPI_Alltoallv and MPI_Alltoallw it depends on
+             * both ranks. */
             counts[i] = (int)((count + 3L * i) % (count + 1));
             scounts[i] = counts[i];
             if (op == ALLTOALLV || op == ALLTOALLW) {
@@ -91,8 +98,9 @@ int main(int argc, char **argv)
                 scounts[i] = (int)((count + 5L * rank + 7L * i) % (count + 1));
             }
         }
-        /* The blocks are in reverse order and have gaps between them, so that their places
-         * differ from those in packed data. */
+        /* Compute the displacements of the blocks in the receive buffer (`rd`) and in the send
+         * buffer (`sd`). The blocks are in reverse order and have gaps between them, so that their
+         * places differ from those in packed data. */
         for (int i = blocks - 1; i >= 0; i--) {
             rd[i] = (int)total;
             total += counts[i] + 1;
@@ -105,11 +113,11 @@ int main(int argc, char **argv)
         long rn = op == SCATTER ? count : op == SCATTERV ? count + 1 : op == GATHERV || op >= ALLTOALLV ? total : equal;
         if (op == BCAST) sn = rn = count;
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
-        /* Values contain the rank of the sender in its own group. Receivers know that rank by the
-         * place of the block. */
+        /* The values that a rank sends are computed from the rank of the sender in its own group.
+         * Receivers know the sender's rank from the place of the block in the receive buffer. */
         int me = rank;
-        /* In rooted calls with a list of lengths, the length of this rank's own data is the entry
-         * for this rank in the root's list. */
+        /* In MPI_Gatherv and MPI_Scatterv, the number of elements that this rank sends to the root
+         * or receives from it is the entry for this rank in the root's list. */
         int mine = (int)((count + 3L * me) % (count + 1));
         int code = 0;
         switch (op) {

@@ -1,5 +1,8 @@
-/* Open MPI's convertors, moved in one process by Open MPI's own movers and by those of the
- * preload library, and further tests of what happens inside Open MPI only.
+/* Tests of the preload library's hook inside Open MPI. A convertor is the object in which Open MPI
+ * keeps the state of packing or unpacking one message, and its mover is the function that moves the
+ * bytes. The hook replaces the movers of convertors by those of the preload library. The mode
+ * `movers` moves the same data by both movers in one process, and the other modes test further what
+ * happens inside Open MPI only.
  *
  * Usage:
  *   convertors movers ROUNDS SEED   random types, cuts, positions and clones; both results are
@@ -12,9 +15,11 @@
  *   convertors spoiled ROUNDS       the same while the library spoils pieces that it has moved, for
  *                                   DDTC_HOOK=check, which repairs them
  *   convertors counted              a tool's variables count the bytes that the hook moves
- *   convertors pass                 nanoseconds of a prepare, without and with the preload library
+ *   convertors pass                 nanoseconds of the preparation of a convertor, without and with
+ *                                   the preload library
  *
- * With -DSINCE_6, which applies to the first two modes, see convertors.h. */
+ * With -DSINCE_6, the first two modes run with a replacement for Open MPI 6.0 (see
+ * convertors.h). */
 #define _GNU_SOURCE
 #include "convertors.h"
 #include "flat.h"
@@ -27,7 +32,8 @@
 static int wrong;
 enum { PIECES = 4 };
 
-/* The packed bytes according to the type map, which judge both movers independently. */
+/* The packed bytes of the current instances, computed from the type map alone. What both movers
+ * pack is compared with these bytes. */
 static char *stream;
 
 static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n, ptrdiff_t apart) {
@@ -35,8 +41,10 @@ static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n,
   return 1;
 }
 
-/* Makes the same call on both convertors and compares the results. `receives` selects unpacking.
- * Returns whether everything has been moved; after a difference, returns true. */
+/* Makes the same call to pack or unpack a list of `n` pieces on two convertors, of which c[0] has
+ * Open MPI's mover and c[1] that of the preload library, and compares the results. `receives`
+ * selects unpacking. Returns whether everything has been moved; after a difference, returns
+ * true. */
 static int step(int receives, void *c[2], char *packed[2], size_t *at, const size_t *lengths, int n, const char *what) {
   struct iovec list[2][PIECES];
   uint32_t used[2];
@@ -70,14 +78,15 @@ static int step(int receives, void *c[2], char *packed[2], size_t *at, const siz
     }
     from += list[1][i].iov_len;
   }
-  /* Where a list ended inside elements, its bytes are not contiguous, so the new position comes
-   * from the convertor. */
+  /* The new position is read from the convertor, not computed from the lengths: if a piece of the
+   * list ended inside an element, the packed bytes of the list are not contiguous. */
   *at = word(c[0], MOVED);
   return done[0];
 }
 
-/* Returns an end near `at` for a piece that every receiver in Open MPI can take: it is the
- * end of an element. Open MPI joins the halves of wide elements in too little memory. */
+/* Returns a position near `at` at which a piece of a message may end: it is the end of an element.
+ * Open MPI's receiver is wrong for a piece that ends inside a wide element, since it joins the two
+ * halves of the element in memory that is too small for it. */
 static size_t cut(void *sender, size_t at) {
   size_t end = at;
   far(0, sender, &end);
@@ -86,13 +95,13 @@ static size_t cut(void *sender, size_t at) {
 
 static long served, judged, listed;
 
-/* Copies from buffer to buffer with Open MPI's function and with the preload library's, between
- * separate and overlapping buffers. */
+/* Copies instances of a type from buffer to buffer, once with Open MPI's function and once with the
+ * preload library's, and compares the results. The buffers are separate or overlap. */
 static void copies(MPI_Datatype t, int size, int count, const char *memory, size_t span, size_t base) {
   char *to[2], *from = memcpy(malloc(span), memory, span);
   for (int all = 0; all < 2; all++) to[all] = malloc(span);
-  /* Copy often enough for the preload library to compile a kernel for copies, and pass the type
-   * to a call. */
+  /* Copy often enough for the preload library to compile a kernel for copies of this type, and then
+   * pass the type to an MPI call of the program. */
   for (long bytes = 0; bytes < 8192; bytes += (long)size * count) copy_of[1](t, count, to[1] + base, from + base);
   MPI_Sendrecv(from + base, 1, t, 0, 0, to[1] + base, 1, t, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
   for (int overlap = 0; overlap < 2; overlap++) {
@@ -127,7 +136,8 @@ static void one(int receives) {
     return;
   }
   MPI_Type_commit(&t);
-  /* The type is used, so the preload library knows it from now on. */
+  /* Use the type in a call of the program, so that the preload library knows the type from now
+   * on. */
   char *some = calloc(1, 64 + 2 * labs(true_lb) + true_extent), *to = malloc(size);
   int position = 0;
   MPI_Pack(some + labs(true_lb), 1, t, to, size, &position, MPI_COMM_SELF);
@@ -138,8 +148,8 @@ static void one(int receives) {
   void *c[2];
   char *memory = malloc(span);
   stream = malloc(total + 4096);
-  /* Each long double in these bytes is a number, since an MPI library may load and store it as
-   * one. */
+  /* Fill the memory and the stream so that each long double in them is a number, since an MPI
+   * library may load and store long doubles as numbers. */
   for (size_t i = 0; i < span; i++) memory[i] = (char)(receives ? 0x5a : 0x80 | (next() & 0x3f));
   for (size_t i = 0; i < total + 4096; i++) stream[i] = (char)(receives ? 0x80 | (next() & 0x3f) : 0x5a);
   for (int all = 0; all < 3; all++) user[all] = memcpy(malloc(span), memory, span);
@@ -164,8 +174,9 @@ static void one(int receives) {
   size_t at = 0;
   int before = wrong, skipped = 0;
   if (word(c[0], SIZE) != total || flags(c[0]) != flags(c[1])) { printf("%s: prepared otherwise\n", what); wrong++; }
-  /* Dense types are always left to Open MPI, and their convertors have no mover that could be
-   * called. */
+  /* Each turn moves a list of pieces and then may change the position or the convertor. For dense
+   * types (flag NO_OP) no turn is made: the preload library leaves them to Open MPI, and their
+   * convertors have no mover that could be called. */
   for (int turn = 0; turn < 3000 && wrong == before && !(flags(c[0]) & NO_OP); turn++) {
     size_t lengths[PIECES], left = total - at;
     int n = below(8) ? 1 : 1 + below(PIECES), big = below(3);
@@ -173,7 +184,8 @@ static void one(int receives) {
     for (int i = 0; i < n; i++) {
       size_t length = 1 + below(big == 0 ? 40 : big == 1 ? 700 : (int)(left > 3000 ? left / 2 : 3000));
       if (receives) {
-        /* A piece ends at the end of an element, and the last one does too. */
+        /* In an unpack, cut the piece at the end of an element. The last piece ends at the end of
+         * the stream, which is the end of an element too. */
         size_t to = end + length < total ? cut(sender, end + length) : total;
         length = to > end ? to - end : 0;
         if (!length) { n = i; break; }
@@ -185,13 +197,15 @@ static void one(int receives) {
     }
     if (n == 0) {
       if (!receives) break;
-      /* An element is longer than the piece, so move all the rest. */
+      /* No piece is left, because the next element is longer than the chosen piece. Move all the
+       * rest in one piece instead. */
       lengths[0] = total - at;
       n = 1;
     }
     if (step(receives, c, packed, &at, lengths, n, what)) {
       if (wrong > before || below(3)) break;
-      /* Start again from the beginning, as persistent requests do. */
+      /* Everything has been moved. Start again from the beginning with the same convertors, as Open
+       * MPI does for persistent requests. */
       size_t start[2] = {0, 0};
       for (int all = 0; all < 2; all++) place(all, c[all], &start[all]);
       at = skipped = 0;
@@ -199,14 +213,14 @@ static void one(int receives) {
     int event = below(12);
     if ((event == 0 || event == 1) && word(c[0], MOVER) != word(c[1], MOVER)) {
       size_t to = receives ? cut(sender, next() % total) : next() % total, ends[2] = {to, to};
-      /* Place the convertor of the preload library, by the beginning or from its current
-       * position. */
+      /* Place the convertor with the preload library's mover at a random position, either from its
+       * current position or, by `far`, from the beginning. */
       (below(2) ? far : place)(1, c[1], &ends[1]);
-      /* Open MPI's convertor reaches the position by moving everything before it. When it was
-       * placed inside of nested loops instead, Open MPI's own movers went past the end (5.0.11)
-       * or crashed (4.1.8) in this program. The reason is not known. */
-      /* Prepare the convertors anew, since a convertor that was placed often may keep the rest
-       * of an element and end after the right position. */
+      /* The convertor with Open MPI's mover reaches the same position by moving everything before
+       * it. When it was placed inside of nested loops instead, Open MPI's own movers went past the
+       * end (5.0.11) or crashed (4.1.8) in this program. The reason is not known. */
+      /* Prepare Open MPI's convertors again, since a convertor that was placed often may keep the
+       * rest of an element and end after the right position. */
       prepare[0][receives](other, t, count, user[0]);
       far(0, other, &ends[0]);
       prepare[0][receives](c[0], t, count, user[0] + base);
@@ -221,7 +235,8 @@ static void one(int receives) {
       skipped |= ends[0] > at;
       at = ends[0];
     } else if (event == 2 && word(c[0], MOVER) != word(c[1], MOVER)) {
-      /* Go on with a clone. A clone without the stack must be placed first. */
+      /* Replace the preload library's convertor by a clone of it. If the clone is made without the
+       * stack of its source, it must be placed at the position before it moves bytes. */
       size_t end = at, whole = at;
       if (at < total) far(0, sender, &whole);
       void *clone = create(architecture, 0);
@@ -235,8 +250,9 @@ static void one(int receives) {
       uint32_t n[2] = {8, 8};
       size_t bytes[2];
       int done[2];
-      /* Place both by the beginning, since Open MPI's own function does not work from inside of
-       * loops. */
+      /* List the memory with both convertors. Place them at the beginning before and after that,
+       * since Open MPI's own function for lists does not work if the convertor stands inside a
+       * loop. */
       for (int all = 0; all < 2; all++) { bytes[all] = 0; place(all, c[all], &bytes[all]); }
       for (int all = 0; all < 2; all++) done[all] = raw[all](c[all], list[all], &n[all], &bytes[all]);
       if (done[0] != done[1] || n[0] != n[1] || bytes[0] != bytes[1] || !lists_alike(list[0], list[1], n[0], user[1] - user[0])) {
@@ -246,8 +262,10 @@ static void one(int receives) {
       if (done[0]) break;
       for (int all = 0; all < 2; all++) { at = skipped = 0; place(all, c[all], &at); }
     } else if (event == 5 && below(4) == 0 && !receives && word(c[0], MOVER) != word(c[1], MOVER) && at < total) {
-      /* List the memory in the middle of the stream. The list must be what comes next, and both
-       * convertors go on after it. */
+      /* Let the preload library's convertor list the memory of the next bytes, from a position in
+       * the middle of the stream. The listed memory must hold the bytes that come next in the
+       * stream. Then move as many bytes with Open MPI's convertor, so that both go on at the same
+       * position. */
       struct iovec list[40];
       uint32_t n = 1 + below(40), some = 1;
       size_t bytes = 0, to = at, moved = 0;
@@ -264,15 +282,16 @@ static void one(int receives) {
       listed++;
       if (done) break;
     } else if (event == 4 && below(8) == 0) {
-      /* Place both with Open MPI's own function, which the preload library does not interpose
-       * here. The bytes must be right all the same. */
+      /* Place both convertors at the beginning with Open MPI's own function, which the preload
+       * library does not interpose here. What they move after that must be right all the same. */
       size_t to = 0;
       for (int all = 0; all < 2; all++) { to = 0; place(0, c[all], &to); }
       at = skipped = 0;
     }
   }
   if (wrong == before) copies(t, size, count, memory, span, base);
-  /* Compare the unpacked bytes, unless some bytes were skipped or the end was not reached. */
+  /* Compare the unpacked bytes with those of the type map, unless some bytes were skipped or the
+   * end was not reached. */
   if (receives && at == total && !skipped && word(c[0], MOVER) != word(c[1], MOVER) && !alike(user[1], user[2], span, 0x5a)) {
     for (size_t i = 0, k = 0; i < span && k < 20; i++) if (user[1][i] != user[2][i]) { k++; printf("%zu: %02x %02x\n", i, user[1][i] & 255, user[2][i] & 255); }
     printf("%s: other bytes unpacked\n", what);
@@ -286,7 +305,8 @@ static void one(int receives) {
   MPI_Type_free(&t);
 }
 
-/* The right offsets, in the order of the preload library's list. */
+/* The right offsets of the fields of Open MPI's structures, in the order of the preload library's
+ * list of offsets. */
 enum { OFFSETS = 11, SIZE_OF_ALL = 1, SIZE_THERE = 2 };
 #ifdef SINCE_6
 static const uint32_t offsets[OFFSETS] = {0x70, 0x50, 0x28, 0x10, 0x18, 0x20, 0x58, 0x38, 0x88, 0x40, 168};
@@ -317,8 +337,9 @@ static void planted(void) {
       tried++;
       shut += is_shut(planted, "field by", field, by[k]);
     }
-  /* Builds for debugging have objects with a longer head: all offsets are larger, or all but
-   * that inside the type. */
+  /* In builds of Open MPI for debugging, objects begin with a longer header, so that offsets are
+   * larger. Plant lists in which all offsets are larger by `more`, or all except the last one,
+   * which is the offset inside the type. */
   for (int more = 8; more <= 40; more += 8)
     for (int some = OFFSETS - 1; some <= OFFSETS; some++) {
       uint32_t planted[OFFSETS];
@@ -329,8 +350,10 @@ static void planted(void) {
   for (int a = 0; a < OFFSETS - 1; a++)
     for (int b = 0; b < a; b++) {
       uint32_t planted[OFFSETS];
-      /* The two sizes differ only where both ends have different architectures, and such
-       * convertors are left to Open MPI. */
+      /* Plant lists in which two offsets are exchanged. Leave out the offsets of a convertor's two
+       * sizes, SIZE_OF_ALL and SIZE_THERE: the sizes differ only if sender and receiver have
+       * different architectures, and the preload library leaves convertors between different
+       * architectures to Open MPI. */
       if (b == SIZE_OF_ALL && a == SIZE_THERE) continue;
       memcpy(planted, offsets, sizeof planted);
       planted[a] = offsets[b];
@@ -341,8 +364,9 @@ static void planted(void) {
   printf("shut %d of %d\nright: %s\n", shut, tried, refuses(offsets) ? refuses(offsets) : "opens");
 }
 
-/* Checks that convertors for another architecture and convertors with a checksum keep Open MPI's
- * movers, for a type that the preload library moves. */
+/* Checks which mover a convertor gets when it is prepared for a type that the preload library
+ * moves. Convertors for another architecture and convertors with a checksum must keep Open MPI's
+ * mover. */
 static void kept(void) {
   MPI_Datatype column;
   static double memory[64 * 3];
@@ -388,14 +412,17 @@ static void messages(int rounds, int alone) {
   for (int i = 0; i < 3; i++) MPI_Type_commit(&all[i]);
   for (int r = 0; r < rounds; r++) {
     int i = r % 3, count = 1 + below((r % 7 ? 3000 : 600000) / sizes[i]), way = below(5);
-    /* A buffered message is sent as bytes and cut anywhere, and Open MPI's own receiver joins
-     * the halves of wide elements in too little memory. */
+    /* Do not send wide elements as a buffered message (way 3) if one of the ranks may lack the
+     * preload library. Open MPI sends a buffered message as bytes and may cut it inside an element.
+     * Its own receiver then joins the two halves of the element in memory that is too small for
+     * it. */
     if (alone && i == 0 && way == 3) way = 0;
     MPI_Datatype used;
     MPI_Type_dup(all[i], &used);
     size_t bytes = (size_t)extents[i] * count;
     char *out = malloc(bytes), *in = malloc(bytes), *expected = malloc(bytes);
-    /* Both ranks use the same numbers. */
+    /* Fill the send buffer with values that depend only on the place and the round, so that they
+     * are the same on both ranks and this rank knows what it must receive. */
     for (size_t k = 0; k < bytes; k++) { out[k] = (char)(0x80 | ((k * 31 + r) & 0x3f)); in[k] = 7; }
     memset(expected, 7, bytes);
     for (int n = 0; n < count; n++) {
@@ -410,7 +437,7 @@ static void messages(int rounds, int alone) {
     } else if (way == 1) {
       MPI_Irecv(in, count, used, peer, r, MPI_COMM_WORLD, &q[0]);
       MPI_Isend(out, count, used, peer, r, MPI_COMM_WORLD, &q[1]);
-      /* Free the type while both messages move. */
+      /* Free the type while the send and the receive may still be moving data. */
       MPI_Type_free(&used);
       MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
       MPI_Type_dup(all[i], &used);
@@ -436,7 +463,8 @@ static void messages(int rounds, int alone) {
       MPI_Buffer_detach(&old, &attached);
       free(room);
     } else {
-      /* A process is forked while both messages move. */
+      /* If the round's number is 4 modulo 50, fork a process while the send and the receive may
+       * still be moving data. */
       MPI_Irecv(in, count, used, peer, r, MPI_COMM_WORLD, &q[0]);
       MPI_Isend(out, count, used, peer, r, MPI_COMM_WORLD, &q[1]);
       if (r % 50 == 4) {
@@ -446,7 +474,8 @@ static void messages(int rounds, int alone) {
       }
       MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
     }
-    /* The padding of a long double may have any value. */
+    /* The padding of a long double may have any value after a receive, so set it to the expected
+     * value before the comparison. */
     if (i == 0) for (int n = 0; n < 2 * count; n++) memset(in + (size_t)(n / 2) * extents[0] + 16 + n % 2 * 16 + 10, 7, 6);
     if (memcmp(in, expected, bytes)) { printf("round %d of type %d, way %d, count %d: wrong bytes\n", r, i, way, count); wrong++; }
     MPI_Type_free(&used);
@@ -457,8 +486,8 @@ static void messages(int rounds, int alone) {
 
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
 
-/* Measures the nanoseconds of a prepare, through the preload library and by Open MPI's own
- * function. */
+/* Measures how many nanoseconds the preparation of a convertor takes by Open MPI's own function and
+ * through that of the preload library, and prints the minimum of each. */
 static void pass(void) {
   MPI_Datatype column, t;
   MPI_Type_vector(64, 1, 3, MPI_DOUBLE, &column);
@@ -486,7 +515,8 @@ static void pass(void) {
   }
 }
 
-/* Gathers, in which each rank's own part is copied from buffer to buffer. */
+/* Makes calls of MPI_Allgather, in which Open MPI copies each rank's own part from buffer to
+ * buffer, and checks what each rank has received. */
 static void gathers(void) {
   MPI_Datatype column, wide;
   enum { ROWS = 300 };
@@ -511,7 +541,8 @@ static void gathers(void) {
   MPI_Type_free(&wide);
 }
 
-/* Checks the bytes that a tool sees packed and unpacked while messages are sent. */
+/* Checks that the preload library's variables for tools count the bytes that are packed and
+ * unpacked inside Open MPI during messages and gathers: at least 100,000 in either direction. */
 static void counted(void) {
   MPI_T_pvar_session session;
   MPI_T_pvar_handle handles[2];
@@ -555,7 +586,8 @@ int main(int argc, char **argv) {
       int rounds = atoi(argv[2]);
       kept();
 #ifdef SINCE_6
-      /* More instances than 32 bits can hold. */
+      /* Copy more instances than 32 bits can count. The replacement for Open MPI 6.0 must get the
+       * whole number. */
       size_t *instances = named(RTLD_DEFAULT, "since_6_instances");
       copy_of[1](NULL, (size_t)5 << 32, NULL, NULL);
       if (*instances != (size_t)5 << 32) { printf("%zu instances\n", *instances); wrong++; }

@@ -1,6 +1,7 @@
-/* Open MPI's functions on convertors, which are found by their names, and the offsets of a
- * convertor's fields, since the headers of convertors are not installed. With -DSINCE_6,
- * convertors are those of Open MPI 6.0, which since6.c implements, and DDTC_STAND_IN has the
+/* Finds Open MPI's functions on convertors by their names, and has the offsets of a convertor's
+ * fields, since Open MPI does not install the headers of convertors. A convertor is the object with
+ * the state of packing or unpacking one message. With -DSINCE_6, convertors are those of Open MPI
+ * 6.0, which the library since6.c implements, and the environment variable DDTC_STAND_IN has the
  * path of that library. */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -9,9 +10,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Functions on convertors: [0] is Open MPI's own, and [1] the one that calls inside Open MPI
- * reach. The second index of `prepare` and the only index of `move` are 0 for packing and 1 for
- * unpacking. */
+/* Pointers to functions on convertors. In `prepare` (first index), `place_fn`, `raw` and `copy_of`,
+ * [0] is Open MPI's own function, and [1] is the function that calls inside Open MPI reach, which
+ * may be the preload library's. The second index of `prepare` and the only index of `move` are 0
+ * for packing and 1 for unpacking. */
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
 typedef int position_fn(void *, size_t *);
@@ -70,14 +72,17 @@ enum { NO_OP = 0x2000000, COMPLETED = 0x4000000 };
 enum { FLAGS = 0x14, SIZE = 0x18, TYPE = 0x28, DESCRIPTION = 0x30, COUNT = 0x38, BUFFER = 0x48, MOVER = 0x58, MOVED = 0x78 };
 enum { NO_OP = 0x100000, COMPLETED = 0x8000000 };
 #endif
-/* NO_GAPS is a flag in the half of the flags that comes from the type. OPTIMIZED is the offset
- * in a type of the description that is used if no representation is converted. */
+/* NO_GAPS is a flag of a convertor, in the half of its flags that comes from the type. OPTIMIZED is
+ * an offset in Open MPI's object for a type: there is the description that convertors use if the
+ * data need not be converted to another representation. */
 enum { NO_GAPS = 0x20, OPTIMIZED = 168 };
 static size_t word(void *c, int at) { size_t w; memcpy(&w, (char *)c + at, 8); return w; }
 static uint32_t flags(void *c) { uint32_t w; memcpy(&w, (char *)c + FLAGS, 4); return w; }
 static void set_flags(void *c, uint32_t w) { memcpy((char *)c + FLAGS, &w, 4); }
 
-/* Does what the inline function of Open MPI's header does. */
+/* Places a convertor at the position `*at`, as the inline function opal_convertor_set_position in
+ * Open MPI's header does. `all` selects Open MPI's function (0) or the one that calls inside Open
+ * MPI reach (1). */
 static void place(int all, void *c, size_t *at) {
   if (word(c, SIZE) <= *at) {
     set_flags(c, flags(c) | COMPLETED);
@@ -98,8 +103,9 @@ static void place(int all, void *c, size_t *at) {
 #endif
 }
 
-/* Places a convertor by the beginning. From inside a loop, Open MPI's own function does not find
- * positions after the loop, and may not end. */
+/* Places a convertor at the beginning, and from there at the position `*at`. If a convertor stands
+ * inside a loop, Open MPI's own function does not find positions after the loop, and may not
+ * return. */
 static void far(int all, void *c, size_t *at) {
   size_t start = 0;
   place(all, c, &start);

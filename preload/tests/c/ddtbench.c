@@ -1,19 +1,22 @@
-/* Messages of applications between two ranks, by derived datatypes and packed by hand: the rows
- * of ddtbench.h.
+/* Exchanges the messages of applications between two ranks, by derived datatypes and packed by
+ * hand. The messages are the rows of the table in ddtbench.h.
  *
- * As in DDTBench, a datatype is made, committed and freed once in each outer round, and used for
- * a message there and back in each inner round. Indices are drawn anew for each outer round.
+ * As in DDTBench, a datatype is made, committed and freed once in each outer round, and used for a
+ * message there and back in each inner round. For types with lists of indices, the indices are
+ * drawn anew for each outer round.
  *
  *     ddtbench check [OUTER [INNER [CASE]]]
  *                   checks bytes: prints a line per row, the same for every MPI library, and exits
  *                   with 1 if some bytes are wrong
  *     ddtbench time [OUTER [INNER [CASE]]]
- *                   prints microseconds, comma-separated, in the columns of `columns`
+ *                   prints times in microseconds, comma-separated, in the columns that the string
+ *                   `columns` names
  *
- * CASE is the beginning of the names of the rows that run. Bytes are right if all memory of all
- * arrays, including gaps, is the same as when packed by hand. Memory is overwritten between a
- * send and the receive after it, so that missing bytes are noticed. `time` checks the bytes
- * after its rounds, since it measures the first uses of a datatype. */
+ * OUTER and INNER are numbers of rounds. Rows run only if their names begin with CASE. Bytes are
+ * right if all memory of all arrays, including gaps, is the same as after the exchange that is
+ * packed by hand. Memory is overwritten between a send and the receive after it, so that missing
+ * bytes are noticed. `time` checks the bytes after its rounds, since it measures the first uses of
+ * a datatype. */
 #include "ddtbench.h"
 #include <time.h>
 
@@ -45,7 +48,9 @@ static uint64_t hash(const struct row *r) {
 enum { TIMED, CHECKED };
 static void spoil(const struct row *r, int checked) { if (checked) fill(r, 7 + rank); }
 
-/* Sends a message there and back by derived datatypes. */
+/* Moves the data of a row to the other rank and back by derived datatypes: by two calls of
+ * MPI_Alltoall if the row is a transposition, and otherwise by a message in either direction. If
+ * `checked` is true, overwrites the sent data in between. */
 static void derived(const struct row *r, MPI_Datatype t[2], int checked) {
   MPI_Comm c = MPI_COMM_WORLD;
   if (r->kind->way == TRANSPOSE) {
@@ -62,7 +67,8 @@ static void derived(const struct row *r, MPI_Datatype t[2], int checked) {
   }
 }
 
-/* Does the same with messages that loops pack into contiguous bytes. */
+/* Functions that move the data of a row to the other rank and back without derived datatypes: loops
+ * pack the data into contiguous bytes, which are sent, and unpack what has arrived. */
 static void send_packed(const struct row *r, char *buffer) {
   r->kind->pack(r, buffer);
   MPI_Send(buffer, (int)r->bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD);
@@ -116,8 +122,9 @@ static void end(struct row *r) {
   for (int k = 0; k < 2; k++) free(r->list[k]);
 }
 
-/* Returns the number of exchanges of one outer round that moved wrong bytes on this rank. Sets
- * `right` to the hash of the right contents. */
+/* Returns the number of exchanges by derived datatypes in one outer round that moved wrong bytes on
+ * this rank, plus 1 if the size of the type is wrong or the exchange packed by hand has not changed
+ * the memory. Sets `right` to the hash of the right contents. */
 static int wrong(struct row *r, int round, int inner, uint64_t *right) {
   int bad = 0;
   MPI_Datatype t[2];
@@ -152,8 +159,8 @@ static void print_row(const struct row *r, const char *between) {
 static int check(struct row *r, int outer, int inner) {
   uint64_t right = 0, sum[2] = {0, 0}, all[4];
   begin(r);
-  /* An array that is larger than a cache is read and written completely for each exchange, so
-   * one exchange must do. */
+  /* Make one exchange per outer round if the first array has more than WIDE bytes, which is more
+   * than a cache holds: each exchange fills and reads the whole array. */
   if (r->room[0] > WIDE) inner = 1;
   for (int o = 0; o < outer; o++) {
     sum[0] += wrong(r, o, inner, &right);
@@ -176,10 +183,11 @@ static void print_least_and_median(double *samples, int n) {
   printf(",%.3f,%.3f", samples[0], n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2);
 }
 
-/* Columns of the output. `derived` and `hand` are times of a message there and back by a
- * datatype and packed by hand. `made` is the time to create, commit and free a datatype that is
- * not used, and `used` that of a datatype that is used, in the rounds. `whole` is the mean time
- * of an outer round with all its exchanges, create, commit and free. */
+/* Names of the columns of the output. The times of `derived` are those of a message there and back
+ * by a derived datatype, and the times of `hand` those of the same packed by hand. `made` is the
+ * time to create, commit and free a datatype that is not used, and `used` is the same time for a
+ * datatype that the messages of the round use. `least` is the minimum. `whole` is the mean time of
+ * an outer round with all its exchanges and with the creation, commit and free of its datatype. */
 static const char columns[] = "case,size,bytes,derived_least,derived_median,hand_least,hand_median,made_least,made_median,used_least,used_median,"
                               "derived_whole,hand_whole";
 static double one[MOST], other[MOST], created[MOST];
@@ -190,7 +198,7 @@ static int timed(struct row *r, int outer, int inner) {
   begin(r);
   if (r->bytes >= LONG) inner = (inner + 3) / 4;
   int n = 0;
-  /* Each outer round measures the messages of a datatype together with its making and freeing,
+  /* Each outer round measures messages of a datatype together with making and freeing the datatype,
    * and then the same messages packed by hand. */
   for (int o = 0; o < outer; o++) {
     lists(r, o);
@@ -225,8 +233,8 @@ static int timed(struct row *r, int outer, int inner) {
     print_least_and_median(one, n);
     print_least_and_median(other, n);
   }
-  /* Measure how long it takes to make and free a datatype that is not used. After that, check
-   * the bytes of one exchange. */
+  /* Measure how long it takes to make and free a datatype that is not used. After that, check the
+   * bytes of one exchange, since the measurement itself checks none. */
   MPI_Barrier(MPI_COMM_WORLD);
   for (int o = 0; o < outer; o++) {
     double start = now();

@@ -1,9 +1,10 @@
-/* Layouts of applications as rows of ddtbench.c: the arrays of each, how its datatypes are made,
- * and loops that move the same bytes.
+/* Data layouts of applications, for ddtbench.c. A `struct kind` says how an application's datatypes
+ * are made, and has loops that move the same bytes by hand. A `struct row` is a kind with certain
+ * sizes and its arrays.
  *
  * The cases and their sizes are those of DDTBench (Schneider, Gerstenberger, Hoefler:
- * Application-oriented ping-pong benchmarking), whose C version makes the same constructor
- * calls. The code was written anew. Rows use MPI_BOTTOM and addresses where DDTBench does. */
+ * Application-oriented ping-pong benchmarking), whose C version makes the same constructor calls.
+ * The code was written anew. Rows use MPI_BOTTOM and absolute addresses where DDTBench does. */
 #ifndef DDTBENCH_H
 #define DDTBENCH_H
 #include <mpi.h>
@@ -17,12 +18,13 @@ enum { AREAS = 9, NUMBERS = 8, PING_PONG = 0, TRANSPOSE = 1 };
 struct row;
 struct kind {
   const char *name;
-  int numbers; /* number of a row's entries in `n` that are used */
+  int numbers; /* number of entries of `n` in a row that are used */
   int way;
-  /* makes the arrays, and sets the bytes of a message and its buffers */
+  /* allocates the arrays of a row, and sets the number of bytes of its message and the buffers */
   void (*open)(struct row *);
-  void (*lists)(struct row *, unsigned seed); /* draws the indices of an outer round; may be null */
-  /* makes the committed types of sender and receiver, which may be one type */
+  void (*lists)(struct row *, unsigned seed); /* draws new lists of indices; may be null */
+  /* creates and commits the types of the sender, t[0], and the receiver, t[1], or one type for
+   * both */
   void (*make)(const struct row *, MPI_Datatype t[2]);
   void (*pack)(const struct row *, void *to);
   void (*unpack)(const struct row *, const void *from);
@@ -33,7 +35,7 @@ struct row {
   int areas;
   void *area[AREAS];
   size_t room[AREAS];
-  void *from, *to; /* MPI_BOTTOM if the types have addresses */
+  void *from, *to; /* MPI_BOTTOM if the types have absolute addresses */
   size_t bytes;
   int *list[2];
 };
@@ -62,8 +64,10 @@ static void draw(int *list, int n, int m, unsigned seed) {
   free(all);
 }
 
-/* WRF: a patch of four 2-D, three 3-D and two 4-D arrays of floats. Of the 4-D arrays, the patch
- * has the second volume. Numbers: ims ime jms jme is ie js je. */
+/* Layouts of WRF: the message is a patch, which is a rectangle of the horizontal plane, of four
+ * 2-D, three 3-D and two 4-D arrays of floats. A 4-D array has two volumes, of which the patch has
+ * the second one. The eight numbers of a row are ims, ime, jms and jme, which are the first and
+ * last indices of the arrays, and is, ie, js and je, which are those of the patch. */
 struct wrf { int d1, d2, d3, s1, s2, s3, i, j; };
 static struct wrf wrf(const struct row *r) {
   const int *n = r->n;
@@ -76,7 +80,7 @@ static void wrf_open(struct row *r) {
   r->bytes = 4 * patch + 5 * patch * w.s2;
   r->from = r->to = MPI_BOTTOM;
 }
-/* Returns the first float of the patch in an array. */
+/* Returns a pointer to the first float of the patch in array `k`. */
 static float *wrf_at(const struct row *r, int k) {
   struct wrf w = wrf(r);
   float *p = r->area[k];
@@ -146,8 +150,9 @@ static void wrf_unpack(const struct row *r, const void *from) {
   }
 }
 
-/* MILC: colour vectors of one half of each of two 3-D boundaries of a 4-D lattice. Numbers: x y
- * z t. */
+/* Layout of MILC: the message has the colour vectors, of 6 floats each, of one half of each of two
+ * 3-D boundaries of a 4-D lattice. The four numbers of a row are the sides of the lattice: x, y, z
+ * and t. */
 static void milc_open(struct row *r) {
   const int *n = r->n;
   r->from = r->to = array(r, (size_t)6 * n[0] * n[1] * n[2] * n[3] * sizeof(float));
@@ -187,8 +192,9 @@ static void milc_unpack(const struct row *r, const void *from) {
     }
 }
 
-/* Faces of arrays of doubles: `wide` doubles in a row, `high` rows at distances of `near`, and
- * `deep` groups of these at distances of `far`. */
+/* A face of an array of doubles: `wide` doubles in a row, `high` rows at distances of `near`, and
+ * `deep` groups of rows at distances of `far`. It begins at the double with the index `from` where
+ * it is sent, and at the index `to` where it is received. */
 struct face { size_t from, to; int wide, high, near, deep, far; };
 static void face_pack(const struct row *r, struct face f, void *to) {
   const double *a = (const double *)r->area[0] + f.from;
@@ -214,7 +220,8 @@ static void face_open(struct row *r, struct face f, size_t doubles) {
   static void name##_pack(const struct row *r, void *to) { face_pack(r, name##_face(r), to); }                    \
   static void name##_unpack(const struct row *r, const void *from) { face_unpack(r, name##_face(r), from); }
 
-/* NAS LU: five values for each point of a plane with a border. Number: points of a side. */
+/* Layouts of NAS LU: five doubles for each point of a plane that has a border of one point. The
+ * number of a row is the number of points on a side of the plane, without the border. */
 static size_t lu_all(const struct row *r) { return (size_t)5 * (r->n[0] + 2) * (r->n[0] + 2); }
 static struct face lu_x_face(const struct row *r) {
   int line = 5 * (r->n[0] + 2);
@@ -242,7 +249,8 @@ static void lu_y_make(const struct row *r, MPI_Datatype t[2]) {
   t[1] = t[0];
 }
 
-/* NAS MG: faces of a grid with a border. Numbers: the sides, the first of which varies fastest. */
+/* Layouts of NAS MG: faces of a grid of doubles with a border. The three numbers of a row are the
+ * sides of the grid with its border; the index along the first side varies fastest in memory. */
 static struct face mg_x_face(const struct row *r) {
   int a = r->n[0], b = r->n[1], c = r->n[2];
   size_t first = (size_t)a * b + a;
@@ -284,8 +292,9 @@ static void mg_z_make(const struct row *r, MPI_Datatype t[2]) {
   t[1] = t[0];
 }
 
-/* LAMMPS: positions and five or three properties of listed atoms, which are received after the
- * rank's own atoms. Numbers: own atoms, listed atoms. */
+/* Layouts of LAMMPS: positions and five properties (LAMMPS_full) or three (LAMMPS_atomic) of the
+ * atoms in a list, which are received after the rank's own atoms. The two numbers of a row are the
+ * number of own atoms and the number of atoms in the list. */
 static void lammps_open(struct row *r, int properties) {
   size_t atoms = (size_t)r->n[0] + r->n[1];
   array(r, 3 * atoms * sizeof(double));
@@ -323,7 +332,7 @@ static void lammps_make(const struct row *r, MPI_Datatype t[2]) {
   MPI_Type_contiguous(3 * n, MPI_DOUBLE, &three);
   lammps_struct(r, r->n[0], three, one, &t[1]);
 }
-/* Packs atom by atom, as the application does. */
+/* Packs the properties of one atom after another, as LAMMPS does. */
 static void lammps_pack(const struct row *r, void *to) {
   double *b = to;
   const double *x = r->area[0];
@@ -343,7 +352,8 @@ static void lammps_unpack(const struct row *r, const void *from) {
   }
 }
 
-/* SPECFEM3D_oc: listed floats. Numbers: all floats, listed floats. */
+/* Layout of SPECFEM3D_oc: floats of an array at the indices in a list. The two numbers of a row are
+ * the number of floats in the array and the number of indices in the list. */
 static void oc_open(struct row *r) {
   r->from = r->to = array(r, (size_t)r->n[0] * sizeof(float));
   r->bytes = (size_t)r->n[1] * sizeof(float);
@@ -366,8 +376,9 @@ static void oc_unpack(const struct row *r, const void *from) {
   for (int k = 0; k < r->n[1]; k++) a[r->list[0][k]] = b[k];
 }
 
-/* SPECFEM3D_cm: listed triples of floats of two arrays. Numbers: all triples of the first array,
- * all of the second, and listed triples of each. */
+/* Layout of SPECFEM3D_cm: triples of floats of two arrays at the indices in two lists. The four
+ * numbers of a row are the numbers of triples in the first array and in the second, and the numbers
+ * of indices in the first list and in the second. */
 static void cm_open(struct row *r) {
   for (int k = 0; k < 2; k++) { array(r, (size_t)3 * r->n[k] * sizeof(float)); r->list[k] = malloc(r->n[2 + k] * sizeof(int)); }
   r->bytes = (size_t)3 * (r->n[2] + r->n[3]) * sizeof(float);
@@ -408,7 +419,8 @@ static void cm_unpack(const struct row *r, const void *from) {
     }
 }
 
-/* SPECFEM3D_mt: every other triple of floats, received contiguously. Number: triples. */
+/* Layout of SPECFEM3D_mt: every other triple of floats of an array, received without gaps. The
+ * number of a row is the number of triples that are sent. */
 static void mt_open(struct row *r) {
   r->from = array(r, (size_t)6 * r->n[0] * sizeof(float));
   r->to = array(r, (size_t)3 * r->n[0] * sizeof(float));
@@ -426,11 +438,11 @@ static void mt_make(const struct row *r, MPI_Datatype t[2]) {
 static void mt_pack(const struct row *r, void *to) {
   for (int k = 0; k < r->n[0]; k++) memcpy((float *)to + 3 * k, (const float *)r->area[0] + 6 * k, 3 * sizeof(float));
 }
-/* Nothing has to be unpacked, since the message is received in its final place. */
+/* Nothing has to be unpacked for SPECFEM3D_mt, since the message is received in its final place. */
 #define mt_unpack NULL
 
-/* FFT2: a matrix of complex numbers, distributed over two ranks by rows, which is transposed
- * there and back. Number: rows of the whole matrix. */
+/* Layout of FFT2: a matrix of complex numbers, distributed over two ranks by rows, which is
+ * transposed there and back. The number of a row is the number of rows of the whole matrix. */
 enum { RANKS = 2 };
 static void fft_open(struct row *r) {
   r->bytes = (size_t)r->n[0] * (r->n[0] / RANKS) * 2 * sizeof(double);

@@ -1,20 +1,22 @@
-/* Builds the types of a script by plain MPI calls, packs and unpacks each, and writes the
- * results, one line per test.
+/* Builds the datatypes that a script describes by plain MPI calls, packs and unpacks with each, and
+ * writes the results, one line per test.
  *
- * The script has one line for each node, numbered from 0, "CONSTRUCTOR LARGE arguments", or
- * "test NAME COUNT NODE TRUE_LB TRUE_UB". The buffer covers the instances where the MPI library
+ * A line of the script makes a datatype, called a node, or tests one. Nodes are numbered from 0 in
+ * their order. Their lines are "CONSTRUCTOR LARGE arguments", where LARGE is 1 for the large-count
+ * function, and the arguments name other nodes by their numbers. The lines of tests are "test NAME
+ * COUNT NODE TRUE_LB TRUE_UB". The buffer of a test covers the instances where the MPI library
  * places them. A line of the output has
  *
  *     NAME size lb extent code position hash code position hash packed bytes
  *
  * with the results of the pack and then of the unpack. Packed bytes are in hexadecimal digits, and
- * only present if there are at most 256 of them.
+ * only present if there are at most 256 of them. A test that does not return leaves the line "NAME
+ * !SIGNAL", or "NAME !0" if the MPI library ended the process.
  *
- * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to OUTPUT. DRIVER_MOST
- * leaves out tests with more bytes of memory, DRIVER_LEAVE names a file of entries that are left
- * out, and DRIVER_LIMIT is the maximum number of seconds of a test, for tests that hang. A test
- * that does not return leaves a line "NAME !SIGNAL", or "NAME !0" if the MPI library ended the
- * process. */
+ * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to the name OUTPUT of its
+ * file. If the environment variable DRIVER_MOST is set, tests with more bytes of memory are left
+ * out. DRIVER_LEAVE names a file of entries whose tests are left out, and DRIVER_LIMIT is the
+ * maximum number of seconds of a test, for tests that hang. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdint.h>
@@ -71,8 +73,8 @@ static uint64_t hash(const unsigned char *p, size_t n) {
 #endif
 
 static void build(const char *what, int at) {
-  /* Each branch reads the arguments of one constructor from the script and calls it. `gone` is
-   * set if the MPI library lacks the type, one of its children, or the large-count function. */
+  /* Read the arguments of one constructor from the script and call the constructor. `gone` is set
+   * if the MPI library lacks the type, one of its children, or the large-count function. */
   int large = (int)number(), gone = 0;
   MPI_Datatype t = MPI_DATATYPE_NULL, old;
   if (!strcmp(what, "named")) {
@@ -159,9 +161,10 @@ static void build(const char *what, int at) {
   missing[at] = gone || t == MPI_DATATYPE_NULL;
 }
 
-/* With `messages`, the same is done by messages: a message of the type arrives as packed bytes,
- * and packed bytes arrive as the type. This is done twice, by a blocking call and by nonblocking
- * calls. */
+/* `peer` is the rank with which this rank exchanges messages, or -1 without the argument
+ * `messages`. With this argument, `exchange` takes the place of MPI_Pack (a message of the type
+ * arrives as packed bytes) and of MPI_Unpack (packed bytes arrive as the type). Its first round
+ * makes a blocking call, and its second round nonblocking calls. */
 static int peer;
 static int exchange(int round, void *out, int outcount, MPI_Datatype outtype, void *in, int incount, MPI_Datatype intype, int *bytes) {
   MPI_Status status[2];
@@ -196,7 +199,8 @@ static void tried(FILE *out, const char *name, long long count, long long n, lon
   size_t size = (size_t)size_x * count, span = high - low;
   unsigned char *user = malloc(span + 1), *packed = malloc(size + 64), *stream = malloc(size + 1);
   for (size_t i = 0; i < span; i++) user[i] = ((long long)(i + low) % 251 + 251) % 251;
-  /* Twice, since a type may be compiled at its first use. */
+  /* Pack twice and write the results of the second time, since the preload library may compile a
+   * type at its first use. */
   for (int round = 0; round < 2; round++) {
     memset(packed, 0xEE, size + 64);
     int position = 7, code;
@@ -217,7 +221,8 @@ static void tried(FILE *out, const char *name, long long count, long long n, lon
   free(user); free(packed); free(stream);
 }
 
-/* The test that runs, for the line that is written when the process dies. */
+/* Name of the test that is running, or an empty string between tests. If the process dies in a
+ * test, `mark` writes a line with this name. */
 static char at_work[256];
 static int out_fd;
 static void mark(int sig) {
@@ -239,7 +244,8 @@ static void died(int sig) {
 }
 static void ended(void) { mark(0); }
 
-/* Entries to be left out, one on each line. The name of a test is ENTRY:COUNT. */
+/* Names of the entries whose tests are left out, one on each line. The name of a test is
+ * ENTRY:COUNT. */
 static char *leave;
 static int left_out(const char *name) {
   size_t n = strrchr(name, ':') ? (size_t)(strrchr(name, ':') - name) : strlen(name);

@@ -1,7 +1,8 @@
-/* Calls MPI_Request_get_status_any, _all and _some. They are weak symbols, as in a program that
- * does without them if the MPI library lacks them. Prints a line for each call, with its results
- * and MPI_ERROR of each status. The field is 4711 before; a call must set it to 0 in an empty
- * status and leave it unchanged otherwise (MPI 5.0, 3.2.5 and 3.7.3). */
+/* Calls MPI_Request_get_status_any, _all and _some for null, pending, complete and inactive
+ * requests. The three functions are weak symbols, as in a program that can do without them if the
+ * MPI library lacks them. Prints for each call its results and the field MPI_ERROR of each status.
+ * The program sets the field to 4711 before each call; the call must set it to 0 in an empty status
+ * and leave it unchanged otherwise (MPI 5.0, 3.2.5 and 3.7.3). */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

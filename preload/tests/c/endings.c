@@ -1,10 +1,12 @@
-/* Calls that return errors, under the small MPI library of endings_library.c. After each of them
- * the library goes on with the operations that it has not ended, requests that are still active
- * are completed, and every byte is checked.
+/* Makes MPI calls that return errors, under the small MPI library of endings_library.c. An error
+ * ends the operation of a call, or the operation goes on after it. After each such call the program
+ * makes other calls while operations go on, completes the requests that are still active, and
+ * checks every byte.
  *
- * Usage: endings STEP | endings full | endings elsewhere. With STEP, every STEP-th error class
- * is tried in every call. With `full`, so many calls without a request fail that such calls are
- * no longer converted. With `elsewhere`, the library has another type map. */
+ * Usage: endings STEP | endings full | endings elsewhere. With STEP, every STEP-th error class is
+ * tried in every call. With `full`, so many calls without a request fail that the preload library
+ * no longer converts calls without a request. With `elsewhere`, the small library moves bytes to
+ * other places than the type map says. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,8 @@ enum { N = 300, CLASSES = 110, WINDOW = (int)0xa0000000u, COLLECTIVE = 77 };
 static Handle t;
 static int wrong, scene;
 
-/* Functions on the buffers of the vector type, which takes N ints, every other one of 2 N. */
+/* Functions that fill, clear and check a buffer of 2 N ints, of which the vector type `t` takes
+ * every other one. */
 static void fill(int *b, int from) { for (int i = 0; i < 2 * N; i++) b[i] = i % 2 ? -7 : from + i; }
 static void blank(int *b) { for (int i = 0; i < 2 * N; i++) b[i] = -7; }
 static void look(const int *b, int from, const char *what) {
@@ -25,8 +28,8 @@ static void look(const int *b, int from, const char *what) {
 }
 static void expect(int condition, const char *what) { if (!condition && wrong++ < 10) printf("scene %d: %s\n", scene, what); }
 
-/* Makes an unrelated exchange while the library goes on. The exchange may get the memory of a
- * buffer that was freed too early. */
+/* Exchanges an unrelated message while the MPI library goes on with operations of earlier calls. If
+ * a buffer of these operations was freed too early, the exchange may get its memory. */
 static void unrelated(void) {
   static int a[2 * N], b[2 * N];
   Handle r, s;
@@ -41,7 +44,7 @@ static void unrelated(void) {
 
 static void send(int from, int tag) { static int a[2 * N]; fill(a, from); MPI_Send(a, 1, t, 0, tag, WORLD); }
 
-/* The calls that complete requests. */
+/* The MPI functions that complete requests. `complete` calls one of them for the requests `r`. */
 enum { WAIT, TEST, WAITANY, TESTANY, WAITALL, TESTALL, WAITSOME, TESTSOME, COMPLETIONS };
 static int complete(int call, Handle *r, Status *s) {
   int flag = 0, index = 0, out = 0, indices[3];
@@ -57,7 +60,9 @@ static int complete(int call, Handle *r, Status *s) {
   }
 }
 
-/* Starts three receives. The first has its message, and the second fails. */
+/* Starts three receives and makes a call that completes requests. The message of the first receive
+ * has been sent, and the second receive fails with `code`, after which it ends or goes on. Then
+ * checks that all receives which go on get their messages. */
 static void receives(int call, int how, int code, int persistent, int in_status, int ignored) {
   static int b[3][2 * N];
   Handle r[3];
@@ -76,7 +81,8 @@ static void receives(int call, int how, int code, int persistent, int in_status,
   unrelated();
   for (int i = 0; i < 3; i++) {
     int goes_on = i == 2 || (i == 1 && how == ALIVE) || (i == 0 && !several);
-    /* The program learns here that the request has ended. */
+    /* If the failed call wrote no statuses, the program learns only by this wait that the first
+     * request has ended. */
     if (i == 0 && several && !in_status) MPI_Wait(&r[i], IGNORED);
     if (i == 1 && how == ENDED && persistent) { MPI_Start(&r[i]); goes_on = 1; }
     if (goes_on && i) send(1000 * (i + 1), i + 1);
@@ -93,8 +99,8 @@ static void receives(int call, int how, int code, int persistent, int in_status,
   }
 }
 
-/* Starts a persistent send again after its first completion has failed. It must send the
- * contents that its buffer has then. */
+/* Starts a persistent send again after the completion of its first start has failed. It must send
+ * the contents that its buffer has at the second start. */
 static void persistent_send(int call, int how, int code, int in_status) {
   static int a[2 * N], b[2 * N];
   Handle r[3] = {NO_REQUEST, NO_REQUEST, NO_REQUEST};
@@ -115,7 +121,8 @@ static void persistent_send(int call, int how, int code, int in_status) {
   MPI_Request_free(&r[1]);
 }
 
-/* Frees an active receive that then fails. The library goes on with it. */
+/* Frees the request of an active receive, with which the library goes on, and lets the next wait or
+ * test of a request fail. Then ends the receive. */
 static void freed(int how, int code) {
   static int b[2 * N];
   Handle r;
@@ -127,7 +134,7 @@ static void freed(int how, int code) {
   end_what_has_no_request();
 }
 
-/* Calls without a request. */
+/* The MPI functions without a request that are tried. `without_request` calls one of them. */
 enum { SEND, RECEIVE, EXCHANGE, REPLACE, BCAST, ALLTOALL, READ, WRITE, PUT, FENCE, BLOCKING };
 static int without_request(int call, int *a, int *b, int n) {
   static void *file;
@@ -155,14 +162,14 @@ static void blocking(int call, int how, int code) {
   expect(without_request(call, a, b, 1) == code, "the code");
   unrelated();
   if (call == FENCE && how == ALIVE) {
-    /* A later fence ends the operations that the failed one has left. */
+    /* The failed fence has not ended the put and the get. This fence ends them. */
     MPI_Win_fence(0, WINDOW);
     look(b, 1000, "what was got");
     MPI_Wait(&r, IGNORED);
     look(b, 1000, "what was got, after its request");
   } else if (call == FENCE) MPI_Wait(&r, IGNORED);
   unrelated();
-  /* Make the same call without an error. */
+  /* Make the call `call` again, now without an error, and check what it has moved. */
   blank(b);
   if (call == RECEIVE) send(1000, 8);
   if (call == REPLACE) fill(b, 1000);
@@ -184,7 +191,8 @@ int main(int argc, char **argv) {
   MPI_Type_vector(N, 1, 2, INT, &t);
   MPI_Type_commit(&t);
   fill(a, 1);
-  /* Let the preload library see the type and the communicator. */
+  /* Use the type and the communicator in calls that succeed, so that the preload library knows both
+   * of them. */
   for (int i = 0; i < 3; i++) { int at = 0; MPI_Pack(a, 1, t, packed, sizeof packed, &at, WORLD); unrelated(); }
   send(1000, COLLECTIVE);
   MPI_Bcast(b, 1, t, 0, WORLD);
@@ -207,8 +215,8 @@ int main(int argc, char **argv) {
       for (int call = SEND; call < PUT; call++) blocking(call, ENDED, 1 + i);
     }
   }
-  /* Every chosen error class with every call that completes requests and every call without a
-   * request, where the operation ends or goes on. */
+  /* Try every STEP-th error class in every call that completes requests and in every call without a
+   * request. Try it with operations that end at the error and with operations that go on. */
   for (int code = 1; step > 0 && code <= CLASSES; code += step)
     for (int how = ENDED; how <= ALIVE; how++) {
       for (int call = 0; call < COMPLETIONS; call++)

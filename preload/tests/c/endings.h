@@ -10,22 +10,22 @@ enum { INT = 0x4c000405, BYTE = 0x4c00010d, PACKED = 0x4c00010f, WORLD = 0x44000
 enum { IN_STATUS = 17, PENDING = 18, ANY_SOURCE = -2, UNDEFINED = -32766 };
 #define IGNORED ((Status *)1)
 
-/* How a call ends: without an error; with an error after which its operation has ended; with an
- * error after which the operation goes on. */
+/* How a call ends. WELL: without an error. ENDED: with an error, and its operation has ended.
+ * ALIVE: with an error, and its operation goes on. */
 enum { WELL, ENDED, ALIVE };
 
-/* Decides how the next communication call ends, and with which code. Of several requests, the
+/* Decides how the next communication call ends, and with which error code. Of several requests, the
  * one with index `which` fails. If `in_status` is true, a call that completes all or some of
- * several requests returns IN_STATUS, and the code is in the status. Otherwise, and in all other
- * calls, the call returns the code and writes no status. */
+ * several requests returns IN_STATUS, and the code is in the status of the request. Otherwise, and
+ * in all other calls, the call returns the code and writes no status. */
 void next_ends(int how, int code, int which, int in_status);
 /* Writes to every buffer into which the library still receives, and reads every buffer from
  * which it still sends. */
 void touch_what_is_alive(void);
-/* Does the same, and ends all operations without a request. */
+/* Does what touch_what_is_alive does, and then ends all operations without a request. */
 void end_what_has_no_request(void);
-/* If `on` is true, the library itself moves the blocks of an instance in reverse order from now
- * on, so that its type map is another one. */
+/* If `on` is true, the library moves the blocks of an instance in reverse order from now on, so
+ * that it moves bytes to other places than the type map says. */
 void move_elsewhere(int on);
 
 int MPI_Init(void *, void *);

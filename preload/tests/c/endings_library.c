@@ -1,11 +1,11 @@
-/* A small MPI library of one process in MPICH's ABI. It says that the process is rank 1 of a
- * world of two ranks. The program decides how each call ends: with which error code, whether its
- * requests end or go on after the error, and whether internal operations go on although the call
- * has returned. The library uses its request objects again at once. On demand, it moves the bytes
- * of its own packs and messages to other places.
+/* A small MPI library of one process in MPICH's ABI. It says that the process is rank 1 of a world
+ * of two ranks. The program decides how each call ends: with which error code, whether its requests
+ * end or go on after the error, and whether internal operations go on although the call has
+ * returned. The library uses its request objects again at once. After move_elsewhere(1), it moves
+ * the bytes of its own packs and messages to other places than the type map says.
  *
- * A rank sends to itself. A receive takes the first message of its tag. Collective calls receive
- * messages with the tag COLLECTIVE. */
+ * All messages go from the process to itself. A receive takes the first message with its tag.
+ * Collective calls receive messages with the tag COLLECTIVE. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +16,10 @@
 
 enum { COLLECTIVE = 77, FILE_BYTES = 1 << 20, WINDOW_BYTES = 1 << 20, TYPES = 256, OPERATIONS = 1024, MESSAGES = 256 };
 
-/* Types: `n` blocks of `bytes` bytes at distances of `stride` bytes. */
+/* A derived type: `n` blocks of `bytes` bytes at distances of `stride` bytes. */
 static struct type { int n, old, ints[3], combiner; long bytes, stride, extent; void *attribute; } types[TYPES];
-/* The first handles would be those of named pairs, so the first type gets index 16. */
+/* The first type gets index 16, since handles with smaller indices would be those of MPICH's named
+ * pair types. */
 static int made = 15, elsewhere;
 
 void move_elsewhere(int on) { elsewhere = on; }
@@ -37,7 +38,8 @@ static Handle new_type(int combiner, int n, long bytes, long stride, const int *
   return (Handle)(0x8c000000u | made);
 }
 
-/* Moves the first `all` bytes of `count` instances between memory and a stream. */
+/* Moves the first `all` bytes of `count` instances to memory from a packed stream if `to_memory` is
+ * true, and from memory to the stream otherwise. */
 static void move(char *memory, int count, Handle type, char *stream, long all, int to_memory) {
   struct type t = shape(type);
   for (int i = 0; i < count; i++)
@@ -89,7 +91,7 @@ BOTH(MPI_Unpack, (const void *p, int size, int *at, void *u, int count, Handle t
   return 0;
 }
 
-/* How the next communication call ends. */
+/* How the next communication call ends, as next_ends has set it. */
 static struct { int how, code, which, in_status; } next;
 void next_ends(int how, int code, int which, int in_status) { next.how = how; next.code = code; next.which = which; next.in_status = in_status; }
 
@@ -102,10 +104,11 @@ static void send_now(const void *buf, int count, Handle type, int tag) {
   move((char *)buf, count, type, messages[waiting++].stream, bytes, 0);
 }
 
-/* Operations that the library has not ended. The handle of a request contains its index. */
+/* Operations that the library has not ended. The handle of a request contains the index of its
+ * operation. */
 static struct operation { int used, request, persistent, active, receives, done, count, tag; Handle type; char *buf; long bytes; } operations[OPERATIONS];
 static int last;
-/* The operations on the window that a fence will end. */
+/* Indices of the operations on the window that the next fence will end. */
 static int epoch[OPERATIONS], open_ones;
 
 static Handle begin(int request, int persistent, int receives, void *buf, int count, Handle type, int tag) {
@@ -167,8 +170,8 @@ static void end(Handle *h) {
 static int ended(Handle h) { return !of(h) || !of(h)->active || of(h)->done; }
 static int take_how(void) { int how = next.how; next.how = WELL; return how; }
 
-/* Completes or tests one request. A wait for a request that is not complete would hang, so it
- * aborts. */
+/* Waits for one request, or tests it if `flag` is not null. A wait for a request that is not
+ * complete would hang, so it aborts. */
 static int one(Handle *h, int *flag, Status *s) {
   int how = take_how(), there;
   progress();
@@ -252,8 +255,8 @@ BOTH(MPI_Send_init, (const void *b, int n, Handle t, int to, int tag, Handle c, 
 BOTH(MPI_Recv_init, (void *b, int n, Handle t, int from, int tag, Handle c, Handle *h)) { (void)from; (void)c; *h = begin(1, 1, 1, b, n, t, tag); return 0; }
 BOTH(MPI_Start, (Handle *h)) { of(*h)->active = 1; of(*h)->done = 0; return 0; }
 
-/* Returns whether a call without a request fails. With ALIVE, its operation goes on after the
- * error. */
+/* Returns whether the current call, which has no request, must fail. If it must fail with ALIVE,
+ * begins an operation that goes on after the error. */
 static int fails(int receives, const void *buf, int count, Handle type) {
   int how = take_how();
   if (how == ALIVE) begin(0, 0, receives, (void *)buf, count, type, 0);
@@ -316,8 +319,8 @@ BOTH(MPI_File_write_at, (void *f, Offset at, const void *b, int n, Handle t, Sta
   return 0;
 }
 
-/* Operations on the window go on until a fence ends them. A fence that fails with ALIVE ends none,
- * and one that fails with ENDED ends all. */
+/* Operations on the window go on until a fence ends them. A fence that fails with ALIVE ends none
+ * of them, and a fence that fails with ENDED ends all. */
 BOTH(MPI_Put, (const void *b, int n, Handle t, int to, ptrdiff_t at, int tn, Handle tt, Handle win)) {
   (void)to; (void)at; (void)tn; (void)tt; (void)win;
   if (fails(0, b, n, t)) return next.code;

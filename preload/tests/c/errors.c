@@ -1,5 +1,6 @@
-/* Makes right and wrong calls, and prints the error class, the position and how often the error
- * handler ran. The output must not depend on the preload library. */
+/* Makes right and wrong calls of MPI_Pack and MPI_Unpack and of their large-count forms. Prints for
+ * each call the error class, the position, and how often and with which class the error handler
+ * ran. The output must not depend on the preload library. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +47,8 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, h);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, h);
-  /* The types of the calls: one for most of them, one that is used only at the end of each round,
-   * one that is not committed, and one without elements. */
+  /* Make the types of the calls: `known` is the type of most calls, `fresh` is used only at the end
+   * of each round, `raw` is not committed, and `empty` has no elements. */
   MPI_Datatype known, fresh, raw, empty;
   MPI_Type_vector(4, 1, 2, MPI_INT, &known);
   MPI_Type_commit(&known);
@@ -59,7 +60,7 @@ int main(int argc, char **argv) {
   MPI_Datatype null = MPI_DATATYPE_NULL;
   show("commit null", MPI_Type_commit(&null), 0);
   show("dup null", MPI_Type_dup(null, &null), 0);
-  /* All calls in three rounds, on another communicator in each. */
+  /* Make all calls in three rounds, with another communicator in each round. */
   MPI_Comm comms[] = {MPI_COMM_WORLD, MPI_COMM_SELF, comm};
   for (int round = 0; round < 3; round++) {
     both("right", known, user, 3, packed, 100, 4, comms[round]);

@@ -1,5 +1,6 @@
-/* Sends and receives under one request, and buffered sends from a buffer of the program. The
- * output is that of `told.h`.
+/* Tests MPI_Isendrecv and MPI_Isendrecv_replace, which send and receive under one request, and
+ * buffered sends from a buffer that the program attaches. The output is the text that the functions
+ * of told.h write.
  *
  * Argument: `exchanges` or `buffered` for one of the two, nothing for both. */
 #include "told.h"
@@ -7,18 +8,21 @@
 #ifdef OPEN_MPI
 #define KINDS 3
 #else
-/* In MPI_Isendrecv_replace, MPICH 5.0.2 and Intel MPI 2021.18 send bytes from beyond a buffer of
- * their own (replaced.c), so that kind is left out. */
+/* Number of kinds of exchanges. The third kind, MPI_Isendrecv_replace, is left out under MPICH
+ * 5.0.2 and Intel MPI 2021.18, which send bytes from beyond a buffer of their own in it, as
+ * replaced.c shows. */
 #define KINDS 2
 #endif
-/* The overhead of Open MPI is more than it needs, and with NO_ERRORS errors abort. */
+/* Leave out sends from an attached buffer that is too small. Open MPI's MPI_BSEND_OVERHEAD is more
+ * than it needs, so the buffer may suffice there. With NO_ERRORS, an error would abort the
+ * program. */
 #if defined OPEN_MPI || defined NO_ERRORS
 #define TOO_LITTLE_IS_UNKNOWN 1
 #endif
 
 #ifdef HAS_MPI_4
-/* Prints one exchange of type i. MPICH and Intel MPI make its status empty or leave it
- * unchanged, so it is not printed for them. */
+/* Writes down the result of one exchange of type i. MPICH and Intel MPI make the status of an
+ * exchange empty or leave it unchanged, so the status is written only under Open MPI. */
 static void exchanged(const char *what, int i, int code, const MPI_Status *s, char *buffer) {
 #ifdef OPEN_MPI
   seen(what, i, code, s, buffer);
@@ -28,7 +32,8 @@ static void exchanged(const char *what, int i, int code, const MPI_Status *s, ch
 #endif
 }
 
-/* Sends and receives under one request. */
+/* Tests MPI_Isendrecv and MPI_Isendrecv_replace, which send and receive under one request, with all
+ * ways to complete requests. */
 static void exchanges(void) {
   for (int way = 0; way < 13; way++)
     for (int kind = 0; kind < KINDS; kind++) {
@@ -39,12 +44,13 @@ static void exchanges(void) {
         s[i] = fresh();
         out[i] = filled(i + rank); in[i] = blank();
         if (kind == 2) MPI_Isendrecv_replace(out[i], many[i], type[i], peer, 60 + i, i % 2 ? peer : MPI_ANY_SOURCE, 60 + i, comm, &r[i]);
-        /* One side has a derived type, and the other has packed bytes. */
+        /* In exchanges of kind 1, either the send or the receive has the derived type, and the
+         * other has packed bytes. */
         else if (kind == 1 && i % 2) MPI_Isendrecv(out[i], many[i] * bytes[i], MPI_PACKED, peer, 60 + i, in[i], many[i], type[i], peer, 60 + i, comm, &r[i]);
         else if (kind == 1) MPI_Isendrecv(out[i], many[i], type[i], peer, 60 + i, in[i], many[i] * bytes[i], MPI_PACKED, peer, MPI_ANY_TAG, comm, &r[i]);
         else MPI_Isendrecv(out[i], many[i], type[i], peer, 60 + i, in[i], many[i] + (i < 2), type[i], peer, 60 + i, comm, &r[i]);
-        /* With MPI_ANY_TAG the first message is received, so wait for it before the next one is
-         * sent. */
+        /* A receive with MPI_ANY_TAG takes the first message that arrives, so wait for this
+         * exchange before the next message is sent. */
         if (kind == 1) MPI_Wait(&r[i], &s[i]);
       }
       int code = complete(kind == 1 ? 4 : way, TYPES, r, s);
@@ -65,7 +71,8 @@ static void exchanges(void) {
       int to = sides & 1 ? peer : MPI_PROC_NULL, from = sides & 2 ? peer : MPI_PROC_NULL;
       memset(in, 0xAB, ROOM);
       MPI_Isendrecv(out, many[i], type[i], to, 90, in, many[i], type[i], from, 90, comm, &r[0]);
-      /* The other half of an exchange with MPI_PROC_NULL on one side. */
+      /* If only one side of the exchange is the peer and the other side is MPI_PROC_NULL, do the
+       * other half by a separate receive or send. */
       if (sides == 1) MPI_Irecv(in, many[i], type[i], peer, 90, comm, &r[1]);
       if (sides == 2) MPI_Isend(out, many[i], type[i], peer, 90, comm, &r[1]);
       int code = MPI_Wait(&r[0], &s);
@@ -93,7 +100,8 @@ static void exchanges(void) {
     exchanged("large exchange", i, 0, &s[1], in);
   }
 #endif
-  /* Many exchanges at once. Some are complete when they are started. */
+  /* Start 200 exchanges at once. Some of them are already complete when the call that starts them
+   * returns. */
   MPI_Request all[200];
   for (int k = 0; k < 200; k++) MPI_Isendrecv(out + 64 * k, 1, type[0], k % 2 ? peer : rank, k % 7, in + 1024 * k, 1, type[0], k % 2 ? peer : rank, k % 7, comm, &all[k]);
   MPI_Waitall(200, all, MPI_STATUSES_IGNORE);
@@ -101,7 +109,7 @@ static void exchanges(void) {
   free(out); free(in);
 }
 
-/* Exchanges that fail. */
+/* Makes exchanges that fail, and writes down the classes of their errors. */
 __attribute__((unused)) static void exchange_errors(void) {
   MPI_Errhandler mine;
   MPI_Comm_create_errhandler(handler, &mine);
@@ -119,8 +127,8 @@ __attribute__((unused)) static void exchange_errors(void) {
     say("null %d handled %d\n", r == MPI_REQUEST_NULL, handled);
     MPI_Barrier(comm);
 #ifdef OPEN_MPI
-    /* The message is longer than the receive. MPICH 5.0.2 and Intel MPI 2021.18 return success
-     * and have a corrupt heap. */
+    /* Exchange a message that is longer than the receive, only under Open MPI. MPICH 5.0.2 and
+     * Intel MPI 2021.18 return success for such an exchange and then have a corrupt heap. */
     for (int kind = 0; kind < 2; kind++) {
       MPI_Status s = fresh();
       MPI_Isendrecv(out, kind ? 24 : 3, kind ? MPI_DOUBLE : type[0], peer, 2, in, 2, type[0], peer, 2, comm, &r);
@@ -137,8 +145,8 @@ __attribute__((unused)) static void exchange_errors(void) {
 
 #endif
 
-/* Sends from a buffer of the program that is exactly as long as necessary. The sent data may be
- * overwritten at once. */
+/* Tests buffered sends, with an attached buffer that is exactly as long as necessary. After each
+ * send, the program overwrites the sent data at once, which it may do. */
 static void buffered(void) {
   for (int i = 0; i < TYPES; i++)
     for (int way = 0; way < 4; way++) {
@@ -171,7 +179,8 @@ static void buffered(void) {
         code |= MPI_Recv(in, many[i], type[i], peer, 70, comm, &s);
         seen("buffered", i, code, &s, in);
         MPI_Barrier(comm);
-        /* After the detach, the whole buffer is free again. */
+        /* Detach the buffer and attach it again. After the detach, no message is left in the
+         * buffer, so that the whole buffer is free for the next send. */
         MPI_Buffer_detach(&back, &length);
         MPI_Buffer_attach(back, length);
       }

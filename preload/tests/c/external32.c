@@ -1,8 +1,9 @@
-/* Calls MPI_Pack_external and MPI_Unpack_external of the MPI library, without the preload
- * library. Reads lines "ENTRY COUNT USER STREAM" with bytes in hexadecimal digits from standard
- * input. An entry is a named type or the number of a layout. Packs from USER, and unpacks from
- * STREAM into zeros. Prints "ENTRY CLASS PACKED CLASS UNPACKED" with error classes, or "ENTRY
- * absent" if the library does not have the type. */
+/* Calls MPI_Pack_external and MPI_Unpack_external of the MPI library, without the preload library.
+ * Reads lines "ENTRY COUNT USER STREAM" from standard input, in which USER and STREAM are bytes in
+ * hexadecimal digits. ENTRY is the name of a named type or the number of a layout. For each line,
+ * packs from USER, and unpacks from STREAM into zeros. Prints "ENTRY CLASS PACKED CLASS UNPACKED",
+ * with the error class of each of the two calls, or "ENTRY absent" if the library does not have the
+ * type. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* A small MPI library with MPICH's handles and with vectors of int, which writes a header of 4
- * bytes before what it packs. With -DPROGRAM, the file is the program that uses the library. */
+/* A small MPI library with MPICH's handles, whose only derived types are vectors of int. It writes
+ * a header of 4 bytes before the data that it packs. With -DPROGRAM, the file is the program that
+ * uses the library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

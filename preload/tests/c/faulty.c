@@ -1,6 +1,6 @@
 /* A library that is called in place of an MPI library and passes calls on, but does one thing
- * wrong, which the environment variable FAULT names. `ddtc check --mpi` and the program ddtbench
- * must find the fault. */
+ * wrong. The environment variable FAULT names what is wrong. `ddtc check --mpi` and the program
+ * ddtbench must find the fault. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static int fault(const char *name)
     return wanted && !strcmp(wanted, name);
 }
 
-/* Returns whether a datatype was made by the constructor with this combiner. */
+/* Returns whether a datatype was made by the constructor that has the given combiner. */
 static int is(MPI_Datatype t, int combiner)
 {
     int i, a, d, c;
@@ -37,7 +37,8 @@ static void spoil(void *buffer, MPI_Datatype t)
         *byte ^= 0xff;
 }
 
-/* Number of commits since a type was freed. It is large only if many types live at a time. */
+/* Number of commits since a type was last freed. The number is large only if many types live at the
+ * same time. */
 static int commits;
 
 int MPI_Type_commit(MPI_Datatype *t)
@@ -78,7 +79,7 @@ int MPI_Type_get_contents(MPI_Datatype t, int ni, int na, int nd, int i[], MPI_A
     return code;
 }
 
-#ifndef OPEN_MPI /* Open MPI 5.0 has no large counts. */
+#ifndef OPEN_MPI /* Open MPI 5.0 has no large-count functions. */
 int MPI_Type_get_contents_c(MPI_Datatype t, MPI_Count ni, MPI_Count na, MPI_Count nc, MPI_Count nd, int i[], MPI_Aint a[], MPI_Count c[],
                             MPI_Datatype d[])
 {
@@ -177,7 +178,8 @@ int MPI_Pack_external(const char rep[], const void *in, int n, MPI_Datatype t, v
     return code;
 }
 
-/* Returns whether entries must overlap, because the instances have more bytes than places. */
+/* Returns whether some elements of `n` instances must overlap in memory, because the instances have
+ * more bytes than the memory that they span. */
 static int overlaps(int n, MPI_Datatype t)
 {
     MPI_Aint lb, extent, span;

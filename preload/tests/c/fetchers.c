@@ -1,5 +1,5 @@
-/* Threads put to a window and get from it, while another thread completes all operations again
- * and again. Prints the number of wrong bytes.
+/* Several threads put data to a window and get it back, while another thread completes all
+ * operations on the window again and again. Prints the number of wrong bytes and wrong gets.
  *
  * Arguments: threads, rounds. Each thread has its own part of the next rank's window, and its own
  * origin buffers, types and requests. A get is completed by its request, by a flush of its own
@@ -41,7 +41,8 @@ static void *work(void *argument)
         if (how == 2)
             while (!flag) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
         if (how == 3) {
-            /* Once two more flushes have ended, one of them has begun after the get. */
+            /* Wait until the thread that flushes has ended two more flushes. The second of them has
+             * begun after the get, so it has completed the get. */
             before = flushed;
             while (flushed < before + 2) sched_yield();
         }
@@ -74,7 +75,8 @@ int main(int argc, char **argv)
     threads = atoi(argv[1]), rounds = atoi(argv[2]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    /* The window is in memory of the program, so that MPI libraries get from it by messages. */
+    /* The window is in memory that the program has allocated, so that MPI libraries carry out gets
+     * from it by messages. */
     char *memory = malloc((size_t)threads * PART);
     MPI_Win_create(memory, (MPI_Aint)threads * PART, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_lock_all(0, win);

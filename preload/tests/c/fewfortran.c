@@ -1,6 +1,7 @@
-/* The nine functions of MPI's Fortran binding that the testers of BLACS call, implemented by the
- * C library of the process, since the pinned wheels have no Fortran binding. Compiled as a
- * library with the name of the library that a tester was linked with. */
+/* The nine functions of MPI's Fortran binding that the test programs of BLACS call. They call the
+ * MPI library of the process by its C functions, since the Python wheels from which tests take
+ * their MPI libraries have no Fortran binding. The file is compiled as a library with the name of
+ * the Fortran library that a test program was linked with. */
 #include <mpi.h>
 
 void mpi_init_(int *error);

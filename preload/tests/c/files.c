@@ -1,12 +1,12 @@
-/* Random calls on a file with derived types in memory. Prints the results of every call, with
- * hashes of the bytes that were read and of the file. The output must not depend on the preload
- * library.
+/* Makes random calls on a file, with derived types in memory. Prints the results of every call,
+ * with hashes of the bytes that were read and of the file. The output must not depend on the
+ * preload library.
  *
- * Arguments: the file, calls, seed, maximum number of elements in a call. Ranks choose their own
- * layouts. Views are bytes, doubles, stripes by rank, an element with gaps, and external32. The
- * calls are those of one rank and of all ranks, with individual and shared file pointers and
- * explicit offsets, small and large counts. Some reads pass the end of the file, and some calls
- * are wrong. */
+ * Arguments: the file, number of calls, seed, maximum number of elements in a call. Each rank
+ * chooses its own layout in memory. The view of the file is one of bytes, doubles, stripes by rank,
+ * elements with gaps, and external32. There are calls of one rank and calls of all ranks, with
+ * individual and shared file pointers and explicit offsets, and with small and large counts. Some
+ * reads pass the end of the file, and some calls are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -60,7 +60,8 @@ static struct layout swapped(void)
     return l;
 }
 
-/* Makes the call `op`, with a small or large count. */
+/* `made` makes the call `op`. FORM selects the function with large counts if `large` is true, and
+ * the function with int counts otherwise. */
 #ifdef LARGE_COUNTS
 #define FORM(name, ...) (large ? MPI_File_##name##_c(__VA_ARGS__) : MPI_File_##name(__VA_ARGS__))
 #else
@@ -107,17 +108,21 @@ int main(int argc, char **argv)
         int fault = below(8) == 0 ? 1 + below(4) : 0, past = below(4) == 0, atomic = below(6) == 0, hints = below(3), large = below(2);
         int handled = below(2), ignored = below(4) == 0, start = below(5);
         int writes = op != READ && op != READ_AT && op != READ_ALL && op != READ_AT_ALL;
-        /* Only calls of one rank with a pointer or offset of their own get wrong arguments. In the
-         * others, only the mode in which the file is open may be wrong. */
+        /* Calls of one rank with an individual file pointer or an explicit offset may get wrong
+         * arguments (faults 2 to 4). In all other calls, only the mode in which the file is open
+         * may be wrong (fault 1). */
         int alone = op <= READ_AT;
         if (!alone && fault != 1) fault = 0;
         if (kind > 0 && count > 3 * most / kind) count = 1 + 3 * most / kind;
-        /* In a view of external32, Open MPI waits forever for bytes past the end of the file. */
+        /* In a view of external32, Open MPI waits forever for bytes past the end of the file, so no
+         * read passes the end there. */
         if (view == EXTERNAL) kind = 2, past = 0;
         struct layout l = view == EXTERNAL ? swapped() : layout(kind, (rank + turn) % 3);
         int size;
         MPI_Type_size(l.type, &size);
-        /* Number of bytes that a rank has in the file, of the call, and before the call's place. */
+        /* `mine` is the number of bytes of the file that belong to one rank, `bytes` is the number
+         * of bytes that the call moves, and `place` is the number of bytes in the view before the
+         * first of them. */
         long mine = (long)most * 48, bytes = count * size, place = start * 48L;
         MPI_Info info = MPI_INFO_NULL;
         if (hints) {
@@ -126,9 +131,9 @@ int main(int argc, char **argv)
             MPI_Info_set(info, "romio_cb_read", hints == 1 ? "enable" : "disable");
             MPI_Info_set(info, "cb_buffer_size", "4096");
         }
-        /* Write to the file everything that will be read, except at the end, and also the bytes
-         * in gaps of a view and between ranks: ROMIO would otherwise write arbitrary bytes
-         * there. */
+        /* Write to the file everything that the call will read, except at the end of the file. Also
+         * write the bytes in gaps of a view and between ranks: ROMIO would otherwise write
+         * arbitrary bytes there. */
         if (rank == 0) {
             MPI_File f;
             long all = ranks * mine * 2;
@@ -150,7 +155,8 @@ int main(int argc, char **argv)
         if (handled) MPI_File_set_errhandler(f, counted);
         if (atomic) MPI_File_set_atomicity(f, 1);
         MPI_Offset disp = rank * mine * (view == GAPS ? 2 : 1), unit = 8;
-        /* A shared file pointer has one view for all ranks. */
+        /* Calls with the shared file pointer need the same view on all ranks. So the displacement
+         * must not depend on the rank, and the view must not be stripes by rank. */
         if (op >= WRITE_SHARED) {
             disp = 16;
             if (view == STRIPES) view = DOUBLES;
@@ -169,7 +175,8 @@ int main(int argc, char **argv)
         if (op == WRITE || op == READ || op == WRITE_ALL || op == READ_ALL) MPI_File_seek(f, at, MPI_SEEK_SET);
         MPI_Status status;
         memset(&status, 0, sizeof status);
-        /* Set the status, for MPI libraries that return success after an error handler has run. */
+        /* Set the status before the call, for MPI libraries that return success after an error
+         * handler has run. */
         MPI_Status_set_elements(&status, MPI_BYTE, (int)bytes);
         int n = (int)count;
         MPI_Datatype type = l.type;
@@ -190,7 +197,8 @@ int main(int argc, char **argv)
             MPI_Barrier(world);
             if (op >= WRITE_SHARED) MPI_File_get_position_shared(f, &shared);
         }
-        /* Past the end of the file, MPI libraries leave arbitrary bytes in the buffer. */
+        /* Past the end of the file, MPI libraries leave arbitrary bytes in the buffer, so the data
+         * of such reads is not hashed. */
         uint64_t data = past && !writes ? 0 : hash(buffer_of, (size_t)(count * l.extent + 4096));
         say("%d %s of %ld x %d B, view %d, fault %d, past %d: class %d, handler %d class %d, count %d elements %d bytes %d, at %ld shared %ld, %016llx\n", call,
             names[op], count, size, view, fault, past, class_of(code), raised, last, whole, elements, got, (long)now, (long)shared,
@@ -213,7 +221,7 @@ int main(int argc, char **argv)
         free(buffer_of);
         MPI_Barrier(world);
     }
-    /* Print the texts of the ranks in order. */
+    /* Print on rank 0 the texts that all ranks have written, in the order of the ranks. */
     if (rank == 0) {
         if (used) fwrite(text, 1, used, stdout);
         for (int r = 1; r < ranks; r++) {

@@ -1,5 +1,5 @@
-/* Random types with their type maps, as a judge that is independent of the code that moves
- * bytes. */
+/* Makes random datatypes together with their type maps. Test programs compare the bytes that were
+ * moved with the type map, which is computed independently of the code that moves bytes. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static uint64_t next(void) {
 
 static int below(int n) { return (int)(next() % (uint64_t)n); }
 
-/* Places of the basic elements of a type, in the order of its type map. */
+/* A type map: the sizes of a type's `n` basic elements and their displacements, in bytes and in the
+ * order of the map. */
 struct flat { int n; int *bytes; MPI_Aint *at; };
 
 static void append(struct flat *to, const struct flat *from, MPI_Aint by) {
@@ -31,8 +32,8 @@ static void append(struct flat *to, const struct flat *from, MPI_Aint by) {
 static MPI_Datatype basics[9];
 static int is_padded;
 
-/* Appends a random basic type to the map and returns it. `is_padded` is set if the type has
- * padding. */
+/* Appends a random basic type to the type map and returns the type. Sets `is_padded` if the basic
+ * type has padding. */
 static MPI_Datatype basic(struct flat *f) {
   int i = below(9);
   is_padded |= i >= 7;
@@ -122,16 +123,18 @@ static void has_basics(void) {
   memcpy(basics, all, sizeof all);
 }
 
-/* Compares bytes. The padding of long doubles may also have its value from before, since the MPI
- * library may leave it as it is. */
+/* Returns whether `n` bytes are those that are expected. If the type has padded elements (long
+ * doubles), a byte whose expected value is `before`, the value before the move, may have any value,
+ * since the MPI library may copy padding or leave it as it is. */
 static int alike(const char *a, const char *expected, size_t n, char before) {
   if (!is_padded) return !memcmp(a, expected, n);
   for (size_t i = 0; i < n; i++) if (a[i] != expected[i] && expected[i] != before) return 0;
   return 1;
 }
 
-/* Returns whether no byte is in the instances twice. In some releases the bounds of types with
- * wide elements are wrong, so that elements that were placed by them overlap. */
+/* Returns whether no byte of memory belongs to two elements of the instances. In some releases of
+ * MPI libraries the bounds of types with wide elements are wrong, so that elements that were placed
+ * by these bounds overlap. */
 static int is_apart(const struct flat *map, MPI_Aint extent, int count) {
   MPI_Aint low = map->at[0], high = low;
   for (int i = 0; i < map->n; i++) {
@@ -146,12 +149,14 @@ static int is_apart(const struct flat *map, MPI_Aint extent, int count) {
   return apart;
 }
 
-/* Moves instances between memory and their packed bytes, by the type map. */
+/* Moves instances between memory and their packed bytes, by the type map: to memory if `receives`
+ * is true, and from memory otherwise. */
 static void laid_out(const struct flat *map, int receives, char *memory, MPI_Aint extent, char *packed, int count) {
   for (int i = 0; i < count; i++)
     for (int k = 0; k < map->n; k++, packed += map->bytes[k - 1]) {
       char *there = memory + i * extent + map->at[k];
-      /* A long double has 10 bytes. The rest is padding, which may have any value. */
+      /* The value of a long double has 10 bytes. The rest of its 16 bytes is padding, which may
+       * have any value and is not moved. */
       int step = map->bytes[k] >= 16 && is_padded ? 16 : map->bytes[k];
       for (int from = 0; from < map->bytes[k]; from += step) {
         int n = step == 16 && is_padded ? 10 : step;

@@ -1,10 +1,10 @@
-/* Forks under a lock of the program that also guards its MPI calls.
+/* Forks processes under a lock of the program, which also guards the program's MPI calls.
  *
- * One thread exchanges messages of a derived type with itself. It holds a mutex in each
- * exchange, as MPI_THREAD_SERIALIZED allows. The main thread forks children. Every fourth child
- * makes, packs and frees a type, and the others only call _exit. Handlers of pthread_atfork,
- * which are registered before MPI_Init, hold the mutex during each fork, as the manual page of
- * pthread_atfork recommends.
+ * One thread exchanges messages of a derived type with itself. It holds a mutex in each exchange,
+ * as MPI_THREAD_SERIALIZED allows. The main thread forks children. Every fourth child makes a type,
+ * packs with it and frees it, and the others only call _exit. Handlers of pthread_atfork, which are
+ * registered before MPI_Init, hold the mutex during each fork, as the manual page of pthread_atfork
+ * recommends.
  *
  * Usage: forklock2 FORKS */
 #include <mpi.h>
@@ -39,7 +39,8 @@ static void *exchange(void *wrong)
         MPI_Isend(sent, 1, column, 0, 1, MPI_COMM_SELF, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
         unlock();
-        /* The mutex is not fair, and without a pause the forking thread could wait for seconds. */
+        /* Pause after every fourth exchange. The mutex is not fair, and without a pause the thread
+         * that forks could wait for it for seconds. */
         if (round % 4 == 0)
             usleep(200);
         *(int *)wrong += received[(BLOCKS - 1) * STRIDE] != round;
@@ -50,8 +51,8 @@ static void *exchange(void *wrong)
     return NULL;
 }
 
-/* Makes a type, packs by it and frees it. Returns the exit status of a child: 0 if everything is
- * right. */
+/* Makes a type, packs with it and frees it. Returns the exit status of a child process: 0 if
+ * everything is right. */
 static int pack(void)
 {
     enum { COLUMNS = 100 };
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
     pthread_create(&thread, NULL, exchange, &wrong);
     for (int i = 0; i < forks; i++) {
         int status = -1;
-        alarm(SECONDS); /* A deadlock ends the program by this signal. */
+        alarm(SECONDS); /* If the fork deadlocks, SIGALRM ends the program. */
         pid_t child = fork();
         if (child == 0)
             _exit(i % 4 == 0 ? pack() : 0);

@@ -1,5 +1,6 @@
-/* A PMPI layer for Fortran. It has MPI_PACK, MPI_UNPACK and MPI_FINALIZE under the compiler's
- * names for them, and prints at the end how often the first two were called. */
+/* A PMPI layer for Fortran. It has MPI_PACK, MPI_UNPACK and MPI_FINALIZE under the names that the
+ * Fortran compiler gives them, and prints at the end how often MPI_PACK and MPI_UNPACK were
+ * called. */
 #include <stdio.h>
 
 void pmpi_pack_(void *, void *, void *, void *, void *, void *, void *, void *);

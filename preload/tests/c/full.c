@@ -1,5 +1,6 @@
-/* A full disk: the files in the folder FULL, without its subfolders, can hold at most FULL_ROOM
- * bytes together. A write of more bytes writes those that fit, and the next one fails. */
+/* A library that replaces `write` to simulate a full disk. The files in the folder that the
+ * environment variable FULL names, without its subfolders, can hold at most FULL_ROOM bytes
+ * together. A write of more bytes than fit writes only those that fit, and the next write fails. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -11,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns the number of bytes that still fit if the descriptor leads to a file in the folder,
- * and -1 otherwise. */
+/* If the descriptor leads to a file in the folder FULL, returns the number of bytes that still fit
+ * into the folder. Returns -1 otherwise. */
 static long room(int fd)
 {
     const char *folder = getenv("FULL"), *most = getenv("FULL_ROOM");

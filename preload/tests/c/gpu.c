@@ -1,4 +1,5 @@
-/* Loads a GPU driver in the middle of the program, and packs from and to its memory. */
+/* Loads a replacement for a GPU driver (libcuda.c) in the middle of the program, and packs from and
+ * to memory that the replacement calls device memory. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ int main(int argc, char **argv) {
   if (!driver) return 2;
   void (*device_memory)(void *, size_t) = (void (*)(void *, size_t))dlsym(driver, "fake_device_memory");
   int (*asked)(void) = (int (*)(void))dlsym(driver, "fake_asked");
-  usleep(50000); /* The start of a driver takes longer. */
+  usleep(50000); /* 50 ms; a real driver takes longer to start. */
   device_memory(device, sizeof device);
   for (int i = 0; i < 7; i++) { at = 0; MPI_Pack(device, 1, t, packed, sizeof packed, &at, MPI_COMM_WORLD); }
   for (int i = 0; i < 10; i++) if (packed[i] != 3 * i) wrong++;

@@ -1,6 +1,7 @@
-/* A program for a layer that splits MPI_COMM_WORLD (split.c). With that layer there are two
- * worlds, each with its own numbers. The program exchanges vectors of these numbers by messages,
- * broadcasts and MPI_Alltoall, and prints how many elements of each were wrong. */
+/* A program for the PMPI layer split.c, which splits MPI_COMM_WORLD. With that layer there are two
+ * worlds, and the values that ranks send differ between the worlds. The program sends vectors of
+ * these values by messages, broadcasts and MPI_Alltoall, and prints for each of the three how many
+ * elements were wrong. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@ int main(int argc, char **argv) {
   MPI_Type_vector(BLOCKS, 1, STRIDE, MPI_INT, &blocks);
   MPI_Type_create_resized(blocks, 0, EXTENT * sizeof(int), &vector);
   MPI_Type_commit(&vector);
-  /* Twice as much memory as the program's world needs, so that accesses for a larger world are
-   * noticed. */
+  /* Allocate twice as much memory as the program's world needs, so that accesses for a larger world
+   * are noticed. */
   int n = 2 * size * EXTENT, *sent = malloc(n * sizeof *sent), *received = malloc(n * sizeof *received);
   if (rank == 0) world = getpid();
   MPI_Bcast(&world, 1, MPI_INT, 0, MPI_COMM_WORLD);

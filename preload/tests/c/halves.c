@@ -1,8 +1,8 @@
 /* Fortran bindings under the names that Fortran compilers give them. They make requests by C
- * functions (MPI_Irecv, MPI_Recv_init), and start, complete and free them by profiling names, as
- * the bindings of Fortran 2008 in MPICH's family do. With FOLLOWED, they do the latter by C
- * functions too, but with PAST in addition they free requests by the profiling name. Handles are
- * Fortran integers from MPI_*_c2f. */
+ * functions with MPI_ names (MPI_Irecv, MPI_Recv_init), and start, complete and free requests by
+ * profiling names, as the bindings of Fortran 2008 in MPICH's family do. With -DFOLLOWED, they
+ * start, complete and free requests by MPI_ names too. With -DPAST in addition, they free requests
+ * by the profiling name again. Handles are Fortran integers from MPI_*_c2f. */
 #include <mpi.h>
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* Threads that commit, duplicate, pack, unpack and free their own types, and use shared types,
- * all at the same time. */
+/* Several threads commit, duplicate, pack, unpack and free types of their own, and use types that
+ * all threads share, all at the same time. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -57,8 +57,8 @@ int main(int argc, char **argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   if (provided < MPI_THREAD_MULTIPLE) return 2;
   rounds = atoi(argv[1]);
-  /* All threads use these types for the first time at the same time. The types must be committed
-   * before, but nothing is packed with them here. */
+  /* Make the shared types. They must be committed before the threads start, but nothing is packed
+   * with them here, so that all threads use them for the first time at the same time. */
   for (int i = 0; i < SHARED; i++) {
     int n, b, s;
     shape(i * 3, &n, &b, &s);

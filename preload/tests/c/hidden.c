@@ -1,7 +1,7 @@
-/* A library that is loaded between the preload library and MPICH. It claims another version
- * (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names. The
- * preload library calls these functions by their PMPI_ names, and so does the program of `ddtc
- * tune` for messages that a side does not convert. */
+/* A library that is loaded between the preload library and MPICH. It claims another version of
+ * MPICH (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names.
+ * The preload library calls the functions of this file by their PMPI_ names. So does the program
+ * that `ddtc tune` runs, for messages that one side does not convert. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -22,7 +22,8 @@ static int fault(const char *name) {
   return wanted && !strcmp(wanted, name);
 }
 
-/* Returns whether a message is longer than 8 KiB and has no gaps, like converted messages. */
+/* Returns whether a message is longer than 8 KiB and has no gaps, as messages are that the preload
+ * library has converted. */
 static int is_dense(int n, MPI_Datatype t) {
   MPI_Aint lb, extent;
   int size;
@@ -40,7 +41,7 @@ int PMPI_Recv(void *b, int n, MPI_Datatype t, int from, int tag, MPI_Comm comm, 
     char *bytes = b, first = bytes[5];
     bytes[5] = bytes[9], bytes[9] = first;
   }
-  /* Report success for a message that did not fit into the receive. */
+  /* With the fault `truncates`, report success for a message that did not fit into the receive. */
   if (fault("truncates") && code != MPI_SUCCESS) return MPI_SUCCESS;
   return code;
 }

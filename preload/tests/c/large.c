@@ -1,6 +1,7 @@
-/* Large-count functions for one-sided operations under an MPI library that has only the others.
- * Prints for each how often a count that is too large called the window's error handler, with
- * which class, and the number of wrong bytes after a count that is not too large. */
+/* Tests large-count functions for one-sided operations under an MPI library that has only the
+ * functions with int counts. For MPI_Put_c and MPI_Rget_c, prints how often a count that is too
+ * large called the window's error handler and with which class, and the number of wrong bytes after
+ * a count that is not too large. */
 #include "layouts.h"
 
 #include <dlfcn.h>

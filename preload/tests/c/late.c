@@ -1,10 +1,11 @@
-/* A binding that is loaded while requests are active: late LIBRARY HOW [FIRST].
+/* Loads a Fortran binding by dlopen while requests are active: late LIBRARY HOW [FIRST].
  *
- * If HOW has f (the binding is followed), half of the requests from before the load are completed
- * by the binding, and the others by C functions. Receives that are made afterwards are completed
- * by the binding. The first of them is started in the same tick of the coarse clock as the load.
- * If HOW has g, the names of the library are global. FIRST is a plugin that is loaded and closed
- * again. LIBRARY then gets its name and place, and must be what the next load brings. */
+ * If HOW contains f, the binding is one whose calls the preload library can follow. Half of the
+ * requests from before the load are then completed by the binding, and the others by C functions.
+ * Receives that are made after the load are completed by the binding in any case. The first of
+ * these receives is started in the same tick of the coarse clock as the load. If HOW contains g,
+ * the names of the library are global. FIRST is a plugin that is loaded and closed again before
+ * LIBRARY gets its name and place. The next load of that name must then load LIBRARY. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -38,7 +39,7 @@ static void by_binding(MPI_Request *r) {
 static void send_all(void) {
   for (int i = 0; i < N; i++) MPI_Send(from[i], 1, type, 0, i, MPI_COMM_SELF);
 }
-/* Waits for the next tick of the clock, so that the following calls are in one tick. */
+/* Waits for the next tick of the coarse clock, so that the calls that follow are in one tick. */
 static void tick(void) {
   struct timespec first, now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &first);
@@ -65,7 +66,8 @@ int main(int argc, char **argv) {
     const char *plugin = argv[3];
     void *first = dlopen(plugin, mode);
     if (!first || dlsym(first, "mpi_wait_")) return printf("%s: %s\n", plugin, dlerror()), 1;
-    /* The preload library examines the loaded objects in one of these calls. */
+    /* The preload library examines the newly loaded objects in one of the following calls, while
+     * the plugin is loaded. */
     tick();
     MPI_Send(from[0], 1, type, 0, 0, MPI_COMM_SELF);
     MPI_Wait(&r[0], MPI_STATUS_IGNORE);
@@ -83,7 +85,8 @@ int main(int argc, char **argv) {
   *(void **)&begin = dlsym(library, "mpi_start_");
   *(void **)&release = dlsym(library, "mpi_request_free_");
   if (!complete || !begin || !release) return printf("%s: no binding\n", file), 1;
-  /* Start a request now. The binding completes it, by C functions or without them. */
+  /* Start a receive in the tick of the load and complete it by the binding, which calls C functions
+   * or bypasses them. */
   int late[INTS], sent[INTS];
   for (int k = 0; k < INTS; k++) late[k] = -1, sent[k] = 7 * k;
   MPI_Request q;

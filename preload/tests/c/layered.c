@@ -1,8 +1,9 @@
-/* Calls on two ranks that PMPI layers take. The first argument has the letters of the groups of
- * calls: messages (m), files (f), windows (w) and pack (p). All calls have a type with gaps. The
- * second argument is a file. Rank 0 prints how many numbers were wrong. No call is repeated in a
- * loop that waits for something, so each run makes the same calls. With -DPLUGIN, the file is a
- * library whose function `run` does all that. */
+/* Makes MPI calls on two ranks, for tests in which PMPI layers take the calls. The first argument
+ * has the letters of the groups of calls: messages (m), files (f), windows (w) and pack (p). The
+ * calls use a type with gaps. The second argument is the name of a file. Rank 0 prints how many
+ * numbers were wrong. No call is repeated in a loop that waits for something, so each run makes the
+ * same calls. With -DPLUGIN, the file is compiled as a library whose function `run` does all
+ * that. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static void fill(int round) {
   for (int i = 0; i < EXTENT; i++) from[i] = value(rank, round, i), into[i] = GUARD;
 }
 
-/* Checks the contents of `into` that came from a rank. */
+/* Counts wrong elements of `into`, which must have the contents that came from the rank `sender`,
+ * and clears the buffer. */
 static void check(int sender, int round) {
   for (int i = 0; i < EXTENT; i++) {
     wrong += into[i] != (mapped(i) ? value(sender, round, i) : GUARD);
@@ -85,8 +87,8 @@ static void files(const char *name) {
 static void windows(void) {
   MPI_Win window;
   int *kept = into;
-  /* The window is in memory of the MPI library: with MPI_Win_create, Open MPI 5.0.11 uses memory
-   * that it may have freed (docs/CALLS.md, "Windows"). */
+  /* The window is in memory that the MPI library has allocated: with MPI_Win_create, Open MPI
+   * 5.0.11 uses memory that it may have freed (docs/CALLS.md, "Windows"). */
   MPI_Win_allocate(EXTENT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &into, &window);
   for (int round = 0; round < ROUNDS; round++) {
     fill(round);

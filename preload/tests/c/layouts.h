@@ -1,5 +1,6 @@
-/* Layouts of one signature, with the bytes that they must hold, for programs that judge random
- * calls. */
+/* Makes datatypes of one type signature with different layouts, and computes the bytes that buffers
+ * of these layouts must have. Test programs that make random MPI calls compare the buffers with
+ * these bytes. */
 #ifndef LAYOUTS_H
 #define LAYOUTS_H
 #include "versions.h"
@@ -11,7 +12,8 @@
 
 enum { MOST = 64 };
 
-/* A layout: the displacements of its basic elements in the order of its type map. */
+/* A datatype and its layout: the sizes and displacements of its `n` basic elements, in bytes and in
+ * the order of the type map. */
 struct layout {
     MPI_Datatype type;
     int n;
@@ -34,7 +36,8 @@ static int below(int n) { return (int)(next() % (uint64_t)n); }
 
 /* Makes a layout of the signature `kind`. With 0, it is a structure of int, double and three
  * floats, whose packed double does not begin at a multiple of 8. With -1, it is a structure of
- * double, int and float, whose packed elements are aligned. Otherwise it has `kind` doubles. */
+ * double, int and float, whose packed elements are aligned. Otherwise it has `kind` doubles.
+ * `variant`, from 0 to 2, selects the displacements. */
 static struct layout layout(int kind, int variant)
 {
     struct layout l = {0};
@@ -88,7 +91,8 @@ static struct layout layout(int kind, int variant)
     return l;
 }
 
-/* Returns the value of element `i` that `from` sends to `to`, as bytes. */
+/* Returns the value of element `i` that the rank `from` sends to the rank `to` in a call, as 8
+ * bytes. */
 static uint64_t value(int call, int from, int to, long i)
 {
     uint64_t x = ((uint64_t)call << 40) ^ ((uint64_t)from << 32) ^ ((uint64_t)to << 24) ^ (uint64_t)i;
@@ -118,10 +122,10 @@ static int same(const struct layout *l, const char *a, const char *b, long count
     return memcmp(a, b, (size_t)(count * l->extent + 4096)) == 0;
 }
 
-/* The ways to make a call: blocking, with a request that is completed in one of several ways, or
- * with a persistent request that is started twice. */
+/* The modes in which a call is made: blocking, with a request that is completed in one of several
+ * ways, or with a persistent request that is started twice. */
 enum { BLOCKING, ONCE, PERSISTENT, MODES };
-#ifndef MODES_TRIED /* the modes that the library has and gets right itself */
+#ifndef MODES_TRIED /* number of modes that the MPI library has and gets right by itself */
 #ifdef HAS_MPI_4
 #define MODES_TRIED MODES
 #else
@@ -153,7 +157,8 @@ static void complete(MPI_Request *request, int way)
     }
 }
 
-/* Makes a persistent call and starts it twice. */
+/* Makes a persistent request by `init`, and starts and completes the request twice. `again`
+ * restores the contents of the receive buffer before the second start. */
 #ifdef HAS_MPI_4
 #define STARTED(way, comm, again, init, ...)                                                   \
     do {                                                                                       \
@@ -169,8 +174,9 @@ static void complete(MPI_Request *request, int way)
 #define STARTED(way, comm, again, init, ...) abort()
 #endif
 
-/* Makes a call in one of three modes. `again` restores the contents of the receive buffer before
- * a second start. */
+/* Makes a call in one of three modes: by the blocking function `now`, by the nonblocking function
+ * `once`, or by `init` as a persistent request. `way` is the way to complete the request. `again`
+ * restores the contents of the receive buffer before the second start of a persistent request. */
 #define CALL(mode, way, comm, again, now, once, init, ...)                                     \
     do {                                                                                       \
         MPI_Request request = MPI_REQUEST_NULL;                                                \

@@ -1,4 +1,5 @@
-/* A replacement for a GPU driver, with one range of ordinary memory that it calls device memory. */
+/* A replacement for a GPU driver, with one range of ordinary memory that it reports as device
+ * memory, for tests without a GPU. */
 #include <stddef.h>
 static unsigned char *low, *high;
 static int asked;

@@ -1,6 +1,6 @@
-/* Duplicates of types, attributes of the program, handle values that are used again for other
- * types and communicators, types that outlive their parts, and a type that is alive at
- * MPI_Finalize. */
+/* Packs with duplicates of types that have attributes of the program, with types and communicators
+ * that get the handle values of freed ones, with a type that outlives its parts, and leaves a type
+ * alive at MPI_Finalize. Prints the number of wrong results. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,8 @@ int main(int argc, char **argv) {
   MPI_Type_free(&outer);
   printf("copied %d deleted %d\n", copied, deleted);
 
-  /* Free types and make new ones. MPI libraries use the value or the address of a handle again
-   * at once. */
+  /* Make, use and free types, one after another. MPI libraries give the value or the address of a
+   * freed handle to a new type at once. */
   int reused = 0;
   MPI_Datatype before = MPI_DATATYPE_NULL;
   for (int i = 0; i < 2000; i++) {
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     CHECK(t, n, s, MPI_COMM_SELF);
     MPI_Type_free(&t);
   }
-  /* The same with communicators. */
+  /* Make, use and free communicators, whose handle values are used again too. */
   MPI_Type_vector(5, 1, 2, MPI_INT, &t);
   MPI_Type_commit(&t);
   for (int i = 0; i < 300; i++) {
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
     CHECK(t, 5, 2, c2);
     MPI_Comm_free(&c2);
   }
-  /* The type is alive at MPI_Finalize, with an attribute of the program and one of the preload
+  /* Leave the type alive at MPI_Finalize, with an attribute of the program and one of the preload
    * library. */
   MPI_Type_set_attr(t, keyval, &wrong);
   MPI_Type_free_keyval(&keyval);

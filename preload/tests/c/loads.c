@@ -1,4 +1,4 @@
-/* A program that is not linked with MPI and loads modules that are (module.c).
+/* A program that is not linked with MPI and loads modules that are linked with MPI (module.c).
  *
  *     loads again N MODULE: loads and unloads a module N times, and its MPI library with it
  *     loads both N MODULE MODULE: two modules with different MPI libraries, used in turn N times */
@@ -22,7 +22,7 @@ static void unload(void *module) {
   wrong += ((call *)dlsym(module, "module_end"))() != 0;
   dlclose(module);
 }
-/* Returns whether an MPI library is in memory. */
+/* Returns whether an MPI library is mapped in the memory of this process. */
 static int mapped(void) {
   char line[1000];
   int found = 0;

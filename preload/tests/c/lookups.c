@@ -1,8 +1,8 @@
-/* Counts the look-ups of derived datatypes in calls that were made before. Builds of the preload
- * library with debug assertions count look-ups in the variable ddtc_type_lookups. Prints the
- * name of a call, the number of distinct derived types that it must look up, and the number of
- * look-ups in one call. The start of a persistent send looks up its type; the start of a receive
- * need not. */
+/* Counts how often the preload library looks up derived datatypes in MPI calls that the program has
+ * made before. Builds of the preload library with debug assertions count look-ups in the variable
+ * ddtc_type_lookups. Prints the name of a call, the number of distinct derived types that it must
+ * look up, and the number of look-ups in one call. The start of a persistent send looks up the type
+ * of the send; the start of a persistent receive need not. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* Many derived types that are committed once and kept. Messages of each are sent to the rank
- * itself several times.
+/* Makes many derived types, which are committed once and kept, and sends messages of each type to
+ * the rank itself several times.
  *
  * Usage: manytypes TYPES ROUNDS */
 #include <mpi.h>

@@ -1,9 +1,9 @@
-/* Messages of derived types, with most of the calls by which a program can send, receive and
- * complete them. Buffered sends and exchanges under one request are in exchanges.c.
+/* Exchanges messages of derived types, with most of the calls by which a program can send, receive
+ * and complete them. Buffered sends and exchanges under one request are in exchanges.c.
  *
- * Ranks work in pairs. Each writes down what it saw (codes, statuses, counts, hashes of its
- * buffers), and rank 0 prints it all. The text must be the same with the preload library on all
- * ranks, on some and on none. */
+ * Ranks work in pairs. Each rank writes down what it saw (codes, statuses, counts, hashes of its
+ * buffers), and rank 0 prints what all ranks have written. The text must be the same with the
+ * preload library on all ranks, on some and on none. */
 #include "told.h"
 
 static void blocking(void) {
@@ -12,7 +12,8 @@ static void blocking(void) {
       char *out = filled(i + way + rank), *in = blank();
       MPI_Status s = fresh();
       int code = 0;
-      /* The even rank sends first. */
+      /* In the first half the rank with the even number sends and the other rank receives. In the
+       * second half it is the other way round. */
       for (int half = 0; half < 2; half++) {
         if ((rank + half) % 2 == 0) {
           if (way == 2) MPI_Barrier(comm);
@@ -47,8 +48,8 @@ static void blocking(void) {
     }
 }
 
-/* Receives messages of no element up to as many as there is room for. Most of them end inside an
- * instance. */
+/* Receives messages that have between 0 elements and as many as the receive has room for. Most of
+ * the messages end inside an instance of the received type. */
 static void partial(void) {
   static const int sent[] = {0, 1, 2, 3, 4, 47, 48, 49, 100, 143, 144};
   for (int k = 0; k < 11; k++)
@@ -105,7 +106,8 @@ __attribute__((unused)) static void truncation(void) {
     say(" null %d %d", r[0] == MPI_REQUEST_NULL, r[1] == MPI_REQUEST_NULL);
     for (int k = 0; k < 2; k++) if (r[k] != MPI_REQUEST_NULL) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
     say(" good %016llx\n", (unsigned long long)hash(good, ROOM));
-    /* A message that is too long must not damage a persistent receive: the next message arrives. */
+    /* A message that is too long must not damage a persistent receive: the next message must still
+     * arrive. */
     MPI_Recv_init(in, 2, type[0], peer, 4, comm, &r[0]);
     for (int turn = 0; turn < 4; turn++) {
       memset(in, turn, ROOM);
@@ -118,12 +120,13 @@ __attribute__((unused)) static void truncation(void) {
       else say("truncated persistent: code %d null %d\n", class_of(code), r[0] == MPI_REQUEST_NULL);
     }
     MPI_Request_free(&r[0]);
-    /* Wrong arguments, one at a time. The codes must be those of the MPI library. */
+    /* Make calls with one wrong argument each. Their error codes must be those that the MPI library
+     * returns without the preload library. */
     MPI_Comm none = MPI_COMM_NULL;
     int codes[8], n = 0;
     codes[n++] = MPI_Send(out, 3, type[0], size + 7, 1, comm);
     codes[n++] = MPI_Send(out, 3, type[0], peer, -77, comm);
-    /* A receive that was refused does not change its status. */
+    /* A receive that is refused must not change its status. */
     s[0] = s[1] = fresh();
     codes[n++] = MPI_Recv(in, 3, type[0], size + 7, 1, comm, &s[0]);
     say("status stays %d ", !memcmp(&s[0], &s[1], sizeof s[0]));
@@ -177,8 +180,9 @@ static void nonblocking(void) {
       int n = 0;
       for (int i = 0; i < 4 * TYPES; i++) s[i] = fresh();
       for (int k = 0; k < 2 * TYPES; k++) { out[k] = filled(k + rank); in[k] = blank(); }
-      /* If sends come first, most messages are unexpected. If receives come first, few are
-       * complete when they are started, and none if a barrier follows (kind 1). */
+      /* Start the receives in one half and the sends in the other. If the sends come first, most
+       * messages arrive before their receives are started. If the receives come first, few of them
+       * are complete when they are started, and none if a barrier follows (kind 1). */
       for (int half = 0; half < 2; half++) {
         if ((half + kind) % 2) {
           for (int k = 0; k < 2 * TYPES; k++)
@@ -198,7 +202,8 @@ static void nonblocking(void) {
       for (int k = 0; k < 2 * TYPES; k++) {
         if (way < 8) seen("nonblocking", k % TYPES, code, &s[k], in[k]);
         else say("looked %016llx\n", (unsigned long long)hash(in[k], ROOM));
-        /* After an unpack, the buffer belongs to the program and must not be written again. */
+        /* The receive is complete, so the buffer belongs to the program and the preload library
+         * must not write to it again. Set its beginning to 0, which is checked below. */
         memset(in[k], 0, 64);
       }
       if (way >= 8) code |= MPI_Waitall(n, r, s);
@@ -234,8 +239,8 @@ static void given_up(void) {
     MPI_Request_free(&r);
     MPI_Barrier(comm);
     MPI_Send(out, many[i], type[i], peer, 79, comm);
-    /* Any other call makes progress. The first byte of the buffer shows whether the message has
-     * come. */
+    /* Make other calls until the message of the freed receive has come, since any call makes
+     * progress. The first byte of the buffer shows whether the message has come. */
     char *sample = blank();
     for (int turn = 0; turn < 100000 && !memcmp(in, sample, 1); turn++) {
       MPI_Irecv(sample, 1, type[i], MPI_PROC_NULL, 80, comm, &d);
@@ -274,18 +279,18 @@ static void persistent(void) {
     for (int i = 0; i < TYPES; i++) MPI_Start(&r[TYPES + i]);
     for (int i = 0; i < 2 * TYPES; i++) s[i] = fresh();
     int way = turn % 13, code = 0;
-    /* The way that tests requests one after another relies on handles that become null, which
-     * persistent handles do not, so test all of them at once. */
+    /* Way 1 of `complete` tests requests one after another and relies on handles that become null,
+     * which the handles of persistent requests do not. So test all requests at once instead. */
     if (way == 1) { int f; do code |= MPI_Testall(2 * TYPES, r, &f, s); while (!f); }
     else code = complete(way, 2 * TYPES, r, s);
     for (int i = 0; i < TYPES; i++)
       say("persistent %d %d: %016llx ", turn, class_of(code), (unsigned long long)hash(in[i], ROOM));
     for (int i = 0; i < TYPES; i++) memset(in[i], 0x77, 64);
     code = MPI_Waitall(2 * TYPES, r, s);
-    /* Waiting for inactive requests must not unpack anything again. */
+    /* Wait again for the requests, which are inactive now. This must not unpack anything again. */
     for (int i = 0; i < TYPES; i++) { MPI_Wait(&r[i], &s[i]); seen("inactive", i, code, &s[i], in[i]); }
   }
-  /* A send that is freed while it is active must still be sent. */
+  /* Free the request of a persistent send while it is active. The message must still be sent. */
   char *last = blank();
   MPI_Request d;
   MPI_Irecv(last, many[0], type[0], peer, 50, comm, &d);
@@ -309,7 +314,8 @@ static void others(void) {
     MPI_Wait(&r[0], &s);
     seen("self", i, 0, &s, in);
   }
-  /* A type is freed, and its handle is used again before the completion. */
+  /* Free the type of a receive before the receive is complete, and make another type, which may get
+   * the same handle. */
   for (int i = 0; i < TYPES; i++) {
     MPI_Datatype t, u;
     memset(in, 0xAB, ROOM);
@@ -356,7 +362,7 @@ static void others(void) {
     MPI_Request_free(&r[0]); MPI_Request_free(&r[1]);
   }
 #endif
-  /* Many small messages at once. */
+  /* Start 200 small receives and 200 small sends at once. */
   MPI_Request all[400];
   for (int k = 0; k < 200; k++) { MPI_Irecv(in + 1024 * k, 1, type[0], peer, k % 7, comm, &all[k]); }
   for (int k = 0; k < 200; k++) { MPI_Isend(out + 64 * k, 1, type[0], peer, k % 7, comm, &all[200 + k]); }

@@ -1,12 +1,12 @@
-/* Datatypes whose bytes an MPI library moves from or to other places than their definition says:
- * KIND ROUNDS.
+/* Moves datatypes whose bytes an MPI library moves from or to other places than the standard
+ * defines. Usage: misplaced KIND ROUNDS.
  *
- * One type is used at both ends of each transfer. So a library that makes the same mistake at
- * both ends gets the right result: each byte arrives at the place that it came from. All other
- * places of the receiver keep their values. KIND is darray (wrong in Intel MPI), negative
- * (negative extents, wrong in MPICH), unpack (the same by MPI_Unpack only), or planted: with
- * -DPLANTED, this program has a PMPI_Pack and a PMPI_Unpack that are wrong for one vector. Runs
- * on one or two ranks. */
+ * One type is used at both ends of each transfer. So a library that makes the same mistake at both
+ * ends gets the right result: each byte arrives at the place that it came from. All other places of
+ * the receiver must keep their values. KIND is darray (wrong in Intel MPI), negative (negative
+ * extents, wrong in MPICH), unpack (negative extents by MPI_Unpack only), or planted: with
+ * -DPLANTED, this program has a PMPI_Pack and a PMPI_Unpack that are wrong for one vector. Runs on
+ * one or two ranks. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -23,7 +23,8 @@ static int is_planted(MPI_Datatype t) {
   return size == BLOCKS * (int)sizeof(int);
 }
 
-/* Takes each element of the planted type from 4 bytes after its place. */
+/* Replaces the MPI library's PMPI_Pack: takes each element of the planted type, which is recognized
+ * by its size, from 4 bytes after its right place. */
 __attribute__((visibility("default"))) int PMPI_Pack(const void *buf, int n, MPI_Datatype t, void *out, int size,
                                                      int *at, MPI_Comm comm) {
   int (*theirs)(const void *, int, MPI_Datatype, void *, int, int *, MPI_Comm);
@@ -31,8 +32,8 @@ __attribute__((visibility("default"))) int PMPI_Pack(const void *buf, int n, MPI
   return theirs((const char *)buf + (is_planted(t) ? 4 : 0), n, t, out, size, at, comm);
 }
 
-/* Puts the elements of the planted type so far after their places that all of them lie beyond
- * the end of one instance. */
+/* Replaces the MPI library's PMPI_Unpack: puts the elements of the planted type so far after their
+ * right places that all of them lie beyond the end of one instance. */
 __attribute__((visibility("default"))) int PMPI_Unpack(const void *in, int size, int *at, void *buf, int n,
                                                        MPI_Datatype t, MPI_Comm comm) {
   int (*theirs)(const void *, int, int *, void *, int, MPI_Datatype, MPI_Comm);
@@ -43,8 +44,8 @@ __attribute__((visibility("default"))) int PMPI_Unpack(const void *in, int size,
 
 static int peer, wrong;
 
-/* Memory of one end. Displacement 0 of a type is its middle, and no instance reaches further
- * than `span` bytes from there. */
+/* The send buffer, the receive buffer and the packed bytes. Displacement 0 of a type is the middle
+ * of the send or receive buffer, and no instance reaches further than `span` bytes from there. */
 enum { HALF = 1 << 15 };
 static unsigned char from[2 * HALF], into[2 * HALF], packed[HALF];
 static int span;
@@ -96,8 +97,8 @@ static void exchange(const char *kind, int rounds, int n, MPI_Datatype t, int re
   MPI_Type_free(&t);
 }
 
-/* Makes a type of blocks of two rows that are distributed cyclically over two processes. In
- * order C, rows are the slow dimension. */
+/* Makes the part of process 0 of an array that is distributed over 2 by 2 processes. The rows are
+ * distributed cyclically, in blocks of two rows. In the order C, rows are the slow dimension. */
 static MPI_Datatype darray(int rows, int columns, MPI_Datatype element) {
   int sizes[2] = {rows, columns}, ways[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
   int blocks[2] = {2, MPI_DISTRIBUTE_DFLT_DARG}, processes[2] = {2, 2};

@@ -1,5 +1,5 @@
-/* A module with its own MPI library, as in a plugin or a Python module. It is compiled as a
- * shared library and loaded by loads.c. */
+/* A module with an MPI library of its own, as in a plugin or a Python module. The file is compiled
+ * as a shared library, which loads.c loads. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,8 @@ int module_begin(void) {
   MPI_Type_vector(BLOCKS, 1, 2, MPI_INT, &type);
   return MPI_Type_commit(&type);
 }
-/* Makes blocking and nonblocking messages, packs, and uses a type that is made for the round. */
+/* Sends this process blocking and nonblocking messages, calls MPI_Alltoall, and packs and unpacks
+ * with a type that is made for this round. Returns the number of wrong results. */
 int module_round(int round) {
   char packed[4 * BLOCKS];
   int wrong = 0, at = 0;

@@ -1,14 +1,14 @@
-/* Random neighbourhood calls with derived types on grids, graphs and distributed graphs. The
- * results are compared with the definition (MPI 5.0, 8.6).
+/* Makes random neighbourhood collective calls with derived types on grids, graphs and distributed
+ * graphs. The results are compared with the definition of the calls (MPI 5.0, 8.6).
  *
- * Each rank chooses its own layout for the signature of a call. Calls are blocking, nonblocking
- * or persistent. Arguments: calls, seed, maximum number of elements in a call. Prints "wrong N"
- * and the number of calls of each kind and in each mode. */
+ * Each rank chooses its own layout for the type signature of a call. Calls are blocking,
+ * nonblocking or persistent. Arguments: number of calls, seed, maximum number of elements in a
+ * call. Prints "wrong N" and the number of calls of each kind and in each mode. */
 #include "layouts.h"
 
 #include <stdio.h>
 
-#pragma GCC diagnostic ignored "-Wstringop-overread" /* MPI_UNWEIGHTED is no array */
+#pragma GCC diagnostic ignored "-Wstringop-overread" /* MPI_UNWEIGHTED is not an array */
 
 enum { GATHER, GATHERV, ALLTOALL, ALLTOALLV, ALLTOALLW, KINDS };
 static const char *const names[KINDS] = {"allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw"};
@@ -16,15 +16,15 @@ enum { GRID, GRAPH, DIRECTED, TOPOLOGIES };
 
 enum { RANKS = 64, EDGES = 16 };
 
-/* The edges of every rank: its destinations, its sources, and for each source the index of the
- * edge among the destinations of that source. */
+/* The edges of the topology for every rank: its destinations, its sources, and for each source the
+ * index that this edge has among the destinations of the source. */
 static struct {
     int in, out;
     int to[EDGES], from[EDGES], edge[EDGES];
 } of[RANKS];
 
-/* Matches edges: the k-th edge from one rank to another, in the order of the sender, is the k-th
- * edge in the order of the receiver. */
+/* Sets the indices `edge` of all ranks. If there are several edges from one rank to another, the
+ * k-th of them in the order of the sender is the k-th of them in the order of the receiver. */
 static void match(int size)
 {
     for (int r = 0; r < size; r++)
@@ -36,12 +36,12 @@ static void match(int size)
         }
 }
 
-/* Returns whether an edge from one rank to another may be made. */
+/* Returns whether one more edge between two ranks may be added to the topology. */
 static int may_join(int from, int to)
 {
 #ifdef CONFUSES_EDGES
-    /* MPICH before 5.0.2 takes the messages of several edges between the same two ranks in
-     * another order. */
+    /* MPICH before 5.0.2 takes the messages of several edges between the same two ranks in another
+     * order, so make at most one edge in this direction. */
     for (int i = 0; i < of[from].out; i++)
         if (of[from].to[i] == to) return 0;
 #endif
@@ -55,9 +55,9 @@ static MPI_Comm grid(int size)
     for (int d = 0; d < n; d++) periods[d] = below(2);
     MPI_Dims_create(size, n, dims);
 #ifdef CONFUSES_PAIRS
-    /* If both neighbours are the same process, Open MPI's nonblocking calls and all calls of
-     * Intel MPI confuse the message that the process sends downwards with the one that it sends
-     * upwards. */
+    /* If both neighbours of a rank in a dimension are the same process, Open MPI's nonblocking
+     * calls and all calls of Intel MPI confuse the message that the process sends downwards with
+     * the one that it sends upwards. So a dimension of one or two ranks is not periodic here. */
     for (int d = 0; d < n; d++) periods[d] &= dims[d] > 2;
 #endif
     MPI_Cart_create(MPI_COMM_WORLD, n, dims, periods, 0, &comm);
@@ -71,7 +71,8 @@ static MPI_Comm grid(int size)
             int peer = MPI_PROC_NULL, inside = there[k / 2] >= 0 && there[k / 2] < dims[k / 2];
             if (inside || periods[k / 2]) MPI_Cart_rank(comm, there, &peer);
             of[r].to[k] = of[r].from[k] = peer;
-            /* A message from below was sent upwards. */
+            /* The message from the lower neighbour is the one that this neighbour has sent upwards,
+             * and the other way round. */
             of[r].edge[k] = k ^ 1;
         }
     }
@@ -132,8 +133,8 @@ int main(int argc, char **argv)
     MPI_Comm comm = MPI_COMM_NULL;
     int topology = 0;
     for (int call = 0; call < calls; call++) {
-        /* A new topology is made before every eighth call. In each call, all ranks choose the same
-         * function, signature and count, and each rank its own layouts. */
+        /* Make a new topology before every eighth call. In each call, all ranks choose the same
+         * function, signature and count, and each rank chooses its own layouts. */
         if (call % 8 == 0) {
             if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
             topology = below(TOPOLOGIES);
@@ -155,8 +156,9 @@ int main(int argc, char **argv)
             scounts[i] = rcounts[i] = sd[i] = rd[i] = 0;
             sa[i] = ra[i] = 0;
         }
-        /* Lengths depend on the sender and the edge. Blocks are in reverse order with gaps
-         * between them where the call has displacements. */
+        /* Compute the counts and displacements of the blocks. The counts depend on the sender and
+         * the edge, if the call has a list of them. If the call has displacements, the blocks are
+         * in reverse order with gaps between them. */
         for (int i = outs - 1; i >= 0; i--) {
             scounts[i] = op == ALLTOALL ? (int)count : (int)((count + 5L * rank + 7L * i) % (count + 1));
             sd[i] = op == ALLTOALL ? (int)count * i : (int)sn;
@@ -175,9 +177,9 @@ int main(int argc, char **argv)
             ra[i] = rd[i] * r.extent;
             rn += rcounts[i] + !equal;
         }
-        /* Fill the send buffer, and compute the expected contents of the receive buffer from the
-         * edges. The copy of the send buffer shows whether a call changes it, and the copy of the
-         * receive buffer restores it before a second start. */
+        /* Fill the send buffer, and compute from the edges which contents are expected in the
+         * receive buffer. The copy of the send buffer shows whether a call changes it. The copy of
+         * the receive buffer restores the buffer before a persistent call is started again. */
         char *out = buffer(&s, sn), *in = buffer(&r, rn), *wanted = buffer(&r, rn), *before = buffer(&s, sn), *first = buffer(&r, rn);
         if (op == GATHER || op == GATHERV) {
             put(&s, out, 0, own, call, rank, 0);

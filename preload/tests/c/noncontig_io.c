@@ -1,15 +1,15 @@
-/* Collective writes and reads of several two-dimensional variables at once, as PnetCDF makes
+/* Writes and reads several two-dimensional variables at once by collective calls, as PnetCDF makes
  * them.
  *
- * Each variable is an array of SIDE by SIDE doubles, and each rank has a block of it in a
- * process grid. In the file, the blocks of all variables are one after another. In memory, they
- * are laid out as MEMORY says:
+ * Each variable is an array of SIDE by SIDE doubles, and each rank has a block of it in a process
+ * grid. In the file, the variables are one after another. In memory, the rank's blocks of all
+ * variables are laid out as MEMORY says:
  *     contig  without gaps
  *     gap     with 16 bytes between variables
  *     stride  as every other double
  *     ghost   each inside a tile with a rim of 2 elements
- * The bytes that were read must equal those that were written, and gaps must not change. A hash
- * of the whole file is printed.
+ * The bytes that were read must equal those that were written, and gaps must not change. A hash of
+ * the whole file is printed.
  *
  * Usage: noncontig_io FILE VARIABLES SIDE MEMORY ROUNDS */
 #include <mpi.h>
@@ -21,9 +21,10 @@
 enum { RIM = 2, GAP = 16, UNTOUCHED = 0x5a };
 
 static int rank, variables, part[2];
-static size_t block; /* number of doubles of one variable on this rank */
+static size_t block; /* number of doubles of one variable that this rank has */
 
-/* The memory of this rank: its type, its size, and the place of each double of the file. */
+/* The layout of the variables in the memory of this rank: a datatype, the size of the memory in
+ * bytes, and the place in bytes of each element of a variable. */
 struct memory {
     MPI_Datatype type;
     size_t bytes;
@@ -63,7 +64,7 @@ static struct memory memory_named(const char *name)
     return memory;
 }
 
-/* Makes the view of the file: the rank's block of each variable. */
+/* Makes the datatype for the view of the file, which shows this rank its block of each variable. */
 static MPI_Datatype view_of_blocks(int side, const int at[2])
 {
     int whole[2] = {side, side};
@@ -85,7 +86,8 @@ static uint64_t hash_of_file(const char *name)
     return hash;
 }
 
-/* Writes and reads everything once. Returns the number of wrong calls and bytes. */
+/* Writes all variables to the file by one collective call and reads them back by another. Returns
+ * the number of wrong calls, elements and bytes of gaps. */
 static int round_trip(const char *name, MPI_Datatype view, const struct memory *memory, const char *written, char *got)
 {
     int wrong = 0, elements;
@@ -101,8 +103,8 @@ static int round_trip(const char *name, MPI_Datatype view, const struct memory *
     MPI_Get_elements(&status, MPI_DOUBLE, &elements);
     wrong += elements != (int)(variables * block);
     MPI_File_close(&file);
-    /* Compare each element and then mark it as untouched. After that, every byte must be
-     * untouched. */
+    /* Compare each element that was read with the written one, and then set it to UNTOUCHED. After
+     * that, every byte of the memory must be UNTOUCHED. */
     for (int v = 0; v < variables; v++)
         for (int r = 0; r < part[0]; r++)
             for (int c = 0; c < part[1]; c++) {

@@ -1,10 +1,10 @@
-/* Calls on a converted type with a null pointer where the MPI library requires an argument. The
- * library's own error must be the result.
+/* Makes calls with a null pointer where the MPI library requires an argument, on a type that the
+ * preload library converts. The error of the MPI library must be the result of the call.
  *
  * Usage: nullargs KIND. KIND is waitany, testany, alltoallw, or a call that reports on requests:
- * status, all or some. For the last three, an error handler of the program returns, after which
- * MPICH returns success. The outputs, which the refused call does not write, say then that the
- * request is complete. */
+ * status, all or some. For status, all and some, the program has an error handler that returns,
+ * after which MPICH returns success. The refused call does not write its outputs, so they have the
+ * values from before the call, which say that the request is complete. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

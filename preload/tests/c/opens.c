@@ -1,5 +1,7 @@
-/* Two ranks send each other N doubles ROUNDS times: N ROUNDS. The type takes every other double.
- * Rank 0 prints how many elements were wrong. */
+/* Two ranks send each other N doubles, ROUNDS times. The type takes every other double. Rank 0
+ * prints how many elements were wrong.
+ *
+ * Usage: opens N ROUNDS */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

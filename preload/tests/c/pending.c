@@ -1,14 +1,16 @@
-/* Measures by how much pending messages of structures increase the resident memory of a rank:
- * pending N KB. In turn, each rank starts N messages of KB KiB. Those of rank 0 wait until rank 1
- * has started its receives. For those of rank 1, sends and receives start at the same time. Every
- * byte that was received is checked. */
+/* Measures by how much the resident memory of a rank grows while messages of structures are
+ * pending.
+ *
+ * Usage: pending N KB. In turn, each rank starts N messages of KB KiB. The messages of rank 0 wait
+ * until rank 1 has started its receives. In the turn of rank 1, sends and receives are started at
+ * the same time. Every byte that was received is checked. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "resident.h"
 
-/* {int, double, float[3]}: 24 of 32 bytes are part of the type. */
+/* An element of the messages, {int, double, float[3]}: 24 of its 32 bytes are part of the type. */
 typedef struct {
   int a, gap;
   double b;
@@ -37,7 +39,8 @@ int main(int argc, char **argv) {
   MPI_Request *requests = malloc(n * sizeof *requests);
   memset(in, 1, (size_t)n * count * sizeof(Item));
   for (k = 0; k < count; k++) out[k].a = k, out[k].b = 2 * k, out[k].c[0] = out[k].c[1] = out[k].c[2] = k;
-  /* Use the type, so that the MPI library has made what it makes only once. */
+  /* Use the type before the measurement, so that the MPI library has already allocated everything
+   * that it allocates only at the first uses. */
   for (i = 0; i < 20; i++) MPI_Sendrecv(out, count, t, 1 - rank, 0, in, count, t, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   memset(in, 1, (size_t)n * count * sizeof(Item));
   before = resident();
@@ -47,8 +50,8 @@ int main(int argc, char **argv) {
       if (sends) MPI_Isend(out, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
       else if (k == 1) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
     if (resident() - before > most) most = resident() - before;
-    /* In the first turn no receive has been started here. In the second turn all sends and
-     * receives have been started. */
+    /* In the first turn, no rank has started a receive before this barrier. In the second turn, all
+     * sends and receives have been started before it. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (!sends && k == 0)
       for (i = 0; i < n; i++) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);

@@ -1,8 +1,7 @@
-/* A program without MPI that loads a plugin with an MPI library of its own and unloads it,
- * twice.
+/* A program without MPI that loads a plugin with an MPI library of its own and unloads it, twice.
  *
- * In between, the MPI library must leave the process: MPI cannot be initialized a second time in
- * one copy of a library, so the second round needs a fresh copy.
+ * Between the two loads, the MPI library must leave the process: MPI cannot be initialized a second
+ * time in one copy of a library, so the second load needs a fresh copy.
  *
  * Usage: plug PLUGIN, where PLUGIN is plug_lib.c as a shared library */
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* The plugin of plug.c. It initializes MPI, exchanges messages of a derived type with itself,
- * and finalizes MPI. Returns the number of wrong exchanges. */
+/* The plugin that plug.c loads. Its function `run` initializes MPI, exchanges messages of a derived
+ * type with the process itself, finalizes MPI, and returns the number of wrong exchanges. */
 #include <mpi.h>
 #include <stdio.h>
 

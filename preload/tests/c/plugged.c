@@ -1,5 +1,6 @@
-/* Loads a library with RTLD_LOCAL and calls its function `run` with the other arguments, as
- * programs do whose MPI library comes with a plugin. */
+/* Loads the library that the first argument names with RTLD_LOCAL, and calls its function `run`
+ * with the other arguments. This is what programs do that get their MPI library together with a
+ * plugin. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,14 +1,15 @@
-/* Messages that end inside a basic element and are received in every way. The result must be
- * that of the MPI library alone.
+/* Receives messages that end inside a basic element, in every way to receive. The result must be
+ * that of the MPI library without the preload library.
  *
- * Rank 0 sends bytes. Rank 1 receives them as derived types and prints a line for each: classes
- * of codes, status, memory. The text must be the same with the preload library and without.
+ * Rank 0 sends bytes. Rank 1 receives them as derived types and prints a line for each message,
+ * with the classes of codes, the status and a hash of the memory. The text must be the same with
+ * the preload library and without it.
  *
- * Usage: ragged return | handler | long | matched. With `handler`, the program has an error
- * handler that returns, and a line has the arguments of the handler instead of codes, since
- * MPICH returns success then. With `long`, messages have hundreds of kilobytes. With `matched`,
+ * Usage: ragged return | handler | long | matched. With `handler`, the program has an error handler
+ * that returns, and a line has the arguments of the handler instead of codes, since MPICH returns
+ * success after such a handler. With `long`, messages have hundreds of kilobytes. With `matched`,
  * only matched messages are sent; the other modes leave them out, since MPICH 5.0.2 crashes or
- * hangs after it has refused one. */
+ * hangs after it has refused a matched message. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static const char *const names[WAYS] = {"recv", "recv-ignored", "sendrecv", "mre
 
 static unsigned char out[ROOM], in[ROOM];
 
-/* Receives one message of a type in one way. */
+/* Receives one message of a type in one way and prints what the receive has returned. */
 static void receive(int way, int count, MPI_Datatype type, int i, int n) {
   MPI_Status s[2];
   MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -56,8 +57,8 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
   where = "nowhere";
   if (way == PERSISTENT || way == PERSISTENT_ALL) { MPI_Recv_init(in, count, type, 0, 7, comm, r); MPI_Start(r); }
   else if (way >= WAIT && way != IMRECV) MPI_Irecv(in, count, type, 0, 7, comm, r);
-  /* Ask for the message only now, when a nonblocking receive has started and a blocking one is
-   * about to start, since MPICH 5.0.2 crashes if it refuses a message that came before its
+  /* Ask rank 0 for the message only now, when a nonblocking receive has started and a blocking one
+   * is about to start, since MPICH 5.0.2 crashes if it refuses a message that came before its
    * receive. */
   MPI_Send(NULL, 0, MPI_INT, 0, 6, comm);
   if (way == MRECV || way == IMRECV) MPI_Mprobe(0, 7, comm, &message, MPI_STATUS_IGNORE);
@@ -79,8 +80,8 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
     code = MPI_Wait(r, s); break;
   }
   int called = calls, class = raised, count_is = -1, elements = -1, bytes = -1;
-  /* MPI libraries write no status for a matched message that they refuse, and leave different
-   * bytes in memory. */
+  /* For a matched message that they refuse, MPI libraries write no status and leave different bytes
+   * in memory. So neither is printed then. */
   int silent = way == IMRECV || (way == MRECV && code);
   if (silent) s[0].MPI_SOURCE = s[0].MPI_TAG = 0;
   else if (way != IGNORED && way != STATUSES_IGNORED) {
@@ -109,7 +110,7 @@ int main(int argc, char **argv) {
   MPI_Comm on[3] = {comm, MPI_COMM_WORLD, MPI_COMM_SELF};
   for (int i = 0; i < 3; i++) MPI_Comm_set_errhandler(on[i], handled ? own : MPI_ERRORS_RETURN);
 
-  /* The types: a structure with gaps, two vectors, a list, and a structure of two ints. */
+  /* Make the types: a structure with gaps, two vectors, a list, and a structure of two ints. */
   MPI_Datatype type[TYPES], t;
   int lengths[3] = {1, 1, 3}, ones[40], places[40];
   MPI_Aint at[3] = {0, 8, 16};
@@ -128,8 +129,9 @@ int main(int argc, char **argv) {
   for (int way = 0; way < WAYS; way++) {
     int probed = way == MRECV || way == IMRECV;
     if (probed != !strcmp(argv[1], "matched")) continue;
-    /* After an error handler that returns, MPICH 5.0.2 uses requests that it has freed, and
-     * crashes. It survives these two ways. */
+    /* If an error handler has returned, MPICH 5.0.2 uses requests that it has freed, and crashes.
+     * It survives only MPI_Recv and MPI_Waitall with a persistent receive, so only these two ways
+     * are tried with `handler`. */
     if (handled && way != RECV && way != PERSISTENT_ALL) continue;
     for (int i = 0; i < TYPES; i++)
       for (size_t k = 0; k < sizeof rests / sizeof *rests; k++) {

@@ -1,6 +1,6 @@
 /* One thread completes many receives of a derived type in one call. Three other threads make
- * requests of a named type and complete them. The MPI library gives them the handles of the
- * first thread's requests before the first thread's call has returned.
+ * requests of a named type and complete them. The MPI library gives these requests the handles of
+ * the first thread's requests before the first thread's call has returned.
  *
  * Usage: recycled ROUNDS */
 #include <mpi.h>
@@ -13,8 +13,8 @@ enum { MANY = 100, BLOCKS = 40, STRIDE = 3 };
 static int rounds, wrong;
 static volatile int is_over;
 
-/* Receives MANY messages from this process, and counts those that are not in the buffer
- * afterwards. */
+/* In each round, receives MANY messages from this process, and counts those that are not in their
+ * buffer after the call that completes the receives. */
 static void *receives(void *unused) {
   static int in[MANY][BLOCKS * STRIDE], out[BLOCKS];
   MPI_Datatype t;

@@ -1,13 +1,14 @@
-/* Redistributions of arrays as in libraries for parallel Fourier transforms: an array that is
+/* Redistributes arrays as libraries for parallel Fourier transforms do: an array that is
  * distributed along one axis becomes one that is distributed along another axis, and is then
  * brought back. MPI_Alltoallw moves subarrays, whose types are made for each array, used a few
- * times and freed. Parts are long and short, contiguous and not.
+ * times and freed. The parts that are moved are long and short, contiguous and not.
  *
  * Usage: redistributions CASES SEED seen | unseen
  *
- * With `unseen`, types are committed by the profiling name, as those of Fortran programs. All
- * ranks choose the same arrays. In each case each rank compares its part of the array at the end
- * with that at the beginning. Rank 0 prints how often they differ, summed over all ranks. */
+ * With `unseen`, types are committed by the profiling name, as Fortran programs do, so that the
+ * preload library does not see the commit. All ranks choose the same arrays. In each case each rank
+ * compares its part of the array at the end with the same part at the beginning. Rank 0 prints how
+ * often they differ, summed over all ranks. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,14 +24,15 @@ static int below(int n) {
 
 static int rank, ranks, is_seen;
 
-/* Returns the length of a rank's part of an axis, and sets where it starts. */
+/* Returns the length of the part that the rank `of` has of an axis with `length` elements, and sets
+ * `start` to the beginning of the part. */
 static int part(int length, int of, int *start) {
   int each = length / ranks, more = length % ranks;
   *start = of * each + (of < more ? of : more);
   return each + (of < more);
 }
 
-/* Makes for each rank the type of its part along an axis. */
+/* Makes and commits for each rank the type of the rank's part along `axis` of an array. */
 static void make_parts(int axes, const int *sizes, int axis, MPI_Datatype element, MPI_Datatype *types) {
   for (int r = 0; r < ranks; r++) {
     int lengths[MAX_AXES], starts[MAX_AXES] = {0};
@@ -48,7 +50,8 @@ static size_t bytes_of(int axes, const int *sizes, int element) {
   return bytes;
 }
 
-/* Redistributes one array there and back a few times. Returns whether its contents are the same. */
+/* Redistributes one array there and back a few times. Returns whether this rank's part of the array
+ * is the same after that. */
 static int is_kept(int number) {
   static MPI_Datatype here[MAX_RANKS], there[MAX_RANKS];
   int axes = 2 + below(MAX_AXES - 1), sizes[MAX_AXES], from[MAX_AXES], to[MAX_AXES], one[MAX_RANKS], zero[MAX_RANKS] = {0}, start, bytes;
@@ -58,7 +61,8 @@ static int is_kept(int number) {
   MPI_Type_size(element, &bytes);
   int runs = 1 + below(RUNS);
   for (int r = 0; r < ranks; r++) one[r] = 1;
-  /* The array is first distributed along b and complete along a, and then the other way round. */
+  /* The array is first distributed along the axis `b` and complete along `a` (sizes `from`), and
+   * then the other way round (sizes `to`). */
   memcpy(from, sizes, sizeof from);
   memcpy(to, sizes, sizeof to);
   from[b] = part(sizes[b], rank, &start);

@@ -1,5 +1,5 @@
-/* A PMPI layer that has only MPI_Bcast, and broadcasts by MPI_Send and MPI_Recv under their MPI_
- * names, as a program would. */
+/* A PMPI layer that has only MPI_Bcast. It broadcasts by calls of MPI_Send and MPI_Recv under their
+ * MPI_ names, as a program would call them. */
 #include <mpi.h>
 
 int MPI_Bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm) {

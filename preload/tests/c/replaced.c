@@ -1,6 +1,6 @@
-/* Exchanges in place: every byte must be that of the peer's elements. Without the preload
- * library, MPICH and Intel MPI send wrong bytes of a derived type. Prints the number of wrong
- * exchanges. */
+/* Exchanges elements in place by MPI_Isendrecv_replace: after each exchange, the buffer must have
+ * the bytes of the peer's elements. Without the preload library, MPICH and Intel MPI send wrong
+ * bytes if the type is derived. Prints the number of wrong exchanges. */
 #include "told.h"
 
 int main(int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* Returns the resident memory of this process in KB. */
+/* A function that returns the resident memory of this process in KB. */
 #include <stdio.h>
 
 static long resident(void) {

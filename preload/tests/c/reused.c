@@ -1,12 +1,14 @@
-/* Open MPI's convertors when they are used again, as those of its requests are.
+/* Tests Open MPI's convertors when they are used again, as the convertors of its requests are. A
+ * convertor is the object in which Open MPI keeps the state of packing or unpacking one message.
  *
  * Usage: reused
  *
- * Every trial makes the same calls with two convertors: with one through Open MPI's own
- * functions, and with the other through the preload library. First they serve a type that the
+ * Every trial makes the same calls with two convertors: with one through Open MPI's own functions,
+ * and with the other through the preload library. First both convertors serve a type that the
  * preload library moves. Then they are prepared for something else, cleaned up or cloned. After
  * that they are placed, listed and moved, and all results of the calls are compared. Runs in one
- * process. For -DSINCE_6, see convertors.h. */
+ * process. With -DSINCE_6, convertors are those of a replacement for Open MPI 6.0 (see
+ * convertors.h). */
 #define _GNU_SOURCE
 #include "convertors.h"
 #include <mpi.h>
@@ -21,9 +23,10 @@ struct use {
   size_t count;
 };
 
-/* Kinds of types that the preload library moves: one that it has decoded, one that it knows by
- * its description, and one of the latter sort that Open MPI still moves while the preload
- * library compares the results. */
+/* Kinds of types that the preload library moves. KNOWN: it has decoded the type. DESCRIBED: it
+ * knows the type only by the description in Open MPI's object. COMPARED: it knows the type by its
+ * description, but Open MPI still moves the bytes while the preload library compares the
+ * results. */
 enum { KNOWN, DESCRIBED, COMPARED, KINDS };
 static struct use ours[KINDS];
 
@@ -42,7 +45,7 @@ static MPI_Datatype column(int rows, int stride, int is_seen) {
   return committed(t, is_seen);
 }
 
-/* Makes a type of 48 contiguous bytes with 16 bytes after them. */
+/* Makes a type of 48 contiguous bytes that are followed by a gap of 16 bytes. */
 static MPI_Datatype block(int is_seen) {
   MPI_Datatype six, t;
   MPI_Type_contiguous(6, MPI_DOUBLE, &six);
@@ -57,8 +60,8 @@ static MPI_Datatype contiguous(int n, int is_seen) {
   return committed(t, is_seen);
 }
 
-/* Packs with a type in a call of the program, after which the preload library has decoded the
- * type. */
+/* Packs with a type in an MPI call of the program. After this call the preload library has decoded
+ * the type. */
 static void packs(MPI_Datatype t) {
   char *room = malloc(STREAM);
   int size, position = 0;
@@ -67,8 +70,8 @@ static void packs(MPI_Datatype t) {
   free(room);
 }
 
-/* The flags of a new convertor. A preparation after a copy from such a convertor begins with
- * them. */
+/* The flags of a convertor that was just created. If such a convertor is copied to another one
+ * before a preparation, the preparation begins with these flags. */
 static uint32_t new_flags;
 
 static void *made(void) {
@@ -79,8 +82,9 @@ static void *made(void) {
 
 static void put(void *c, int at, size_t w) { memcpy((char *)c + at, &w, 8); }
 
-/* Does what the inline function of Open MPI's header does for a small stack. The position of the
- * stack is not read before it is set. */
+/* Cleans up a convertor with a small stack, as the inline function opal_convertor_cleanup in Open
+ * MPI's header does. The position in the stack, which that function also sets, is left as it is,
+ * since it is not read before it is set again. */
 static void clean_up(void *c) {
   put(c, TYPE, 0);
 #ifdef SINCE_6
@@ -98,11 +102,12 @@ static int moved_by(int receives, void *c, char *stream, size_t length, size_t *
 
 static size_t description_of(const struct use *u) { return (size_t)u->type + OPTIMIZED; }
 
-/* The mover of Open MPI, and the mover of the preload library for types that it compares, in
- * both directions. */
+/* Functions that move the bytes of a convertor, [0] for packing and [1] for unpacking: `generic` is
+ * Open MPI's, and `comparing` is the preload library's for types whose results it compares. */
 static size_t generic[2], comparing[2];
 
-/* Returns whether the preload library has stored a mover of that kind. */
+/* Returns whether the preload library has stored in convertor `c`, which was prepared for `u`, the
+ * mover for types of that kind. */
 static int is_of(int kind, int receives, void *c, const struct use *u) {
   size_t mover = word(c, MOVER), description = word(c, DESCRIPTION);
   if (mover == generic[receives]) return 0;
@@ -110,7 +115,8 @@ static int is_of(int kind, int receives, void *c, const struct use *u) {
   return description != description_of(u) && (mover == comparing[receives]) == (kind == COMPARED);
 }
 
-/* Prepares convertors for a type until the preload library serves them as that kind. */
+/* Prepares a convertor for a type again and again, until the preload library serves the type as one
+ * of that kind. Ends the program if that does not happen. */
 static void until(int kind, int receives, const struct use *u) {
   void *c = made();
   for (int turn = 0; turn < 20000; turn++) {
@@ -121,8 +127,8 @@ static void until(int kind, int receives, const struct use *u) {
     if (is_new && !comparing[receives]) comparing[receives] = word(c, MOVER);
     if (is_of(kind, receives, c, u)) return;
     if (kind == DESCRIBED) moved_by(receives, c, packed[1], STREAM, &bytes);
-    /* The preload library compiles in calls of the program, and only as far as the run time of
-     * the program so far allows. */
+    /* Give the preload library an occasion to compile. It compiles in MPI calls of the program, and
+     * only as far as the run time of the program so far allows. */
     packs(ours[KNOWN].type);
     usleep(500);
   }
@@ -167,8 +173,8 @@ static void places(void *c[2], size_t to, int is_exported) {
 static void moves(int receives, void *c[2], size_t length) {
   int done[2];
   size_t bytes[2], at = word(c[0], MOVED);
-  /* Each call goes on at the position of the convertors, since a part that ended inside an
-   * element does not end at its own length. */
+  /* Move the next bytes from the position of the convertors, not from the sum of earlier lengths:
+   * if a part ended inside an element, the position is not the end of the part. */
   for (int all = 0; all < 2; all++) done[all] = moved_by(receives, c[all], packed[all] + at, length, &bytes[all]);
   same("a result", done[0], done[1]);
   same("bytes", bytes[0], bytes[1]);
@@ -192,18 +198,19 @@ static void lists(void *c[2]) {
   same_words(c, "listed");
 }
 
-/* Makes all calls on both convertors. */
+/* Places both convertors, moves with them and lists their memory, and compares all results. */
 static void all_calls(int receives, void *c[2]) {
   size_t total = word(c[0], SIZE);
   if (!word(c[0], TYPE)) {
-    /* The convertor was cleaned up, and no state may be left. */
+    /* The convertors were cleaned up and not prepared again. No state of their earlier use may be
+     * left. */
     moves(receives, c, 64);
     lists(c);
     return;
   }
   if (total) {
-    /* Place at ends of elements, since Open MPI's own receiver takes no other positions unless
-     * everything is one piece. */
+    /* Place the convertors at ends of elements, since Open MPI's own receiver takes no other
+     * positions, unless everything is one contiguous piece (flag NO_OP). */
     size_t to[] = {8, total / 2 / 8 * 8, 0, total - 8, flags(c[0]) & NO_OP ? 13 : 16};
     for (int i = 0; i < 5; i++) places(c, to[i], 0);
     for (int i = 0; i < 2; i++) places(c, 8 * i, 1);
@@ -234,15 +241,15 @@ static void fill(int receives) {
  * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* The convertor that is used after the preparation: the same convertor, a clone without its
- * stack, a clone with its stack, or a convertor that was prepared for our type before it became
- * the clone. */
+/* The convertor that is used after the preparation: the prepared convertor itself, a clone of it
+ * without its stack, a clone with its stack, or another convertor that was prepared for the first
+ * type of the trial before it became the clone. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };
 
-/* The types and numbers of instances for which convertors are prepared after they have served a
- * type. The first entries are types that the preload library serves, too. */
+/* The uses for which convertors are prepared after they have served a type: types with numbers of
+ * instances. The types of the first OURS entries are types that the preload library serves, too. */
 enum { OURS = 4, MAX_AFTER = 32 };
 static struct use after[MAX_AFTER];
 
@@ -282,11 +289,11 @@ static void trial(int receives, int kind, int part, const struct use *then, int 
   trials++;
 }
 
-/* Tries one block with a gap after a described type. Such a convertor is placed by the function
- * that the preload library replaces, and its description is Open MPI's. The type is a copy of
- * the parts of a type that convertors read. After the copy there are numbers that are no
- * addresses, and then zeros, so that code that takes the description for one of the preload
- * library's finds these bytes. */
+/* Tries a convertor for one block with a gap after it was used for a described type. A convertor
+ * for one block with a gap is placed by the function that the preload library replaces, and its
+ * description is Open MPI's. The type of the trial is a copy of those parts of Open MPI's object
+ * that convertors read. After the copy there are numbers that are no addresses, and then zeros, so
+ * that code that takes the description for one of the preload library's finds these bytes. */
 static void block_in_memory_of_others(int receives) {
   enum { READ = OPTIMIZED + 24, LONG = 1024 };
   char copy[LONG];
@@ -342,20 +349,21 @@ int main(int argc, char **argv) {
   };
   int uses = sizeof all / sizeof *all;
   memcpy(after, all, sizeof all);
-  /* These types are decoded, so that the preload library knows them too. */
+  /* Pack with these types, so that the preload library decodes and knows them too. */
   packs(after[5].type);
   packs(after[7].type);
   packs(after[9].type);
   for (int receives = 0; receives < 2; receives++) block_in_memory_of_others(receives);
   for (int receives = 0; receives < 2; receives++)
     for (int kind = 0; kind < KINDS; kind++)
-      /* A compared type belongs to the preload library after one instance that was the same. */
+      /* Do not move a whole instance (part ALL) of a compared type: after one instance with equal
+       * results, the preload library moves the type itself, and the type is no longer compared. */
       for (int part = 0; part < (kind == COMPARED ? ALL : PARTS); part++)
         for (int again = 0; again < AGAINS; again++)
           for (int clone = 0; clone < CLONES && wrong < 20; clone++) {
 #ifdef SINCE_6
-            /* The replacement for 6.0 does not see that a convertor was cleaned up, and the
-             * convertor under it keeps its direction. */
+            /* The replacement for Open MPI 6.0 (since6.c) does not see that a convertor was cleaned
+             * up, and the convertor of the installed release under it keeps its direction. */
             if (again == TURNED) continue;
 #endif
             for (int i = 0; i < uses; i++) trial(receives, kind, part, &after[i], again, clone);

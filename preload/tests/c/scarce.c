@@ -1,6 +1,7 @@
-/* A program that goes on after a resource of the process has run out, after MPI_Init.
+/* A program in which a resource of the process runs out after MPI_Init, and which goes on after
+ * that.
  *
- * It commits types of many layouts, exchanges messages of them with itself, and packs and
+ * It commits types of many layouts, exchanges messages of each type with itself, and packs and
  * unpacks them. Every byte is compared.
  *
  * Usage: scarce descriptors | memory | memfd
@@ -23,8 +24,8 @@ enum { DESCRIPTORS = 512 };
 static int is_refused, first_opened = DESCRIPTORS;
 static char from[ROOM], into[ROOM], packed[ROOM];
 
-/* Takes the place of the C library's function, also for the preload library. It always fails:
- * with EACCES once the mode `memfd` has begun, otherwise as on a kernel without the call. */
+/* Replaces the C library's memfd_create, also for the preload library. It always fails: with EACCES
+ * once the mode `memfd` has begun, and otherwise as on a kernel without the call. */
 int memfd_create(const char *name, unsigned flags)
 {
     (void)name, (void)flags;
@@ -56,7 +57,7 @@ static void limit_memory(void)
     setrlimit(RLIMIT_AS, &limit);
 }
 
-/* Makes a vector whose blocks and gaps depend on the number. */
+/* Makes a vector type whose blocks and gaps depend on `number`. */
 static MPI_Datatype layout(int number, int *extent)
 {
     int blocks = 20 + number, length = 1 + number % 7, stride = length + 1 + number % 5;
@@ -67,7 +68,8 @@ static MPI_Datatype layout(int number, int *extent)
     return type;
 }
 
-/* Moves one instance to itself, by messages or by packing. Returns whether a byte is wrong. */
+/* Moves one instance from `from` to `into`, by a message in even rounds and by packing in odd
+ * rounds. Returns whether a byte is wrong. */
 static int moves_wrong(MPI_Datatype type, int extent, int round)
 {
     int position = 0, size;
@@ -96,11 +98,11 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     for (int i = 0; i < ROOM; i++) {
         from[i] = (char)(i * 37 + i / 256);
-        if (from[i] == 0x55) /* the value of bytes that were not moved */
+        if (from[i] == 0x55) /* 0x55 is the value of bytes that were not moved */
             from[i] = 0;
     }
-    /* The MPI library opens files for its first message, which must happen before anything runs
-     * out. */
+    /* Send a message before a resource runs out, since the MPI library opens files for its first
+     * message. */
     MPI_Sendrecv(from, 1, MPI_INT, 0, 1, into, 1, MPI_INT, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     if (strcmp(argv[1], "descriptors") == 0)
         fill_descriptors();
@@ -117,7 +119,7 @@ int main(int argc, char **argv)
     }
     printf("%s: %d transfers wrong\n", argv[1], wrong);
     fflush(stdout);
-    /* MPI_Finalize may open files. */
+    /* Close the descriptors, since MPI_Finalize may open files. */
     for (int descriptor = first_opened; descriptor < DESCRIPTORS; descriptor++)
         close(descriptor);
     MPI_Finalize();

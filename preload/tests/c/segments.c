@@ -1,14 +1,14 @@
-/* Short and long messages of structures whose packed elements are not aligned, between two ranks
- * of one communicator and of two groups. An MPI library that cuts messages into segments must not
- * be given segments that end inside an element. Prints a line for each wrong message, and "wrong
- * N". */
+/* Sends short and long messages of structures whose packed elements are not aligned, between two
+ * ranks on one communicator and on an intercommunicator of two groups. If an MPI library cuts
+ * messages into segments, the preload library must not give it messages whose segments would end
+ * inside an element. Prints a line for each wrong message, and "wrong N". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* MPICH's own exchange in place packs into bytes, and so has the fault that this program looks
- * for. */
+/* Number of ways to send. The fourth way, MPI_Sendrecv_replace, is left out under MPICH, whose own
+ * implementation packs into bytes and so has itself the fault that this program looks for. */
 #ifdef CUTS_SEGMENTS
 enum { WAYS = 3 };
 #else
@@ -23,8 +23,8 @@ struct layout {
     MPI_Aint extent;
 };
 
-/* Makes a layout. Signature 0 has int, double and three floats; signature 1 has double and int,
- * packed into 12 bytes. */
+/* Makes a datatype of one of two signatures with one of two layouts. Signature 0 has int, double
+ * and three floats; signature 1 has double and int, packed into 12 bytes. */
 static struct layout layout(int signature, int variant)
 {
     struct layout l = {0};
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank, 7, &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    /* All combinations of communicator, signature, count and way to send. Rank 0 sends, except
+    /* Try all combinations of communicator, signature, count and way to send. Rank 0 sends, except
      * that with way 3 both ranks exchange messages in place. */
     for (int group = 0; group < 2; group++)
         for (int signature = 0; signature < 2; signature++)

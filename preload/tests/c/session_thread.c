@@ -1,8 +1,8 @@
-/* A thread opens and closes MPI sessions while the main thread exchanges messages on
+/* A thread opens and closes MPI sessions while the main thread exchanges messages with itself on
  * MPI_COMM_SELF.
  *
- * The thread represents a library that uses the sessions of MPI 4.0 (section 11.3) together with
- * a program that uses the world.
+ * The thread represents a library that uses the sessions of MPI 4.0 (section 11.3), in a process
+ * whose program uses MPI_COMM_WORLD.
  *
  * Usage: session_thread EXCHANGES */
 #include <mpi.h>
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     int exchanges = atoi(argv[1]), provided, failed = 0, wrong = 0;
     pthread_t thread;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    alarm(SECONDS); /* A program that hangs ends by this signal. */
+    alarm(SECONDS); /* If the program hangs, this signal ends it. */
     MPI_Datatype element = type_of_element();
     for (int i = 0; i < ELEMENTS; i++)
         sent[i] = (struct element){.number = i, .pair = {i * 0.5, -i}, .letter = (char)i};

@@ -1,7 +1,9 @@
-/* Initializes MPI again and again by sessions, without the world. The types and communicators of
- * each session are used, and some types are never freed. Open MPI's wheel makes no communicators
- * from groups and crashes when it is initialized again. So under Open MPI the world exists while
- * sessions come and go. */
+/* Initializes MPI again and again by sessions, without MPI_Init. The types and communicators of
+ * each session are used, and some types are never freed.
+ *
+ * Open MPI's wheel makes no communicators from groups, and crashes when MPI is initialized again.
+ * So under Open MPI, the program calls MPI_Init first, and sessions come and go until
+ * MPI_Finalize. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +26,8 @@ int main(int argc, char **argv) {
     if (MPI_Group_from_session_pset(session, "mpi://SELF", &group)) return 3;
     if (MPI_Comm_create_from_group(group, "ddtc", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm)) return 4;
 #endif
-    /* Types of new layouts are packed three times each. Every second one is freed, and the
-     * others live when the session ends. */
+    /* Make types of new layouts and pack three times with each. Every second type is freed, and the
+     * others are alive when the session ends. */
     for (int i = 0; i < 20; i++) {
       int n = 3 + round * 5 + i, s = 2 + (round + i) % 3;
       MPI_Datatype t;

@@ -1,9 +1,12 @@
-/* Convertors of Open MPI 6.0, implemented by those of the installed release, for the preload
- * library and convertors.c, since no 6.0 is built here. Their fields have the places of 6.0's
- * header, and each convertor has the function that places it. If a piece or a place begins where
- * the convertor of the installed release is not, the process ends, because 6.0 would move other
- * bytes than those asked for. Convertors that Open MPI makes for itself are left alone. The
- * library is loaded after the preload library. */
+/* A replacement for the convertors of Open MPI 6.0, which are the objects with the state of packing
+ * or unpacking one message. The preload library and convertors.c are tested with it, since no Open
+ * MPI 6.0 is built here.
+ *
+ * A convertor of this library calls a convertor of the installed release. Its fields have the
+ * places of 6.0's header, and one of them is the function that places the convertor. If a call to
+ * move or place begins where the convertor of the installed release is not, the process ends,
+ * because 6.0 would move other bytes than those asked for. Convertors that Open MPI makes for
+ * itself are left alone. The library is loaded after the preload library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -33,7 +36,7 @@ struct convertor {
   position_fn *placer;
   char stacks[5 * 32];
   void *stream;
-  /* Not in 6.0: the convertor of the installed release. */
+  /* A field that 6.0 does not have: the convertor of the installed release that does the work. */
   char *below;
 };
 _Static_assert(offsetof(struct convertor, mover) == 0x38 && offsetof(struct convertor, moved) == 0x40 && offsetof(struct convertor, size) == 0x50 &&
@@ -64,7 +67,7 @@ static struct convertor *of_6(const void *c) { return *place_of(c); }
 void *opal_convertor_create(int32_t architecture, int32_t mode) {
   void *below = BELOW("opal_convertor_create", void *(int32_t, int32_t))(architecture, mode);
   Dl_info caller;
-  /* A convertor that Open MPI makes for itself. */
+  /* Open MPI makes this convertor for itself, so return that of the installed release. */
   if (dladdr(__builtin_return_address(0), &caller) && (strstr(caller.dli_fname, "libmpi.") || strstr(caller.dli_fname, "libopen-pal."))) return below;
   struct convertor *c = calloc(1, sizeof *c);
   c->below = below;
@@ -73,7 +76,7 @@ void *opal_convertor_create(int32_t architecture, int32_t mode) {
   return c;
 }
 
-/* Copies the state of the installed release's convertor. */
+/* Copies the flags and the position from the installed release's convertor to that of 6.0. */
 static void take(struct convertor *c) {
   uint32_t flags, old = c->flags & ~OF_TYPE;
   memcpy(&flags, c->below + FLAGS, 4);
@@ -95,8 +98,8 @@ static void complete(char *below, int is_complete) {
 
 static void checked(struct convertor *c, const char *what) {
   if (c->flags & NO_OP) {
-    /* Without a stack, the position is this number only, and the convertor of the installed
-     * release has not been told of it. */
+    /* A convertor with the flag NO_OP needs no stack, so its position is only the number `moved`.
+     * The convertor of the installed release has not been told of that number, so copy it there. */
     memcpy(c->below + MOVED, &c->moved, 8);
     complete(c->below, (c->flags & COMPLETED) != 0);
     return;
@@ -123,8 +126,9 @@ static int placed(struct convertor *c, size_t *position) {
   complete(c->below, 0);
   if (*position == 0 || *position < c->moved) below(c->below, &start);
   else checked(c, "a place");
-  /* If 5.0 is asked to go on from inside an element of a loop, it may not come to an end. So
-   * place it by the beginning, which leads to the same place. */
+  /* Place the convertor of the installed release at the beginning and then at the position, which
+   * leads to the same place. If Open MPI 5.0 is asked to go on from inside an element of a loop, it
+   * may not come to an end. */
   if (*position) {
     start = 0;
     below(c->below, &start);
@@ -199,8 +203,8 @@ int opal_convertor_clone(const void *from, void *to, int32_t stack) {
   return 0;
 }
 
-/* In 6.0, the number of instances is a size_t. If there is no type, only the number is stored,
- * for convertors.c. */
+/* In 6.0, the number of instances is a size_t. If `type` is null, only the number is stored, so
+ * that convertors.c can check it. */
 size_t since_6_instances;
 int32_t opal_datatype_copy_content_same_ddt(const void *type, size_t count, void *to, void *from) {
   if (!type) {

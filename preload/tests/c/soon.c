@@ -1,9 +1,9 @@
-/* Prints whether the preload library moves the pieces of a type after some messages, inside Open
- * MPI 4.1 or 5.0. No report is requested, since the preload library examines all calls if it
- * counts them.
+/* Prints whether the preload library, after a number of messages of a type, moves the pieces of
+ * such messages inside Open MPI 4.1 or 5.0. No report is requested, since the preload library
+ * examines all calls if it counts them for a report.
  *
- * Usage: soon MESSAGES. The messages are of a vector of 67200 bytes. Messages of a list come
- * before, which enable the hook. */
+ * Usage: soon MESSAGES. The messages are of a vector of 67200 bytes. Messages of an indexed type
+ * come before them, which enable the preload library's hook inside Open MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -16,7 +16,8 @@
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef void *create_fn(int32_t, int32_t);
 
-/* Offset of the mover in a convertor, as in convertors.h. */
+/* Offset of the mover, which is the function that moves the bytes, in Open MPI's convertor, as in
+ * convertors.h. */
 enum { MOVER = 0x58 };
 
 static void *named(void *scope, const char *name) {
@@ -25,8 +26,8 @@ static void *named(void *scope, const char *name) {
   return found;
 }
 
-/* Returns whether a request gets another mover from the preload library's function than from
- * Open MPI's. */
+/* Returns whether a convertor gets another mover when it is prepared by the preload library's
+ * function than when it is prepared by Open MPI's. */
 static int is_ours(void *host, const char *name, MPI_Datatype t, const void *memory) {
   create_fn *create = named(host, "opal_convertor_create");
   void *c = create(*(int32_t *)named(RTLD_DEFAULT, "opal_local_arch"), 0), *mover[2];
@@ -53,8 +54,8 @@ int main(int argc, char **argv) {
   void *host = dlopen("libopen-pal.so.80", RTLD_NOLOAD | RTLD_LAZY);
   if (!host) host = dlopen("libopen-pal.so.40", RTLD_NOLOAD | RTLD_LAZY);
   if (argc < 2 || !host) { puts("there is no Open MPI, or no number"); exit(3); }
-  /* The preload library may spend a share of the run time so far on types, so let some time
-   * pass. */
+  /* Let some time pass, since the preload library may spend only a share of the run time so far on
+   * types. */
   sleep(1);
   for (int i = 0; i < BLOCKS; i++) at[i] = 3 * i + (int)(i * 2654435761u >> 31);
   MPI_Type_create_indexed_block(BLOCKS, 1, at, MPI_DOUBLE, &list);
@@ -62,8 +63,8 @@ int main(int argc, char **argv) {
   exchange(list, 200);
   MPI_Type_vector(5600, 3, 6, MPI_FLOAT, &vector);
   MPI_Type_commit(&vector);
-  /* Do not prepare a convertor before the messages have been sent, since that asks for the type
-   * too. */
+  /* Send the messages before `is_ours` prepares a convertor, since the preload library counts a
+   * preparation as a use of the type too. */
   exchange(vector, atoi(argv[1]));
   int both = is_ours(host, "opal_convertor_prepare_for_send", vector, memory) && is_ours(host, "opal_convertor_prepare_for_recv", vector, memory);
   puts(both ? "inside" : "the host's");

@@ -1,7 +1,7 @@
 /* A job that starts two more processes of the same program by MPI_Comm_spawn. Every process
- * exchanges messages of a derived type with itself; processes that start others do so once
- * before and once after that. With an argument, only rank 0 starts the new processes, and the
- * other ranks are connected to them by MPI_Intercomm_create. */
+ * exchanges messages of a derived type with itself. Processes that start others do so once before
+ * and once after the start. With an argument, only rank 0 starts the new processes, and the other
+ * ranks are connected to the new processes by MPI_Intercomm_create. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -22,8 +22,8 @@ static int wrong_exchanges(void)
     return wrong;
 }
 
-/* Makes an intercommunicator between the two halves of the world, which does not connect
- * processes of different jobs. */
+/* Makes and frees an intercommunicator between the two halves of MPI_COMM_WORLD. It does not
+ * connect processes of different jobs. */
 static void halve_world(void)
 {
     MPI_Comm half, both;
@@ -35,8 +35,8 @@ static void halve_world(void)
     MPI_Comm_free(&half);
 }
 
-/* Makes an intercommunicator between two worlds. Before, only rank 0 of the first world is
- * connected to the second. */
+/* Makes an intercommunicator between the world of the first job and that of the spawned processes.
+ * Before the call, only rank 0 of the first world is connected to the second world. */
 static void join_worlds(MPI_Comm *between, int is_first)
 {
     MPI_Comm peer = MPI_COMM_NULL, all;

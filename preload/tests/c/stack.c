@@ -1,5 +1,6 @@
-/* MPI calls from a thread with a small stack, as in runtimes of user-level threads (16 KiB in
- * Argobots). The thread commits types, exchanges and packs data of them, and frees them.
+/* Makes MPI calls from a thread with a small stack, as in runtimes of user-level threads (16 KiB in
+ * Argobots). The thread commits types, exchanges and packs data of these types, and frees the
+ * types.
  *
  * Usage: stack KIB, where KIB is the size of the thread's stack */
 #include <mpi.h>

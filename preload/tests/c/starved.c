@@ -1,7 +1,9 @@
-/* A program in which the preload library gets no memory from its Nth allocation on, while all
- * other code does: starved N. Types of many layouts are made, sent, packed and used in
- * broadcasts, and every byte of packs and messages is checked. The program is built with
- * -rdynamic, so that the preload library calls the malloc of this program. */
+/* A program in which the preload library gets no memory after its first N allocations after
+ * MPI_Init, while all other code still gets memory. Usage: starved N.
+ *
+ * Types of many layouts are made, sent, packed and used in broadcasts, and every byte of packs and
+ * messages is checked. The program is built with -rdynamic, so that the preload library calls the
+ * malloc of this program. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
@@ -78,8 +80,8 @@ int main(int argc, char **argv) {
     MPI_Datatype t = nth(i);
     MPI_Request requests[2];
     MPI_Type_size(t, &size);
-    /* The expected bytes are those that the MPI library packs itself, which follow from the type
-     * map only. */
+    /* Pack the expected bytes by the profiling name, so that the MPI library packs them itself. The
+     * bytes follow from the type map only. */
     place = 0, PMPI_Pack(from, 8, t, expected, BYTES, &place, MPI_COMM_SELF);
     for (k = 0; k < 3; k++) {
       place = 0, memset(packed, 0, BYTES);

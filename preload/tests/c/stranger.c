@@ -1,7 +1,9 @@
-/* Libraries that are loaded together with the preload library. With -DTOOL, the library stores
- * movers of its own in Open MPI's convertors, as Open MPI's message logging does; they count and
- * call those that were there before. With -DDISGUISE=\"...\", the library makes the MPI library
- * appear as another version. */
+/* Two libraries that are loaded together with the preload library.
+ *
+ * With -DTOOL, the library stores movers of its own in Open MPI's convertors, as Open MPI's message
+ * logging does. A mover is the function that moves the bytes of a convertor; those of this library
+ * count the bytes and call the movers that were there before. With -DDISGUISE=\"...\", the library
+ * makes the MPI library appear as another version. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -1,10 +1,12 @@
-/* User-level failure mitigation as in its specification. Rank 2 dies while rank 1 waits for a
- * message from any source. The wait ends with MPI_ERR_PROC_FAILED_PENDING, and the request is
- * still pending. After MPIX_Comm_failure_ack, rank 1 waits for it again, and rank 0 sends.
+/* Tests a receive under user-level failure mitigation, as its specification defines it. Rank 2 dies
+ * while rank 1 waits for a message from any source. The wait ends with MPI_ERR_PROC_FAILED_PENDING,
+ * and the request is still pending. After MPIX_Comm_failure_ack, rank 1 waits for the request
+ * again, and rank 0 sends the message.
  *
- * Argument: 0 to wait by MPI_Waitall, 1 by MPI_Wait, 2 by MPI_Waitsome, 3 by MPI_Test until it
- * is complete, 4 if the receive is persistent and rank 1 frees it while it is active. In the
- * last case, nothing that arrives for it may change the message that rank 1 sends meanwhile. */
+ * Argument: 0 to wait by MPI_Waitall, 1 by MPI_Wait, 2 by MPI_Waitsome, 3 by MPI_Test until the
+ * request is complete, 4 if the receive is persistent and rank 1 frees its request while it is
+ * active. With 4, nothing that arrives for the receive may change the message that rank 1 sends
+ * meanwhile. */
 #include <mpi.h>
 #include <mpi-ext.h>
 #include <signal.h>
@@ -14,7 +16,7 @@
 #include <unistd.h>
 
 enum { N = 300 };
-/* {int, double[2], char}: 21 of 32 bytes are part of the type. */
+/* An element of the messages, {int, double[2], char}: 21 of its 32 bytes are part of the type. */
 typedef struct { int i; double d[2]; char c; } Item;
 
 static MPI_Datatype items(void) {
@@ -39,7 +41,8 @@ static int wait_by(int call, MPI_Request *r, MPI_Status *s) {
 
 static pid_t launcher;
 
-/* Waits until the launcher of the job has ended, as it does after MPI_Abort of the other rank. */
+/* Waits until the launcher of the job has ended, as it does when another rank calls MPI_Abort, and
+ * then ends this process. */
 static void wait_for_the_end(void) {
   while (getppid() == launcher) usleep(10000);
   _exit(0);
@@ -52,8 +55,9 @@ static int count_wrong(const Item *items) {
   return wrong;
 }
 
-/* Frees an active persistent receive from any source on rank 1. After rank 2 has died, a message
- * for that receive arrives while rank 1 sends another one. */
+/* Frees the request of an active persistent receive from any source on rank 1. After rank 2 has
+ * died, rank 0 sends a message for that receive, which arrives while rank 1 sends another
+ * message. */
 static void freed(int rank, Item *out, Item *in, MPI_Datatype t) {
   int go = 1, flag;
   MPI_Request r, sent;
@@ -72,7 +76,7 @@ static void freed(int rank, Item *out, Item *in, MPI_Datatype t) {
   MPI_Request_free(&r);
   MPI_Irecv(&flag, 1, MPI_INT, 0, 10, MPI_COMM_WORLD, &r);
   MPI_Send(&go, 1, MPI_INT, 2, 9, MPI_COMM_WORLD);
-  /* This call fails as soon as the death is known. */
+  /* This receive from rank 2 fails as soon as the MPI library knows that rank 2 has died. */
   MPI_Recv(&go, 1, MPI_INT, 2, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (int i = 0, done; i < 100; i++) MPI_Test(&r, &done, MPI_STATUS_IGNORE);
   MPIX_Comm_failure_ack(MPI_COMM_WORLD);
@@ -94,7 +98,7 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Datatype t = items();
   for (int i = 0; i < N; i++) out[i] = (Item){i, {i, -i}, 1}, in[i].i = -1;
-  /* Use the type before a rank fails. */
+  /* Use the type on ranks 0 and 1 before rank 2 fails. */
   for (int k = 0; k < 20 && rank < 2; k++)
     MPI_Sendrecv(out, N, t, 1 - rank, 1, in, N, t, 1 - rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   memset(in, 0, sizeof in);

@@ -1,6 +1,6 @@
-/* An error handler of the program leaves MPI calls by a C++ exception or by longjmp.
+/* Makes MPI calls that an error handler of the program leaves by a C++ exception or by longjmp.
  *
- * MPI does not define that, but programs have done it for a long time: MPI-2 had
+ * MPI does not define what happens then, but programs have done it for a long time: MPI-2 had
  * MPI::ERRORS_THROW_EXCEPTIONS. A receive of a derived type is truncated 20 times, and each time
  * the handler leaves the call. Correct messages that follow must arrive with the right bytes.
  *
@@ -24,7 +24,8 @@ static void leave(MPI_Comm *, int *code, ...)
     longjmp(outside, *code != 0 ? *code : 1);
 }
 
-/* Calls `call` and returns whether the handler left it. */
+/* Calls the function `call` and returns whether the error handler left it before it could
+ * return. */
 template <typename Call> static bool was_left(Call call)
 {
     if (throws) {
@@ -41,7 +42,7 @@ template <typename Call> static bool was_left(Call call)
     return false;
 }
 
-/* Exchanges two instances of the type with itself. */
+/* Sends two instances of the type from this process to itself. */
 static void exchange(MPI_Datatype column)
 {
     MPI_Request requests[2];

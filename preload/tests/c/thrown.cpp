@@ -1,6 +1,7 @@
-// Calls that an error handler leaves by an exception or a jump, because one of their receives is
-// too short. The program prints what it finds right after that and what comes later. The output is
-// compared with that of a run without the preload library.
+// Makes MPI calls with receives that are too short. The program's error handler then leaves the
+// MPI call by an exception or a jump. The program prints what its buffers and requests contain
+// right after that and after later calls. The output is compared with that of a run without the
+// preload library.
 //
 // Usage: thrown exception|jump waitall|persistent|sendrecv|alltoallw
 #include <mpi.h>
@@ -24,12 +25,14 @@ static unsigned sum(const int *a) {
     return s;
 }
 
-// The requests and statuses of the current call. Each belongs to a buffer of `in`.
+// The requests and statuses of the current call. Each request belongs to one of the buffers of
+// `in` from index `first` to `last` - 1.
 static MPI_Request *requests;
 static MPI_Status statuses[3];
 static int first, last;
 
-// Returns whether an operation has ended. The buffer of an operation that goes on must not be read.
+// Returns whether the operation on buffer `i` has ended. If the operation goes on, its buffer must
+// not be read.
 static bool ended(int i) {
     return requests == nullptr || requests[i - first] == MPI_REQUEST_NULL || statuses[i - first].MPI_ERROR != MPI_ERR_PENDING;
 }
@@ -40,7 +43,7 @@ static unsigned now() {
     return s;
 }
 
-// A sum of what the handler itself finds in the buffers.
+// A checksum of what the error handler has found in the buffers each time it was called.
 static unsigned seen;
 
 static void leave(MPI_Comm *, int *code, ...) {
@@ -49,8 +52,8 @@ static void leave(MPI_Comm *, int *code, ...) {
     throw std::runtime_error("an error of MPI");
 }
 
-// Makes a call that may not return. The program has no object with a destructor between the jump
-// and this function.
+// Makes a call that may be left by a jump or an exception, and counts how often that happens. No
+// object with a destructor exists between the jump and this function.
 template <class F> static void attempt(F call) {
     if (jumps) {
         if (setjmp(target) == 0) call();
@@ -68,7 +71,7 @@ static void clear() {
     for (auto &buffer : in) memset(buffer, 0xff, sizeof buffer);
 }
 
-// Declares which buffers the next call fills, and by which requests.
+// Declares which buffers the next call fills, and by which requests it fills them.
 static void expect(int from, int to, MPI_Request *by) {
     first = from, last = to, requests = by;
     for (auto &status : statuses) status.MPI_ERROR = MPI_SUCCESS;
@@ -85,7 +88,8 @@ static void send(int count, int tag, MPI_Request *request) {
     MPI_Isend(out, count, vector, rank, tag, comm, request);
 }
 
-// Waits for one request after another: first receives, then sends.
+// Waits for one request after another, first for the receives `r` and then for the sends `s`, and
+// prints what each receive has brought.
 static void wait_each(const char *what, MPI_Request *r, MPI_Request *s, int n) {
     static MPI_Request *one;
     for (int i = 0; i < n; i++) {
@@ -100,7 +104,7 @@ static void wait_each(const char *what, MPI_Request *r, MPI_Request *s, int n) {
     }
 }
 
-// Three receives, of which the second is too short.
+// Completes three receives by one MPI_Waitall. The second receive is too short for its message.
 static void waitall() {
     static MPI_Request r[3], s[3];
     clear();
@@ -112,8 +116,9 @@ static void waitall() {
     wait_each("waitall, then each", r, s, 3);
 }
 
-// Two persistent receives in four rounds. In every other round, the second receive is too short.
-// The first two rounds wait for both by one call, and the others first for the second receive.
+// Completes two persistent receives in four rounds. In every other round, the second receive is
+// too short for its message. The first two rounds wait for both receives by one call, and the
+// other two rounds wait for the second receive first.
 static void persistent() {
     static MPI_Request r[2], s[2];
     for (int i = 0; i < 2; i++) MPI_Recv_init(in[i], 1, vector, rank, i, comm, &r[i]);
@@ -149,7 +154,8 @@ static void sendrecv() {
     tell("sendrecv, right");
 }
 
-// The message from the other rank is too long, and the message from this rank is not.
+// Calls MPI_Alltoallw with receives of one instance. The message from the other rank is too long,
+// and the message from this rank to itself is not.
 static void alltoallw() {
     static int sent[2], received[2], at[2], places[2];
     static MPI_Datatype types[2];
@@ -166,8 +172,8 @@ static void alltoallw() {
     MPI_Comm_dup(world, &once);
     comm = once;
     attempt([] { MPI_Alltoallw(out, sent, at, types, in, received, places, types, comm); });
-    // How much of the long message has arrived depends on the MPI library, and the rest may still
-    // arrive.
+    // How much of the long message from the other rank has arrived depends on the MPI library, and
+    // the rest may still arrive. So print only the bytes from this rank.
     printf("alltoallw: caught %d, own bytes %u\n", caught, sum(in[rank]));
     comm = world;
     MPI_Barrier(comm);
@@ -187,7 +193,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(comm, &ranks);
     MPI_Errhandler handler;
     MPI_Comm_create_errhandler(leave, &handler);
-    // Some MPI libraries raise errors of requests on the world.
+    // Some MPI libraries call the error handler of MPI_COMM_WORLD for errors of requests.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
     MPI_Comm_set_errhandler(comm, handler);

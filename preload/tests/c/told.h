@@ -1,8 +1,8 @@
-/* Helpers for programs that print what they saw of messages of derived types. The text must be
- * the same with the preload library on all ranks, on some and on none.
+/* Functions for programs that exchange messages of derived types and print what they saw. The text
+ * must be the same with the preload library on all ranks, on some and on none.
  *
- * Ranks work in pairs. Each writes down codes, statuses, counts and hashes of its buffers, and
- * rank 0 prints everything. */
+ * Ranks work in pairs. Each rank writes down codes, statuses, counts and hashes of its buffers, and
+ * rank 0 prints what all ranks have written. */
 #ifndef TOLD_H
 #define TOLD_H
 #include <mpi.h>
@@ -45,7 +45,8 @@ __attribute__((unused)) static char *blank(void) { char *p = malloc(ROOM); memse
 static int class_of(int code) { int c; MPI_Error_class(code, &c); return c; }
 static MPI_Status fresh(void) { MPI_Status s; memset(&s, 0x11, sizeof s); s.MPI_ERROR = 4711; return s; }
 
-/* Writes down one received message of type i. */
+/* Writes down the result of one received message of type i: the code, the status, the counts and a
+ * hash of the buffer. */
 __attribute__((unused)) static void seen(const char *what, int i, int code, const MPI_Status *s, char *buffer) {
   int count = -1, elements = -1, cancelled = -1;
   MPI_Get_count(s, type[i], &count);
@@ -79,8 +80,8 @@ static int handled;
 __attribute__((unused)) static void handler(MPI_Comm *c, int *code, ...) { (void)c; handled = handled * 100 + class_of(*code); }
 
 /* Completes n requests in one of several ways. The statuses are in the order of the requests. Ways
- * 8 to 11 only wait until the requests are complete, by asking for their statuses, and the caller
- * completes them. Of these, ways 10 and 11 write no statuses. */
+ * 8 to 11 only wait until the requests are complete, by asking for their statuses, so the caller
+ * must still complete them. Ways 10 and 11 write no statuses. */
 __attribute__((unused)) static int complete(int way, int n, MPI_Request *r, MPI_Status *s) {
   int done = 0, code = 0, flag, index, out, indices[64];
   MPI_Status some[64];
@@ -106,7 +107,8 @@ __attribute__((unused)) static int complete(int way, int n, MPI_Request *r, MPI_
   return code;
 }
 
-/* Initializes MPI, and makes the communicator and the types. */
+/* Initializes MPI, and makes the communicator `comm` and the types `type` of the program's
+ * messages. */
 static void begin(int *argc, char ***argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -118,7 +120,7 @@ static void begin(int *argc, char ***argv) {
   types();
 }
 
-/* Prints the texts of all ranks on rank 0, and finalizes MPI. */
+/* Prints on rank 0 the texts that all ranks have written, and finalizes MPI. */
 __attribute__((unused)) static void end(void) {
   int n = (int)used;
   if (rank) { MPI_Send(&n, 1, MPI_INT, 0, 1, MPI_COMM_WORLD); MPI_Send(text, n, MPI_CHAR, 0, 2, MPI_COMM_WORLD); }

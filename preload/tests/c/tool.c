@@ -1,5 +1,5 @@
-/* The tool interface under the preload library: the variables of the MPI library and those of
- * ddtc, before and after MPI_Init. */
+/* Tests MPI's tool interface (MPI_T) under the preload library: the variables of the MPI library
+ * and those of ddtc, before and after MPI_Init. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@ static int info(int i, char *name, char *description, MPI_Datatype *type) {
   return MPI_T_cvar_get_info(i, name, &n, &verbosity, type, &e, description, &d, &bind, &scope);
 }
 
-/* Checks that the index of every variable is found by its name. Returns the index of the first
- * variable of ddtc. */
+/* Checks that the index of every control variable is found by the variable's name. Returns the
+ * index of the first variable of ddtc, and sets `ours` to the number of ddtc's variables. */
 static int look(int *ours) {
   int n, host, first = -1, at;
   char name[256], text[4096];
@@ -37,8 +37,9 @@ static int look(int *ours) {
   return first;
 }
 
-/* Checks that ddtc's enumeration variables refuse values that are no items and keep their value,
- * for tools that write 123 to every int. */
+/* Checks that ddtc's control variables with enumerations refuse values that are no items of the
+ * enumeration, and then keep the value from before. Some tools write 123 to every variable of type
+ * int. */
 static void strangers(int first, int ours) {
   int enumerated = 0;
   for (int i = first; i < first + ours; i++) {
@@ -62,7 +63,8 @@ static void strangers(int first, int ours) {
 }
 
 static int packs(void) {
-  /* A new layout each time, since the caller of this program reads the report. */
+  /* Use a new layout in each call of this function, since the caller of this program reads what the
+   * preload library's report says about them. */
   static int n = 5;
   MPI_Datatype t;
   char in[4096] = "abcdefgh", out[4096];
@@ -76,7 +78,8 @@ static int packs(void) {
   return at;
 }
 
-/* Does what look does, for performance variables. */
+/* Checks of every performance variable what `look` checks of control variables, and further
+ * properties. Returns the index of the first variable of ddtc. */
 static int look_measures(int *ours) {
   int n, host, first = -1, at, theirs = 0;
   OK(MPI_T_pvar_get_num(&n) == 0 && PMPI_T_pvar_get_num(&host) == 0 && n == host + MEASURES);
@@ -88,7 +91,8 @@ static int look_measures(int *ours) {
     MPI_T_enum e;
     int code = MPI_T_pvar_get_info(i, name, &ln, &verbosity, &class, &type, &e, text, &lt, &bind, &readonly, &continuous, &atomic);
     if (strncmp(name, "ddtc_", 5)) {
-      /* A variable of the MPI library, which must come in the library's own order. */
+      /* This is a variable of the MPI library. Such variables must come in the MPI library's own
+       * order. */
       OK(code == PMPI_T_pvar_get_info(theirs, bare, &lb, NULL, &same, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
       OK(code || (!strcmp(name, bare) && class == same));
       theirs++;
@@ -123,8 +127,8 @@ static unsigned long long reads(MPI_T_pvar_session session, MPI_T_pvar_handle h)
   return value;
 }
 
-/* Tests sessions and handles of ddtc and of the MPI library. With -DONE_BY_ONE, no call is made
- * for all handles at once. */
+/* Tests sessions of performance variables, with handles of ddtc's variables and of the MPI
+ * library's. With -DONE_BY_ONE, no call is made for all handles of a session at once. */
 #ifdef ONE_BY_ONE
 #define ALL(call, s, a, b) (call(s, a) ? -1 : call(s, b))
 #else
@@ -158,8 +162,8 @@ static void measures(void) {
   OK(reads(s, calls) == 3);
   value = 40;
   OK(MPI_T_pvar_write(s, calls, &value) == 0 && reads(s, calls) == 40);
-  /* All handles of the session: those of ddtc, with whatever handles of the MPI library there
-   * are. */
+  /* Start, reset and stop all handles of the session at once: those of ddtc, and whatever handles
+   * of the MPI library there are. */
   OK(ALL(MPI_T_pvar_start, s, calls, bytes) == 0);
   PACK(2)
   OK(reads(s, calls) == 42 && reads(s, bytes) == 12);
@@ -174,7 +178,8 @@ static void measures(void) {
   OK(reads(other, commits) == 0);
   packs();
   OK(reads(other, commits) == 1);
-  /* Calls that are refused. */
+  /* Check that calls which a level variable, a handle of another session or a null argument does
+   * not permit are refused with the right error codes. */
   OK(MPI_T_pvar_start(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP && MPI_T_pvar_stop(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP);
   OK(MPI_T_pvar_reset(s, level) == MPI_T_ERR_PVAR_NO_WRITE && MPI_T_pvar_readreset(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
   OK(MPI_T_pvar_write(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
@@ -184,7 +189,7 @@ static void measures(void) {
   stale = calls;
   OK(MPI_T_pvar_handle_free(s, &calls) == 0 && calls == MPI_T_PVAR_HANDLE_NULL);
   OK(MPI_T_pvar_read(s, stale, &value) == MPI_T_ERR_INVALID_HANDLE && MPI_T_pvar_handle_free(s, &stale) == MPI_T_ERR_INVALID_HANDLE);
-  /* Variables of the MPI library, by the indices that the program sees. */
+  /* Read some variables of the MPI library, by the indices that the program sees. */
   int read = 0;
   PMPI_T_pvar_get_num(&n);
   printf("host %d\n", n);
@@ -202,7 +207,7 @@ static void measures(void) {
     read++;
   }
   printf("read %d\n", read);
-  /* Handles end with their session, which the MPI library ends. */
+  /* Check that the handles of a session end with the session, which the MPI library frees. */
   OK(MPI_T_pvar_session_free(&s) == 0 && s == MPI_T_PVAR_SESSION_NULL);
   OK(reads(other, commits) >= 1 && MPI_T_pvar_session_free(&other) == 0);
   MPI_T_pvar_session_create(&s);
@@ -211,7 +216,7 @@ static void measures(void) {
   MPI_Type_free(&t);
 }
 
-/* Checks that the values of ddtc's variables have names, and that the MPI library's own
+/* Checks that the values of ddtc's enumerations have names, and that the MPI library's own
  * enumerations are passed on. */
 static void enumerations(void) {
   static const char *modes[] = {"off", "interpret", "lazy", "commit"};
@@ -240,8 +245,9 @@ static void enumerations(void) {
   printf("enumerations %d\n", theirs);
 }
 
-/* Checks that the last finalization ends everything that the program has left. MPI_Init is not
- * called, since MPI libraries crash in it, or at exit, after such a beginning. */
+/* Checks that the last MPI_T_finalize ends the sessions and handles that the program has left.
+ * MPI_Init is not called, since MPI libraries crash in MPI_Init or at exit if a program begins in
+ * this way. */
 static int again(void) {
   int provided;
   unsigned long long value;
@@ -262,8 +268,8 @@ static int again(void) {
   return wrong != 0;
 }
 
-/* Creates and frees sessions. MPI libraries use their addresses again, and each handle must stay
- * with its own session. */
+/* Creates and frees sessions in one of several threads. MPI libraries use the addresses of sessions
+ * again, and each handle must stay with its own session. */
 static void *hammer(void *failed) {
   int *bad = failed, at, count;
   MPI_T_pvar_get_index("ddtc_pack_bytes", MPI_T_PVAR_CLASS_AGGREGATE, &at);
@@ -319,7 +325,7 @@ int main(int argc, char **argv) {
   int room = 5, length = 5;
   char small[6] = "#####";
   OK(MPI_T_cvar_get_info(at, small, &room, NULL, NULL, NULL, NULL, &length, NULL, NULL) == 0 && !strcmp(small, "ddtc") && room == 10 && small[5] == 0);
-  /* The category of ddtc comes after those of the MPI library. */
+  /* Check the category of ddtc, which comes after the categories of the MPI library. */
   int categories, host, category, cvars = -1, pvars = -1, inner = -1, list[32];
   OK(MPI_T_category_get_num(&categories) == 0 && PMPI_T_category_get_num(&host) == 0 && categories == host + 1);
   OK(MPI_T_category_get_index("ddtc", &category) == 0);
@@ -335,7 +341,7 @@ int main(int argc, char **argv) {
   }
   list[3] = -1;
   OK(MPI_T_category_get_pvars(category, 3, list) == 0 && list[2] >= 0 && list[3] == -1);
-  /* Members of the MPI library's categories keep their names. */
+  /* Check that the members of the MPI library's categories keep their names. */
   for (int c = 0; c < host; c++) {
     int members = 0, measures = 0, many = 0;
     MPI_T_category_get_info(c, NULL, NULL, NULL, NULL, &members, &measures, NULL);
@@ -366,10 +372,11 @@ int main(int argc, char **argv) {
   enumerations();
   measures();
   strangers(at, ours);
-  /* Handles of ddtc's variables and of the MPI library's. */
+  /* Read and write the variable ddtc_mode of ddtc by a handle, and then read some control variables
+   * of the MPI library. */
   MPI_T_cvar_handle h;
   OK(MPI_T_cvar_handle_alloc(at, NULL, &h, &count) == 0 && count == 1);
-  OK(MPI_T_cvar_read(h, &value) == 0 && value == 2); /* lazy */
+  OK(MPI_T_cvar_read(h, &value) == 0 && value == 2); /* 2 is `lazy` */
   packs();
   value = 0;
   OK(MPI_T_cvar_write(h, &value) == 0 && MPI_T_cvar_read(h, &value) == 0 && value == 0);
@@ -386,7 +393,7 @@ int main(int argc, char **argv) {
     if (info(i, name, text, &type) || MPI_T_cvar_handle_alloc(i, NULL, &h, &count) || count > 16) continue;
     OK(MPI_T_cvar_read(h, value) == 0 && MPI_T_cvar_handle_free(&h) == 0);
   }
-  /* The tool interface may be used after MPI_Finalize. */
+  /* Check that the tool interface can still be used after MPI_Finalize, until MPI_T_finalize. */
   MPI_T_pvar_session left;
   MPI_T_pvar_handle handle;
   unsigned long long counted;

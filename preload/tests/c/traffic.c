@@ -1,4 +1,4 @@
-/* Threads under MPI_THREAD_MULTIPLE exchange messages, each thread with its own types and tags,
+/* Threads exchange messages under MPI_THREAD_MULTIPLE, each thread with its own types and tags,
  * while handles of requests and types are made and freed.
  *
  * Usage: traffic ROUNDS */
@@ -26,7 +26,8 @@ static void *thread(void *arg) {
   unsigned dice = me * 7919 + 1;
   static int out[THREADS][WINDOW][ROOM], in[THREADS][WINDOW][ROOM];
   for (int r = 0; r < rounds; r++) {
-    /* Both ranks choose the same numbers. */
+    /* Choose the type and the way to complete its messages. The random numbers depend only on the
+     * thread, so both ranks choose the same. */
     int n = 2 + rand_r(&dice) % 400, b = 1 + rand_r(&dice) % 4, s = b + 1 + rand_r(&dice) % 5, way = rand_r(&dice) % 7;
     MPI_Datatype t;
     MPI_Type_vector(n, b, s, MPI_INT, &t);

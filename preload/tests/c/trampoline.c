@@ -1,11 +1,12 @@
-/* A wrapper around an MPI library, as MPItrampoline is. A module calls functions with MPI's
- * names in an outer library with an ABI of its own. That library loads an inner library at run
- * time, which calls the MPI library.
+/* A wrapper around an MPI library, as MPItrampoline is. A module calls functions with MPI's names
+ * in an outer library, which has an ABI of its own. The outer library loads an inner library at run
+ * time, and the inner library calls the MPI library.
  *
  *     -DMODULE: a module for twompi.c, linked with the outer library. Sends and receives vectors
  *       between two ranks.
- *     -DOUTER: the outer library. It loads the file that the variable INNER names. If BINDING is
- *       deep, calls of the inner library go directly to its MPI library.
+ *     -DOUTER: the outer library. It loads the file that the environment variable INNER names. If
+ *       the environment variable BINDING is `deep`, calls of the inner library go directly to its
+ *       MPI library.
  *     -DINNER: the inner library, linked with an MPI library. */
 #ifdef INNER
 #include <mpi.h>

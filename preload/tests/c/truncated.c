@@ -1,15 +1,15 @@
-/* Messages that are longer than the receive, with random types on both sides, lengths, calls,
- * and order of send and receive.
+/* Sends messages that are longer than the receive, with random types on both sides, random lengths
+ * and calls, and a random order of send and receive.
  *
- * Buffers end where inaccessible memory begins, or, for every other receive, before bytes that
- * are checked. The receiving rank prints a line for each receive: class of the code, count,
- * number of units that arrived, and number of changed bytes elsewhere. With the preload library
- * on both ranks or on one, the lines must be those without it, apart from what truncation.rs
- * allows.
+ * The buffer of a receive ends where inaccessible memory begins or, in every other round, before
+ * bytes that are checked. The receiving rank prints a line for each receive: the class of the code,
+ * the count, the number of units that arrived, and the number of changed bytes elsewhere. With the
+ * preload library on both ranks or on one, the lines must be those without it, apart from what
+ * truncation.rs allows.
  *
- * Usage: truncated ROUNDS SEED [quiet | collective]. With `quiet`, lines are printed only for
- * bytes that changed elsewhere. With `collective`, the calls are collective and one rank gets
- * more than it has room for. */
+ * Usage: truncated ROUNDS SEED [quiet | collective]. With `quiet`, lines are printed only for bytes
+ * that changed elsewhere. With `collective`, the calls are collective and one rank gets more than
+ * it has room for. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -22,11 +22,12 @@
 
 enum { PAGE = 4096, BEHIND = 2 * PAGE, BLANK = 0x5a };
 
-/* Units of a signature: ints, structures of int, double and int, and the widest basic type. */
+/* The type signatures, and the number of bytes of one unit of each: INTS has ints, PAIRS has
+ * structures of int, double and int, and WIDES has elements of the widest basic type. */
 enum { INTS, PAIRS, WIDES, SIGNATURES };
 static const int unit[SIGNATURES] = {4, 16, 32};
-/* Layouts: without gaps, with equal gaps, of structures, irregular, and without gaps in a larger
- * extent. */
+/* The layouts of a buffer's units: without gaps, with equal gaps, as structures, irregular, and
+ * without gaps in a larger extent. */
 enum { DENSE, STRIDED, STRUCTURES, INDEXED, PADDED, LAYOUTS };
 static const char *const names[LAYOUTS] = {"dense", "strided", "structures", "indexed", "padded"};
 
@@ -34,7 +35,8 @@ static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state; }
 static long below(long n) { return (long)(next() % (uint64_t)n); }
 
-/* A buffer of `units` units of one signature in a layout. */
+/* One side of a transfer: `units` units of one signature in a layout, and the datatype and count
+ * that describe them. */
 struct side {
     int signature, layout, count;
     long units, bytes;
@@ -42,7 +44,7 @@ struct side {
     int made;
 };
 
-/* Returns the place of byte `at` of unit `i`. */
+/* Returns the displacement in the buffer of byte `at` of unit `i`. */
 static long place(const struct side *s, long i, int at) {
     int u = unit[s->signature];
     if (s->signature == PAIRS && s->layout != DENSE) {
@@ -65,9 +67,9 @@ static void make(struct side *s) {
     s->made = 1;
     s->count = 1;
     s->bytes = place(s, n - 1, u - 1) + 1;
-    /* The type must have the layout that `place` describes. Depending on signature and layout,
-     * it is a named type or made by different constructors. `made` is 0 for named types, which
-     * are not freed. */
+    /* Make a datatype with the layout that `place` describes. Depending on signature and layout, it
+     * is a named type or made by different constructors. `made` is 0 for named types, which are not
+     * freed. */
     if (s->signature == PAIRS) {
         if (s->layout == DENSE) {
             s->type = MPI_PACKED, s->count = (int)(16 * n), s->made = 0;
@@ -115,7 +117,8 @@ static unsigned char value(int round, long i, int at) {
     return c == BLANK ? 0x7f : c;
 }
 
-/* Memory that ends where inaccessible memory begins, or before bytes that are checked. */
+/* A buffer at `at` that ends where inaccessible memory begins or, if `behind` is not 0, before
+ * `behind` bytes that are checked. */
 struct memory {
     char *region, *at;
     size_t all, behind;
@@ -145,7 +148,8 @@ static void overrun(int signal) {
     _exit(8);
 }
 
-/* Prints the result of a receive. */
+/* Counts the units that a receive has put into its buffer and the bytes that it has changed
+ * elsewhere, and prints the result of the receive. */
 static void told(const struct side *r, struct memory *m, int code, MPI_Status *status) {
     int class = MPI_SUCCESS, count = -9;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
@@ -157,7 +161,8 @@ static void told(const struct side *r, struct memory *m, int code, MPI_Status *s
         int right = 1;
         for (int b = 0; b < u; b++) {
             unsigned char *p = (unsigned char *)m->at + place(r, i, b);
-            /* Six of the sixteen bytes of a long double have no meaning. */
+            /* Six of the sixteen bytes of a long double have no meaning, so treat them as
+             * unchanged. */
             if (r->signature == WIDES ? b % 16 > 9 : 0) *p = BLANK;
             else if (*p != value(round_, i, b)) right = 0;
             else *p = BLANK;
@@ -178,8 +183,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     int code = 0, flag = 0;
     memset(&status, 0, sizeof status);
     struct memory out = {0}, in = {0};
-    /* The sender fills its buffer. The buffer of the receiver ends before inaccessible memory
-     * or, in every second round, before bytes that are checked. */
+    /* Make the buffers. The sender fills its buffer. The buffer of the receiver ends before
+     * inaccessible memory or, in every second round, before bytes that are checked. */
     if (rank == from) {
         out = memory(s->bytes, 0);
         for (long i = 0; i < s->units; i++)
@@ -188,8 +193,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     if (rank == to) in = memory(r->bytes, round_ % 2);
     if (to == from && rank != from) return;
     if (to == from) {
-        /* A message to the rank itself: either the receive or the send is nonblocking and starts
-         * first. */
+        /* Send a message to this rank itself. Either the receive or the send is nonblocking and
+         * starts first. */
         if (early) {
             MPI_Irecv(in.at, r->count, r->type, to, 5, c, &q);
             MPI_Send(out.at, s->count, s->type, to, 5, c);
@@ -241,8 +246,8 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
     if (in.region) munmap(in.region, in.all);
 }
 
-/* Does the same by collective calls. They use a communicator of their own, since an error may
- * leave messages behind. Rank 0 sends more than the other rank takes. */
+/* Sends rank 1 more than it takes by a collective call, in which rank 0 is the sender. The call
+ * uses a communicator of its own, since an error may leave messages behind. */
 static void together(struct side *s, struct side *r, int call) {
     MPI_Comm c;
     int code = MPI_SUCCESS;
@@ -251,8 +256,8 @@ static void together(struct side *s, struct side *r, int call) {
     MPI_Comm_dup(MPI_COMM_WORLD, &c);
     MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
     struct memory out = memory(s->bytes, 0), in = memory(r->bytes, round_ % 2), met = memory(r->bytes, 0);
-    /* A correct call first: a communicator and a type that the MPI library has accepted are
-     * converted from their second call on. */
+    /* Make correct calls first, since the preload library converts calls only with communicators
+     * and types that the MPI library has accepted once. */
     MPI_Bcast(met.at, r->count, r->type, 0, c);
     MPI_Alltoallw(met.at, (int[]){0, 0}, (int[]){0, 0}, (MPI_Datatype[]){r->type, r->type}, met.at, (int[]){0, 0}, (int[]){0, 0},
                   (MPI_Datatype[]){r->type, r->type}, c);
@@ -293,7 +298,8 @@ int main(int argc, char **argv) {
         struct side s = {0}, r = {0};
         s.signature = r.signature = (int)below(SIGNATURES);
 #ifndef OPEN_MPI
-        /* Other MPI libraries move the widest basic types by value. */
+        /* MPI libraries other than Open MPI move the widest basic types by value, so this signature
+         * is not tried with them. */
         if (s.signature == WIDES) s.signature = r.signature = INTS;
 #endif
         s.layout = (int)below(LAYOUTS), r.layout = (int)below(LAYOUTS);
@@ -307,11 +313,11 @@ int main(int argc, char **argv) {
         if (s.signature == PAIRS && s.layout == PADDED) s.layout = STRUCTURES;
         if (r.signature == PAIRS && r.layout == PADDED) r.layout = STRUCTURES;
 #ifdef OPEN_MPI
-        /* A fault of Open MPI: if both ends are contiguous, it overruns the receive. */
+        /* Avoid a fault of Open MPI: if both ends are contiguous, it overruns the receive. */
         int contiguous = (s.layout == DENSE || s.layout == PADDED) && (r.layout == DENSE || r.layout == PADDED);
         if (contiguous && n > m) r.layout = STRIDED;
-        /* Another fault: it does not join an element of more than 16 bytes from two pieces, and
-         * it cuts contiguous data anywhere. */
+        /* Avoid another fault of Open MPI: it does not join an element of more than 16 bytes from
+         * two pieces, and it cuts contiguous data anywhere. */
         if (s.signature == WIDES && (s.layout == DENSE || s.layout == PADDED)) s.layout = INDEXED;
 #endif
         make(&s), make(&r);

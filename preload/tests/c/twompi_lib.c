@@ -1,5 +1,6 @@
-/* A module for twompi.c. It exchanges messages of a derived type with itself, and prints under
- * which MPI library. Returns how often a call failed or a message was wrong. */
+/* A module that twompi.c loads. Its function `run` exchanges messages of a derived type with the
+ * process itself, and prints the version of the MPI library and how often a call failed or a
+ * message was wrong. It returns this number. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

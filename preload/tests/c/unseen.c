@@ -1,12 +1,12 @@
-/* Types that the preload library never sees committed: types that are made by the profiling
- * names, as those of Fortran programs, and types that the MPI library makes inside its own calls.
- * Two further modes have types whose commit it sees.
+/* Uses types that the preload library never sees committed: types that are committed by the
+ * profiling names, as those of Fortran programs, and types that the MPI library makes inside its
+ * own calls. The modes `cancelled` and `reused` have types whose commit the preload library sees.
  *
  * Usage:
  *     unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message
  *                                and judged by their type maps
  *     unseen inner ROUNDS        collective calls in which the MPI library makes types
- *     unseen starved ROUNDS      as types, while there is no memory for compiled code
+ *     unseen starved ROUNDS      as `types`, while there is no memory for compiled code
  *     unseen CALL ROUNDS         a call by its profiling name: ialltoallw, iallgatherv, allgatherv,
  *                                gatherv or partitioned
  *     unseen cancelled ROUNDS    receives that are cancelled and started again
@@ -23,8 +23,8 @@
 
 static int rank, peer, ranks, wrong;
 
-/* Makes the type with that number in a pool, with its type map, a count and its bounds. The same
- * number always gives the same type. */
+/* Makes the type with the given number in a pool of random types, with its type map, a count and
+ * its bounds. The same number always gives the same type. */
 static MPI_Datatype pooled(uint64_t number, struct flat *map, int *count, MPI_Aint bounds[4]) {
   uint64_t before = state;
   MPI_Datatype t;
@@ -61,7 +61,7 @@ static void move_by(int way, char *out, char *in, int count, MPI_Datatype t, int
     PMPI_Request_free(&q[0]);
     PMPI_Request_free(&q[1]);
   } else {
-    /* The message arrives before its receive. */
+    /* Let the message arrive before its receive is started. */
     PMPI_Isend(out, count, t, peer, tag, MPI_COMM_WORLD, &q[0]);
     PMPI_Probe(peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     PMPI_Recv(in, count, t, peer, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -88,7 +88,7 @@ static void types(int rounds, int pool) {
     laid_out(&map, 1, expected + base, b[1], packed, count);
     int way = below(4);
     move_by(way, out + base, in + base, count, t, r);
-    /* Compare the bytes of the type map only: with blocks at odd places, the MPI library's own
+    /* Compare only the bytes of the type map: with blocks at odd places, the MPI library's own
      * receiver also writes some bytes of gaps. */
     size_t at = 0;
     while (at < span && (expected[at] == 0x5a || in[at] == expected[at])) at++;
@@ -103,7 +103,8 @@ static void types(int rounds, int pool) {
   }
 }
 
-/* Makes all requests for executable memory fail from now on. */
+/* Makes all requests of this process for executable memory fail from now on, by a filter of system
+ * calls. */
 static void starve(void) {
 #define AT(field) offsetof(struct seccomp_data, field)
   struct sock_filter filter[] = {
@@ -120,11 +121,11 @@ static void starve(void) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) { perror("prctl"); exit(3); }
 }
 
-/* Makes collective calls with blocks of 12 kB, so that the library sends several of them in one
+/* Makes collective calls with blocks of 12 kB, so that the MPI library sends several blocks in one
  * request. */
 static void inner(int rounds) {
   enum { EACH = 3000 };
-  /* Use a type that is seen first. */
+  /* First send messages of a type whose commit the preload library sees. */
   MPI_Datatype column;
   MPI_Type_vector(2048, 1, 2, MPI_INT, &column);
   MPI_Type_commit(&column);
@@ -152,8 +153,8 @@ static void inner(int rounds) {
   free(in);
 }
 
-/* Uses each type for three messages and frees it. The next type is another one, often at the same
- * address. */
+/* Uses each type for three messages and frees it. The type of the next round is another one, often
+ * at the address of the freed type. */
 static void reused(int rounds) {
   MPI_Datatype last = MPI_DATATYPE_NULL;
   int again = 0;
@@ -182,16 +183,18 @@ static void reused(int rounds) {
 
 enum { ROWS = 6000 };
 
-/* Makes a call with a type of every other integer in a column, once for each peer. */
+/* Makes the call that `name` names, with a type of every other integer in a column. The buffers
+ * have a column for each rank. */
 static void call(const char *name, int rounds) {
   MPI_Datatype half, column, types[64];
   int counts[64], one[64], at[64];
   PMPI_Type_vector(ROWS, 1, 2, MPI_INT, &half);
   PMPI_Type_create_resized(half, 0, ROWS * 2 * sizeof(int), &column);
-  /* Partitioned messages are sent only while the library makes progress, so their type is
-   * committed where the preload library sees it. */
+  /* Partitioned messages are sent only while the MPI library makes progress, so their type is
+   * committed by a call that the preload library sees. */
   if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
-  /* Each round makes the call once and compares the integers of the type and those between them. */
+  /* In each round, make the call once. Then compare the integers of the type and the integers
+   * between them with the expected ones. */
   int *out = malloc(sizeof(int) * ROWS * 2 * ranks), *in = malloc(sizeof(int) * ROWS * 2 * ranks);
   for (int p = 0; p < ranks; p++) { types[p] = column; one[p] = 1; counts[p] = p; at[p] = p * ROWS * 2 * (int)sizeof(int); }
   for (int r = 0; r < rounds && wrong < 5; r++) {
@@ -234,7 +237,8 @@ static void call(const char *name, int rounds) {
   free(in);
 }
 
-/* Cancels one of two receives. The message must go to the other one. */
+/* In each round, starts a receive and cancels it, and then starts a second receive with the same
+ * tag. The message must arrive in the buffer of the second receive. */
 static void cancelled(int rounds) {
   MPI_Datatype column;
   MPI_Type_vector(ROWS, 1, 2, MPI_INT, &column);

@@ -1,9 +1,9 @@
-/* Two ranks with a persistent collective operation whose second start is refused, because a
- * request of MPI_Startall is null. The operation stays inactive, so waiting for it ends at once
- * and no byte of the receive buffer changes.
+/* Two ranks have a persistent collective operation whose second start is refused, because one of
+ * the requests of MPI_Startall is null. The operation stays inactive, so waiting for it must end at
+ * once, and no byte of the receive buffer may change.
  *
- * Argument: `code` for MPI_ERRORS_RETURN, or `handler` for a handler of the program that
- * returns, after which MPICH returns success. */
+ * Argument: `code` for the error handler MPI_ERRORS_RETURN, or `handler` for a handler of the
+ * program that returns, after which MPICH returns success. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Two users of MPI in one process, each with messages of a derived type to itself (MPI 5.0,
- * 11.3).
+/* Two users of MPI in one process, one with MPI_Init and one with sessions, exchange messages of a
+ * derived type with the process itself (MPI 5.0, 11.3).
  *
  *     users threads N: a thread opens and closes sessions while the program exchanges N messages on
  *       the world

@@ -1,14 +1,16 @@
-/* Random one-sided operations of derived types. Prints the results of every call, with hashes of
- * the bytes that were got and of the windows. The output must not depend on the preload library.
+/* Makes random one-sided operations with derived types. Prints the results of every call, with
+ * hashes of the bytes that were got and of the windows. The output must not depend on the preload
+ * library.
  *
- * The expected contents of the windows and of the got bytes are also computed here, except where
- * several ranks accumulate at one place.
+ * The program also computes the expected contents of the windows and of the bytes that were got,
+ * except where several ranks accumulate at one place.
  *
- * Arguments: epochs, seed, maximum number of elements in an operation, and any fourth argument
- * if ranks share no memory. Windows are made in every way; epochs are those of fences, of groups
- * and of locks. Origin data has layouts of each rank's own, whose types are freed as soon as the
- * call has returned. Origin buffers are overwritten as soon as they belong to the program again,
- * also those of gets before their request is completed. Some calls are wrong. */
+ * Arguments: number of epochs, seed, maximum number of elements in an operation, and any fourth
+ * argument if the ranks share no memory. Windows are made in every way that MPI has; epochs are
+ * those of fences, of groups and of locks. Each rank chooses the layouts of its origin data, and
+ * frees their types as soon as the call has returned. An origin buffer is overwritten as soon as it
+ * belongs to the program again, and the buffer of a get also before the request of the get is
+ * completed. Some calls are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -18,8 +20,8 @@ enum { CREATED, ALLOCATED, SHARED, DYNAMIC, WINDOWS };
 enum { FENCE, GROUP, LOCK, LOCK_ALL, EPOCHS };
 enum { PUT, ACCUMULATE, RPUT, RACCUMULATE, RGET, OPS };
 static const char *const names[OPS] = {"put", "accumulate", "rput", "raccumulate", "rget"};
-/* When an operation is completed: LATER is the end of its epoch, the others are ways to complete it
- * before that. */
+/* The ways to complete an operation. LATER completes it at the end of its epoch, and all other ways
+ * complete it before that. */
 enum { LATER, FLUSH, FLUSH_LOCAL, FLUSH_ALL, FLUSH_LOCAL_ALL, REQUEST, ASKED, FREED, WAYS };
 enum { RANK = 1, EPOCH, COUNT, TARGET_TYPE, OP, SHORTER, NOBODY, FAULTS };
 enum { SLOTS = 3 };
@@ -57,7 +59,8 @@ static int class_of(int code)
     return class;
 }
 
-/* The kinds of elements that are accumulated: a named type, and the operations that it has. */
+/* A kind of elements that operations accumulate: a named type, its size, and whether it is an
+ * integer type or a type of pairs, which have operations of their own. */
 struct element {
     MPI_Datatype type;
     int size;
@@ -66,7 +69,8 @@ struct element {
 };
 enum { ELEMENTS = 8 };
 
-/* Makes a layout of `n` elements of a type. The variant selects distances and order. */
+/* Makes a layout of `n` elements of one named type. `variant` selects the distances and the order
+ * of the elements. */
 static struct layout elements(const struct element *e, int n, int variant)
 {
     struct layout l = {.n = n};
@@ -83,7 +87,8 @@ static struct layout elements(const struct element *e, int n, int variant)
     return l;
 }
 
-/* Writes element i that a rank accumulates: a small number, so that sums are exact in any order. */
+/* Writes the value of element i that the rank `from` accumulates to `p`. It is a small number, so
+ * that sums are exact in any order. */
 static void number(const struct element *e, char *p, int call, int from, long i)
 {
     uint64_t v = value(call, from, 0, i) % 5;
@@ -96,7 +101,8 @@ static void number(const struct element *e, char *p, int call, int from, long i)
     else memcpy(p, &d, 8);
 }
 
-/* Returns the place of element i in instances of a layout, or in packed data. */
+/* Returns the offset in bytes of element i in instances of a layout or, if `dense` is true, in
+ * packed data. */
 static MPI_Aint place(const struct layout *l, int dense, long i)
 {
     if (!dense) return i / l->n * l->extent + l->at[i % l->n];
@@ -136,7 +142,8 @@ static int issued(struct operation *o, MPI_Aint at, int target, int n, MPI_Datat
     }
 }
 
-/* Returns the byte at a place of the part that ranks get from. */
+/* Returns the byte that the program puts at offset `at` of the part of a window from which ranks
+ * get, for one epoch and one target rank. */
 static char there(int epoch, int target, MPI_Aint at) { return (char)(at * 7 + epoch + target + at / 251); }
 
 static long checked;
@@ -151,8 +158,8 @@ static void check(const char *what, int epoch, int k, const char *have, const ch
         }
 }
 
-/* Handles the point where a buffer belongs to the program again: checks what was got, and
- * overwrites the buffer. */
+/* Is called when an origin buffer belongs to the program again. Checks what was got, and overwrites
+ * the buffer. */
 static void over(struct operation *o, int epoch, int k)
 {
     if (o->done) return;
@@ -171,14 +178,16 @@ static void over(struct operation *o, int epoch, int k)
     memset(o->buffer, 0x77, bytes);
 }
 
-/* Returns whether an operation with this fault moves anything. */
+/* Returns whether an operation moves anything, despite the fault with which the program makes
+ * it. */
 static int moves(const struct operation *o)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
     return o->fault != RANK && o->fault != COUNT && o->fault != TARGET_TYPE && o->fault != NOBODY && !(accumulates && o->fault == OP);
 }
 
-/* Computes the effect of one rank's operation on its own part of a window. */
+/* Computes the contents that the part of a window must have after operation `k` of the rank `from`.
+ * No other operation writes to this part. */
 static void made(const struct operation *o, const struct element *e, int epoch, int k, int from, char *want, MPI_Aint part)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
@@ -191,8 +200,8 @@ static void made(const struct operation *o, const struct element *e, int epoch, 
         else if (o->by != MPI_NO_OP) {
             int pair[2];
             number(e, p, epoch * SLOTS + k, from, i);
-            /* For equal values, MPI_MAXLOC takes the smaller index, which is that of the initial
-             * contents. */
+            /* If the value equals the initial one, MPI_MAXLOC takes the smaller index, which is
+             * that of the initial contents. */
             if (e->pair && o->by == MPI_MAXLOC && (memcpy(pair, p, 8), pair[0] == 0)) memset(p, 0, 8);
         }
     }
@@ -208,8 +217,8 @@ int main(int argc, char **argv)
     state = (uint64_t)seed * 0x2545f4914f6cdd1du + 1;
     const struct element kinds[ELEMENTS] = {{MPI_INT, 4, 1, 0},   {MPI_DOUBLE, 8, 0, 0}, {MPI_FLOAT, 4, 0, 0}, {MPI_LONG_LONG, 8, 1, 0},
                                             {MPI_SHORT, 2, 1, 0}, {MPI_BYTE, 1, 1, 0},   {MPI_2INT, 8, 0, 1},  {MPI_UNSIGNED, 4, 1, 0}};
-    /* The parts of a window: for puts, for what one rank accumulates, for what all ranks
-     * accumulate, and for gets. */
+    /* Compute the offsets of the parts of a window: for puts, for what only one rank accumulates,
+     * for what all ranks accumulate, and for gets. */
     MPI_Aint part = 80L * most, put_at = 0, own_at = ranks * SLOTS * part, shared_at = 2 * own_at, got_at = shared_at + SLOTS * part;
     MPI_Aint bytes = got_at + part;
     MPI_Win wins[WINDOWS];
@@ -252,17 +261,18 @@ int main(int argc, char **argv)
             o->shared = below(2);
             o->fault = below(8) == 0 ? 1 + below(FAULTS - 1) : 0;
 #ifdef OPEN_MPI
-            /* Open MPI crashes if an origin is shorter than its target. */
+            /* Open MPI crashes if an origin is shorter than its target, so this fault is left
+             * out. */
             if (o->fault == SHORTER) o->fault = 0;
 #endif
             o->count = below(3) ? 1 + below(most / 10) : 1 + below(most);
             int other = below(ranks);
-            /* In an epoch of one lock, all operations go to the locked rank. */
+            /* In an epoch that locks only one rank, all operations go to the locked rank. */
             o->to = e == LOCK ? shift : other;
             o->target = ((together ? 0 : rank) + o->to) % ranks;
             int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
             if (accumulates) o->kind = 1 + below(MOST);
-            /* A dense target needs a layout of one named type. */
+            /* A dense target needs a layout of one named type, which kinds 0 and -1 are not. */
             if (o->kind <= 0) o->dense = 0;
             if (o->kind > 0 && o->count > 3 * most / o->kind) o->count = 1 + 3 * most / o->kind;
             if (accumulates && o->count > 2 * most / o->kind) o->count = 1 + 2 * most / o->kind;
@@ -299,8 +309,8 @@ int main(int argc, char **argv)
                 op = o->which == 0 ? MPI_REPLACE : o->which == 1 ? MPI_SUM : o->which == 2 ? MPI_MAX : MPI_BXOR;
                 if (o->which == 3 && !element->integer) op = MPI_NO_OP;
 #ifdef OPEN_MPI
-                /* Open MPI gets this operation wrong for derived types, unless the preload
-                 * library converts them. */
+                /* Open MPI gets MPI_BXOR of 8-byte elements wrong for derived types, unless the
+                 * preload library converts them. */
                 if (op == MPI_BXOR && element->size == 8) op = MPI_SUM;
 #endif
                 if (element->size == 1) op = o->which ? MPI_BXOR : MPI_REPLACE;
@@ -325,7 +335,7 @@ int main(int argc, char **argv)
                 else here = (here + 1) / 2;
             }
             if (o->fault == NOBODY) target = MPI_PROC_NULL;
-            /* With the fault EPOCH, a put comes before the lock and is in no epoch. */
+            /* With the fault EPOCH, make a put before the lock, so that it is in no epoch. */
             if (e == LOCK && k == 0) {
                 if (o->fault == EPOCH && o->op == PUT && !o->code) say("outside: class %d\n", class_of(issued(o, at, target, here, type, m, op, win)));
                 MPI_Win_lock(exclusive ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, where, 0, win);
@@ -339,7 +349,8 @@ int main(int argc, char **argv)
             raised = last = 0;
             int refused = o->code || o->fault == RANK || o->fault == COUNT || o->fault == TARGET_TYPE || o->fault == OP;
             if (refused) {
-                /* After an error handler that returns, some MPI libraries return success. */
+                /* After an error handler has returned, some MPI libraries return success for the
+                 * refused call. Treat it as failed in any case. */
                 o->code = 1;
                 o->done = 1;
                 continue;
@@ -356,7 +367,8 @@ int main(int argc, char **argv)
                 break;
             case FREED:
 #if defined OPEN_MPI || defined KEEPS_REQUESTS
-                /* These libraries call requests invalid when they are freed. */
+                /* Open MPI and the libraries with KEEPS_REQUESTS report a request of an operation
+                 * as invalid if it is freed while active, so wait for it instead. */
                 MPI_Wait(&o->request, MPI_STATUS_IGNORE);
 #else
                 MPI_Request_free(&o->request);
@@ -367,7 +379,8 @@ int main(int argc, char **argv)
             if (code) say("  class %d\n", class_of(code));
             if (o->way != LATER) over(o, epoch, k);
         }
-        /* Every second time, requests are completed before the epoch ends. */
+        /* Complete the requests and end the epoch. If `hints` is 0, the requests are completed
+         * first, otherwise the epoch ends first. */
         for (int late = 0; late < 2; late++) {
             if (late == hints) {
                 MPI_Request requests[SLOTS];
@@ -403,7 +416,8 @@ int main(int argc, char **argv)
         say("%d: window %016llx", epoch, hash(mine, bytes));
         MPI_Win_unlock(rank, win);
         for (int k = 0; k < n; k++) {
-            /* Nothing may have written to the buffer after it belonged to the program again. */
+            /* Count the bytes of the buffer that have changed. Nothing may have written to it after
+             * it belonged to the program again. */
             size_t all = operations[k].code ? 0 : (size_t)(operations[k].count * operations[k].l.extent + 4096), changed = 0;
             for (size_t i = 0; i < all; i++) changed += operations[k].buffer[i] != 0x77;
             say(", changed %ld", (long)changed);
@@ -413,7 +427,8 @@ int main(int argc, char **argv)
         MPI_Barrier(world);
     }
 #ifdef PAST
-    /* A reference to a function that bypasses the preload library. It is never called. */
+    /* Refer to a function by its profiling name, which bypasses the preload library, but never call
+     * it. */
     if (epochs < 0) PMPI_Win_flush_all(wins[CREATED]);
 #endif
     MPI_Win_detach(wins[DYNAMIC], memory[DYNAMIC]);
@@ -423,7 +438,7 @@ int main(int argc, char **argv)
     free(bases);
     free(want);
     say("checked %ld\n", checked);
-    /* Print the texts of the ranks in order. */
+    /* Print on rank 0 the texts that all ranks have written, in the order of the ranks. */
     if (rank == 0) {
         if (used) fwrite(text, 1, used, stdout);
         for (int r = 1; r < ranks; r++) {

@@ -1,5 +1,5 @@
-! Packs and unpacks a strided type through the implicit interfaces that programs with mpif.h use.
-! With SESSIONS, a session is opened and closed before each use.
+! Packs and unpacks with a strided type through implicit interfaces, as programs do that use
+! mpif.h. With the macro SESSIONS, a session is opened and closed before each pack.
 program packer
   implicit none
   external mpi_init, mpi_finalize, mpi_type_vector, mpi_type_commit, mpi_type_free, mpi_pack, mpi_unpack, host_handles

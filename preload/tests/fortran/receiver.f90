@@ -1,5 +1,6 @@
-! Receives that a binding makes by calls of C functions and may complete without calling them. The
-! data of none of them may stay in a staging buffer.
+! Makes receives through a Fortran binding (halves.c) that makes the requests by C functions with
+! MPI_ names, but may start and complete them without calling such functions. No received data may
+! stay in a staging buffer of the preload library.
 program receiver
   implicit none
   integer :: from(300), into(300), t, world, request, status(20), ierror, i, round, wrong

@@ -1,6 +1,6 @@
-! Messages of the rank to itself through the MPI library's own binding of `mpif.h` and `use mpi`:
-! nonblocking messages, completed by each function that the binding has for that, and persistent
-! messages, completed by MPI_Waitall.
+! Sends messages from this rank to itself through the MPI library's own binding of `mpif.h` and
+! `use mpi`: nonblocking messages, which are completed by each function that the binding has for
+! that, and persistent messages, which are completed by MPI_Waitall.
 program ways_to_complete
   implicit none
   integer, parameter :: ways = 8, n = 6
@@ -16,8 +16,9 @@ program ways_to_complete
   call mpi_type_vector(100, 1, 3, basic, t, ierror)
   call mpi_type_commit(t, ierror)
   wrong = 0
-  ! Each way of completion comes three times. The messages of a round go once by nonblocking and
-  ! once by persistent requests, and `check` compares what has arrived.
+  ! Each way to complete requests is used in three rounds. In each round the messages go once by
+  ! nonblocking and once by persistent requests, and `check` compares the received data with the
+  ! sent data.
   do round = 1, 3 * ways
     from = reshape([(1d4 * round + i, i = 1, 300 * n)], [300, n])
     into = -1

@@ -39,7 +39,7 @@ def told(name, verdict):
     def method(self, test, *rest):
         global ran
         ran += name == "startTest"
-        # A part of a test that succeeded needs no line.
+        # If a subtest has succeeded, write no line for it.
         if name != "addSubTest" or rest[1] is not None:
             case = getattr(test, "id", lambda: str(test))()
             print(verdict, case.replace("\n", " "), file=log)
@@ -81,8 +81,8 @@ sys.argv[:] = [main, *sys.argv[4:]]
 try:
     runpy.run_path(main, run_name="__main__")
 except SystemExit as end:
-    # With 0 and 1 main.py returns the result of the tests. With any other code, the tests did not
-    # come to their end.
+    # The codes 0 and 1 of main.py are the result of the tests. With any other code, the tests did
+    # not come to their end.
     if end.code not in (None, 0, 1):
         raise
     print("loaded", loaded, file=log)
