@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures applications with and without the preload library in turn.
 
-The applications are DDTBench (preload/tests/c/ddtbench.c), or ScaLAPACK's LU with --lu.
+The applications are DDTBench (preload/tests/c/ddtbench.c), or ScaLAPACK's LU with --lu. With
+--simple, messages of structures and of blocks of 8 B are measured instead.
 
     cargo build --release -p ddtc-preload
     benches/applications.py --library target/release/libddtc_preload.so
@@ -96,10 +97,10 @@ class Host:
         self.is_openmpi = name.startswith("openmpi")
         self.abi = name if self.is_openmpi else "mpich"
 
-    def compiled(self, folder, source="preload/tests/c/ddtbench.c", level="-O2"):
+    def compiled(self, folder, source="preload/tests/c/ddtbench.c", flags=("-O2",)):
         """Compiles a program and returns its path. Ends the script if that fails."""
         program = folder / f"{Path(source).stem}-{self.name}"
-        built = [self.wheels / self.abi / "bin/mpicc", level, "-o", program, ROOT / source]
+        built = [self.wheels / self.abi / "bin/mpicc", *flags, "-o", program, ROOT / source]
         done = subprocess.run(built, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(map(str, built))}\n{done.stderr}")
@@ -230,7 +231,7 @@ def ddtbench_job(host, program, arguments, preload, folder):
 
 
 def ddtbench(host, o, preload, folder):
-    program = host.compiled(folder)
+    program = host.compiled(folder, flags=("-O2", *(["-DSIMPLE"] if o.simple else [])))
     arguments = ["time", str(o.outer), str(o.inner), *([o.case] if o.case else [])]
     version = []
     sample = "median" if host.is_openmpi else "least"
@@ -364,7 +365,8 @@ def main():
     parser.add_argument("--inner", type=int, default=20, help="exchanges with each datatype; a quarter as many from 2 MiB up [%(default)s]")
     parser.add_argument("--case", help="run only rows whose names begin with this text")
     parser.add_argument("--lu", action="store_true", help="run ScaLAPACK's xdlu instead, which tests/scalapack.sh installs")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-HOST.csv, or -lu-HOST.csv")
+    parser.add_argument("--simple", action="store_true", help="measure structures and blocks of 8 B instead, in messages of 64 KiB and 1 MiB")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-HOST.csv, -lu-HOST.csv or -simple-HOST.csv")
     o = parser.parse_args()
     if not o.library.is_file():
         sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
@@ -381,7 +383,7 @@ def main():
         with tempfile.TemporaryDirectory() as temporary:
             host = Host(o.wheels.resolve(), name, cores)
             version, rows, summary = (lu if o.lu else ddtbench)(host, o, preload, Path(temporary))
-        kind = ("lu" if o.lu else "applications") + (f"-{o.policy}" if o.policy else "")
+        kind = ("lu" if o.lu else "simple" if o.simple else "applications") + (f"-{o.policy}" if o.policy else "")
         exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back, {'medians' if host.is_openmpi else 'least ones'}"
         head = [
             f"benches/applications.py, {o.rounds} rounds{exchanges}; policy {o.policy or 'as shipped'}{''.join(f' {s}' for s in o.set)}; {version}",

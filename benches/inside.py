@@ -78,7 +78,7 @@ def measured(host, o, folder):
     for name in PROGRAMS:
         if name == "pingpong" and o.ranks != 2:
             continue
-        program = host.compiled(folder, f"cli/src/tune/{name}.c", "-O3")
+        program = host.compiled(folder, f"cli/src/tune/{name}.c", ("-O3",))
         rounds = []
         for turn in range(o.rounds):
             jobs = []

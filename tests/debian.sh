@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Functions for builds from Debian's source packages: steps that are done once, and fetching a
-# source package. Sourced by tests/runtime.sh and tests/openmpi.sh. Needs $cache, fail and step.
+# Functions for builds of MPI libraries from their sources: steps that are done once, packages that
+# are needed, source packages of Debian, and archives. Sourced by tests/runtime.sh and
+# tests/openmpi.sh. Needs $cache, fail and step.
 
 # Runs a step, unless its stamp holds the same words: once NAME WORDS COMMAND.. Writes the output
 # into $cache/NAME.log and the stamp $cache/NAME.done.
@@ -34,4 +35,41 @@ source_package() {
         (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "$name=$version") &&
         echo "$sha256  $cache/${name}_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&
         rm -rf "$cache/source" && dpkg-source -x "$cache/${name}_$version.dsc" "$cache/source"
+}
+
+# Makes sure that the packages in the arguments are there. Installs those that are missing if the
+# script runs as root.
+need_packages() {
+    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
+        fail "apt-get and dpkg are missing: this test needs Debian's tools and packages; run it on Debian 12"
+    local package missing=()
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+    done
+    # A gcc, g++, make, perl or python3 that is no package of Debian serves, too.
+    local still=()
+    for package in ${missing[@]+"${missing[@]}"}; do
+        case $package in gcc | g++ | make | perl | python3) command -v "$package" >/dev/null && continue ;; esac
+        still+=("$package")
+    done
+    [ ${#still[@]} -eq 0 ] && return
+    [ "$(id -u)" = 0 ] || fail "packages are missing, and only root may install them: sudo apt-get install ${still[*]}"
+    step "installs ${still[*]}"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${still[@]}"; } >"$cache/packages.log" 2>&1 ||
+        fail "apt-get install ${still[*]} failed (no network?): see $cache/packages.log"
+}
+
+# Unpacks archive $1 in $cache/source, if it has the file $2 of a library's sources. Leaves nothing
+# of an archive that could not be unpacked.
+unpack() {
+    rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
+        tar -xf "$1" -C "$cache/source.part" --strip-components 1 &&
+        { [ -e "$cache/source.part/$2" ] || { echo "$1 has no file $2: it is another project's archive"; return 1; }; } &&
+        mv "$cache/source.part" "$cache/source"
+}
+
+# Prints where the builds of archive $1 are kept: outside of target/, since they are large and should
+# survive `cargo clean`. $2 is the name of the folder for all archives of the script.
+folder_of_archive() {
+    echo "${XDG_CACHE_HOME:-$HOME/.cache}/$2/$(basename "$1" | sed 's/\.tar.*//')"
 }

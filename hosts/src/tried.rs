@@ -163,7 +163,7 @@ pub enum Verdict {
     OwnFault,
     /// The library does not have such calls.
     Absent,
-    /// Such calls were not run. Rows with this verdict are entered by hand.
+    /// Such calls were not run, or ddtc converted none of them.
     Untried,
 }
 

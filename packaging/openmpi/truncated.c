@@ -1,35 +1,57 @@
-/* A message of 6000 ints for a receive of 3000, plain MPI_INT, blocking calls, MPI_ERRORS_RETURN.
+/* A message of 6000 ints for a receive of 3000 and for one of none, plain MPI_INT, MPI_ERRORS_RETURN.
+ * Each receive is posted once before the message is sent, and once after.
  *
  *     mpicc truncated.c -o truncated && mpiexec -n 2 ./truncated
  *
- * MPI 5.0, 3.2.4: the receive is an error of class MPI_ERR_TRUNCATE, and nothing but its own 3000 ints is written. Exit status 1, and what
- * was written behind them, where that does not hold: packaging/openmpi/README.md, "Truncation". */
+ * MPI 5.0, 3.2.4: the receive is an error of class MPI_ERR_TRUNCATE, and only its own ints may be
+ * written. Where that does not hold, the program says how many ints were written after them, and
+ * its exit status is 1. See packaging/openmpi/README.md, "Truncation". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SENT = 6000, ROOM = 3000, MARK = 0x5a5a5a5a };
+enum { SENT = 6000, MARK = 0x5a5a5a5a };
+static int buffer[SENT], rank;
 
-int main(int argc, char **argv)
-{
-    static int buffer[SENT];
-    int rank, wrong = 0;
+/* Tells the other rank to go on, or waits until it says so. */
+static void turn(int from) {
+  if (rank == from) MPI_Send(NULL, 0, MPI_INT, 1 - from, 1, MPI_COMM_WORLD);
+  else MPI_Recv(NULL, 0, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
 
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int i = 0; i < SENT; i++) buffer[i] = rank == 0 ? i : MARK;
-    if (rank == 0) {
-        MPI_Send(buffer, SENT, MPI_INT, 1, 0, MPI_COMM_WORLD);
-    } else if (rank == 1) {
-        int behind = 0, class = MPI_SUCCESS;
-        MPI_Error_class(MPI_Recv(buffer, ROOM, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE), &class);
-        for (int i = ROOM; i < SENT; i++) behind += buffer[i] != MARK;
-        printf("error class %s, %d ints written behind the %d of the receive\n", class == MPI_ERR_TRUNCATE ? "MPI_ERR_TRUNCATE" : "wrong",
-               behind, ROOM);
-        wrong = class != MPI_ERR_TRUNCATE || behind;
-    }
-    MPI_Bcast(&wrong, 1, MPI_INT, 1, MPI_COMM_WORLD);
-    MPI_Finalize();
-    return wrong;
+static int wrong(int room, int posted) {
+  MPI_Request request;
+  for (int i = 0; i < SENT; i++) buffer[i] = rank == 0 ? i : MARK;
+  if (rank == 0) {
+    if (posted) turn(1);
+    MPI_Isend(buffer, SENT, MPI_INT, 1, 0, MPI_COMM_WORLD, &request);
+    if (!posted) turn(0);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return 0;
+  }
+  int after = 0, class = MPI_SUCCESS, code;
+  if (posted) {
+    MPI_Irecv(buffer, room, MPI_INT, 0, 0, MPI_COMM_WORLD, &request);
+    turn(1);
+    code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    turn(0);
+    code = MPI_Recv(buffer, room, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  MPI_Error_class(code, &class);
+  for (int i = room; i < SENT; i++) after += buffer[i] != MARK;
+  printf("error class %s, %d ints written after the %d of the receive, which was posted %s\n",
+         class == MPI_ERR_TRUNCATE ? "MPI_ERR_TRUNCATE" : "wrong", after, room, posted ? "before the send" : "after the send");
+  return class != MPI_ERR_TRUNCATE || after;
+}
+
+int main(int argc, char **argv) {
+  int bad = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 4; i++) bad |= wrong(i / 2 ? 0 : 3000, i % 2);
+  MPI_Bcast(&bad, 1, MPI_INT, 1, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return bad;
 }

@@ -6,38 +6,8 @@ version=4.0.2-3
 packages=(gcc g++ make perl python3 dpkg-dev libfabric-dev libhwloc-dev libpsm-infinipath1-dev libpsm2-dev librdmacm-dev libibverbs-dev)
 orig_sha256=b27039f964afeb6b8a3e009c56b441cbe368c26d6d6476ad3bb7190996875860
 
-# Makes sure that compilers, headers and Python are there. Installs packages if the script runs as
-# root.
-need_packages() {
-    command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ||
-        fail "apt-get and dpkg are missing, which fetch the source package of mpich $version: run this test on Debian 12"
-    local package missing=()
-    for package in "${packages[@]}"; do
-        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
-    done
-    # A gcc, g++, make, perl or python3 that is no package of Debian serves, too.
-    local still=()
-    for package in ${missing[@]+"${missing[@]}"}; do
-        case $package in gcc | g++ | make | perl | python3) command -v "$package" >/dev/null && continue ;; esac
-        still+=("$package")
-    done
-    [ ${#still[@]} -eq 0 ] && return
-    [ "$(id -u)" = 0 ] || fail "packages are missing, and only root may install them: sudo apt-get install ${still[*]}"
-    step "installs ${still[*]}"
-    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${still[@]}"; } >"$cache/packages.log" 2>&1 ||
-        fail "apt-get install ${still[*]} failed (no network?): see $cache/packages.log"
-}
-
 fetch() {
     source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
-}
-
-# Unpacks the archive that the caller names. Leaves nothing of one that could not be unpacked.
-unpack() {
-    rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
-        tar -xf "$archive" -C "$cache/source.part" --strip-components 1 &&
-        { grep -q MPICH_VERSION_m4 "$cache/source.part/maint/version.m4" || { echo "--mpich $archive: maint/version.m4 in it names no version of MPICH: name a release archive of MPICH"; return 1; }; } &&
-        mv "$cache/source.part" "$cache/source"
 }
 
 # Reads from the sources the version of MPICH, where yaksa is, whether its tests are there, and

@@ -4,10 +4,14 @@
  *
  * The cases and their sizes are those of DDTBench (Schneider, Gerstenberger, Hoefler:
  * Application-oriented ping-pong benchmarking), whose C version makes the same constructor calls.
- * The code was written anew. Rows use MPI_BOTTOM and absolute addresses where DDTBench does. */
+ * The code was written anew. Rows use MPI_BOTTOM and absolute addresses where DDTBench does.
+ *
+ * With -DSIMPLE there are other rows instead, which are simple to write by hand: structures,
+ * listed blocks and strided blocks of 8 B, in messages of 64 KiB and 1 MiB. */
 #ifndef DDTBENCH_H
 #define DDTBENCH_H
 #include <mpi.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -476,6 +480,83 @@ static void fft_columns(int n, const double *from, double *matrix) {
     for (int i = 0; i < n; i++) memcpy(matrix + 2 * ((size_t)j * n + i), from + 2 * ((size_t)i * q + j), 2 * sizeof(double));
 }
 
+#ifdef SIMPLE
+/* Structures of an int, a double and three floats. Number: structures, with 24 B of payload. */
+struct mixed { int i; double d; float f[3]; };
+static void mixed_open(struct row *r) {
+  r->from = array(r, r->n[0] * sizeof(struct mixed));
+  r->to = array(r, r->n[0] * sizeof(struct mixed));
+  r->bytes = (size_t)24 * r->n[0];
+}
+static void mixed_make(const struct row *r, MPI_Datatype t[2]) {
+  MPI_Datatype members, one, parts[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT};
+  int lengths[3] = {1, 1, 3};
+  MPI_Aint places[3] = {offsetof(struct mixed, i), offsetof(struct mixed, d), offsetof(struct mixed, f)};
+  MPI_Type_create_struct(3, lengths, places, parts, &members);
+  MPI_Type_create_resized(members, 0, sizeof(struct mixed), &one);
+  MPI_Type_contiguous(r->n[0], one, &t[0]);
+  MPI_Type_commit(&t[0]);
+  t[1] = t[0];
+  MPI_Type_free(&members);
+  MPI_Type_free(&one);
+}
+static void mixed_pack(const struct row *r, void *to) {
+  const struct mixed *a = r->from;
+  char *b = to;
+  for (int k = 0; k < r->n[0]; k++, b += 24) memcpy(b, &a[k].i, 4), memcpy(b + 4, &a[k].d, 8), memcpy(b + 12, a[k].f, 12);
+}
+static void mixed_unpack(const struct row *r, const void *from) {
+  struct mixed *a = r->to;
+  const char *b = from;
+  for (int k = 0; k < r->n[0]; k++, b += 24) memcpy(&a[k].i, b, 4), memcpy(&a[k].d, b + 4, 8), memcpy(a[k].f, b + 12, 12);
+}
+
+/* Every other double of an array, or a double of each pair at a place that is drawn. Number:
+ * doubles. */
+static void pairs_open(struct row *r) {
+  r->from = array(r, (size_t)2 * r->n[0] * sizeof(double));
+  r->to = array(r, (size_t)2 * r->n[0] * sizeof(double));
+  r->bytes = r->n[0] * sizeof(double);
+}
+static void listed_lists(struct row *r, unsigned seed) {
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  r->list[0] = realloc(r->list[0], r->n[0] * sizeof(int));
+  if (!r->list[0]) MPI_Abort(MPI_COMM_WORLD, 1);
+  for (int k = 0; k < r->n[0]; k++) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    r->list[0][k] = 2 * k + (int)(state >> 63);
+  }
+}
+static void listed_make(const struct row *r, MPI_Datatype t[2]) {
+  MPI_Type_create_indexed_block(r->n[0], 1, r->list[0], MPI_DOUBLE, &t[0]);
+  MPI_Type_commit(&t[0]);
+  t[1] = t[0];
+}
+static void listed_pack(const struct row *r, void *to) {
+  for (int k = 0; k < r->n[0]; k++) ((double *)to)[k] = ((const double *)r->from)[r->list[0][k]];
+}
+static void listed_unpack(const struct row *r, const void *from) {
+  for (int k = 0; k < r->n[0]; k++) ((double *)r->to)[r->list[0][k]] = ((const double *)from)[k];
+}
+static void strided_make(const struct row *r, MPI_Datatype t[2]) {
+  MPI_Type_vector(r->n[0], 1, 2, MPI_DOUBLE, &t[0]);
+  MPI_Type_commit(&t[0]);
+  t[1] = t[0];
+}
+static void strided_pack(const struct row *r, void *to) {
+  for (int k = 0; k < r->n[0]; k++) ((double *)to)[k] = ((const double *)r->from)[2 * k];
+}
+static void strided_unpack(const struct row *r, const void *from) {
+  for (int k = 0; k < r->n[0]; k++) ((double *)r->to)[2 * k] = ((const double *)from)[k];
+}
+static const struct kind MIXED = {"structures", 1, PING_PONG, mixed_open, NULL, mixed_make, mixed_pack, mixed_unpack};
+static const struct kind LISTED = {"indexed_block", 1, PING_PONG, pairs_open, listed_lists, listed_make, listed_pack, listed_unpack};
+static const struct kind STRIDED = {"blocks_8B", 1, PING_PONG, pairs_open, NULL, strided_make, strided_pack, strided_unpack};
+static struct row rows[] = {
+    {&MIXED, {2731}}, {&LISTED, {8192}}, {&STRIDED, {8192}},
+    {&MIXED, {43691}}, {&LISTED, {131072}}, {&STRIDED, {131072}},
+};
+#else
 static const struct kind WRF_VEC_Y = {"WRF_y_vec", 8, PING_PONG, wrf_open, NULL, wrf_vec, wrf_pack, wrf_unpack};
 static const struct kind WRF_SA_Y = {"WRF_y_sa", 8, PING_PONG, wrf_open, NULL, wrf_sa, wrf_pack, wrf_unpack};
 static const struct kind WRF_VEC_X = {"WRF_x_vec", 8, PING_PONG, wrf_open, NULL, wrf_vec, wrf_pack, wrf_unpack};
@@ -515,5 +596,6 @@ static struct row rows[] = {
     {&MT, {7600}}, {&MT, {6400}}, {&MT, {5600}}, {&MT, {6200}},
     {&FFT, {256}}, {&FFT, {512}}, {&FFT, {768}}, {&FFT, {1024}}, {&FFT, {1536}},
 };
+#endif
 enum { ROWS = sizeof rows / sizeof rows[0] };
 #endif

@@ -221,6 +221,13 @@ impl Host {
     fn prepared(self, mut command: Command, root: &Path, program: impl AsRef<Path>) -> Run {
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
+        // Wheels of Intel MPI before 2021.15 contain libfabric, and find its providers by this
+        // variable, which a script that they do not contain sets elsewhere.
+        let fabric = root.join("lib/libfabric");
+        if fabric.exists() {
+            command.env("LD_LIBRARY_PATH", std::env::join_paths([&root.join("lib"), &fabric]).unwrap());
+            command.env("FI_PROVIDER_PATH", fabric.join("prov"));
+        }
         // `env` starts the program on each rank, with a variable that nothing reads. The
         // preload library, if the caller adds it, is in the launcher's own processes too.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
