@@ -1,6 +1,6 @@
-//! Test of `Committed::try_raw`, which moves instances by one copy or by a kernel that exists
-//! already, or not at all. It has a process of its own, because `try_raw` does nothing while calls
-//! are counted.
+//! Test of `Committed::try_raw`, which moves instances only if one copy or a kernel that exists
+//! already can move them, and otherwise does nothing. The test has a process of its own, because
+//! `try_raw` also does nothing while calls are counted.
 
 use ddtc::internal::committed::Committed;
 use ddtc::internal::datatype::Datatype;

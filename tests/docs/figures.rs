@@ -1,11 +1,12 @@
 //! Tests of the figures in the documents: each table between a mark and `<!-- end -->` must show
 //! the figures of the records that the mark names.
 //!
-//! * `<!-- figures: FILE -->` and `<!-- rates: FILE -->` are for the record FILE. * `<!--
-//! break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the records
-//! STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record in full. *
-//! `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for the record FILE, which was
-//! measured with an MPICH that uses ddtc as its datatype engine.
+//! * `<!-- figures: FILE -->` and `<!-- rates: FILE -->` are for the record FILE.
+//! * `<!-- break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the
+//!   records STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record
+//!   in full.
+//! * `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for the record FILE, which
+//!   was measured with an MPICH that uses ddtc as its datatype engine.
 
 use std::fmt::Write as _;
 
