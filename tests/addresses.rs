@@ -15,7 +15,7 @@ const MEMORY: usize = 8 << 20;
 /// lies in a slot of its own and begins in the first half of that slot.
 const APART: u64 = 160 << 10;
 
-/// A xorshift generator of repeatable numbers.
+/// Generator of pseudo-random numbers (xorshift). Equal seeds give equal numbers.
 struct Random(u64);
 
 impl Random {

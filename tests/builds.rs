@@ -43,7 +43,8 @@ fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
     cargo.args(["--offline", "--locked", "--unit-graph", "-Z", "unstable-options"]);
-    // `--unit-graph` is not stable yet. `RUSTC_BOOTSTRAP` lets a stable cargo accept it.
+    // The option `--unit-graph` is not stable yet. The variable `RUSTC_BOOTSTRAP` lets a stable
+    // cargo accept it.
     let output = cargo.env("RUSTC_BOOTSTRAP", "1").output().expect("cargo");
     assert!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
     let graph: Value = serde_json::from_slice(&output.stdout).expect("a unit graph");

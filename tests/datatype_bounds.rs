@@ -43,13 +43,13 @@ const ROWS: &[Row] = &[
     ("struct([1,1],[0,8],[double,char])", 9, 0, 16, 0, 9),
     ("struct([1,1,3],[0,8,16],[int,double,float])", 24, 0, 32, 0, 28),
     // A marker of bounds inside a member of a structure persists and determines the bounds of the
-    // structure, even if data of other members lies outside of them.
+    // structure, even if data of other members lies outside of these bounds.
     ("struct([1,1],[0,100],[resized(0,8,int),int])", 8, 0, 8, 0, 104),
     ("struct([1,1],[0,100],[resized(0,8,int),resized(0,8,int)])", 8, 0, 108, 0, 104),
     // The alignment padding (epsilon) of a member is not part of the type map of the structure.
     ("struct([1,1],[0,9],[struct([1,1],[0,8],[double,char]),char])", 10, 0, 16, 0, 10),
     // The legacy markers `lb` and `ub` set the lower and the upper bound. If a type has only one of
-    // them, the other bound follows from its data.
+    // these markers, the other bound follows from the type's data.
     ("struct([1,1,1],[-4,0,12],[lb,int,ub])", 4, -4, 16, 0, 4),
     ("struct([1,1],[0,6],[int,ub])", 4, 0, 6, 0, 4),
     ("struct([1,1],[-3,0],[lb,int])", 4, -3, 8, 0, 4),

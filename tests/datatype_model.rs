@@ -187,7 +187,7 @@ impl Choices {
         (0..n).map(|_| self.from(low, high)).collect()
     }
 
-    /// Returns a count from 1 to 4, or 0 in one of twelve cases.
+    /// Returns a random count from 1 to 4, or 0 in one of twelve cases.
     fn count(&mut self) -> i64 {
         if self.below(12) == 0 { 0 } else { self.from(1, 4) }
     }

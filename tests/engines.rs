@@ -1,6 +1,6 @@
 //! One suite of tests for all executors: the reference interpreter, the evaluation of nests and
 //! plans after each stage of the compiler, the interpreter of nests, and compiled code at each CPU
-//! level. All of them also move ranges of the packed stream.
+//! level. Moves of ranges of the packed stream are tested as well.
 //!
 //! Small types go through all oracles with counts 0, 1, 2, 3 and 17. Large types, of up to 2^40
 //! bytes and more, go through the executors with counts 1 and 2 on reserved address space.
@@ -225,7 +225,7 @@ fn spans_are_those_of_all_instances() {
             let low = c.pack(&user, lowest - 1, 3, &mut packed).unwrap_err();
             assert_eq!(low.argument(), "origin", "{text}");
         }
-        // A call with 0 instances needs no memory.
+        // A call that packs 0 instances needs no memory.
         assert_eq!(c.pack(&[], 0, 0, &mut []), Ok(0), "{text}");
     }
 }

@@ -51,7 +51,7 @@ struct Settings {
     /// Maximum width of a memory access in bytes, for the stage `legalize`.
     widest: u32,
     counts: Vec<u64>,
-    /// Whether code is emitted by templates instead of Cranelift.
+    /// Whether templates, and not Cranelift, make the machine code.
     templates: bool,
     /// Number of constructor arguments from which normalization computes its budget. It is used
     /// only for inputs that are nests, since a datatype has this number itself.
@@ -283,7 +283,7 @@ fn x64(target: Target) -> emit::X64 {
     emit::X64::new(target.on(Arch::X86_64).unwrap()).unwrap()
 }
 
-/// Returns the text that the stage makes of the input of `case`.
+/// Returns the text that the stage of the compiler with this name makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
     let widest = case.settings.widest;

@@ -17,7 +17,7 @@ use ddtc::internal::target::{Accesses, Arch, Level, Target};
 use ddtc::internal::{legalize, lower, normalize, schedule};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Returns all entries of the corpus.
+/// Returns all entries of the corpus of named datatypes.
 fn entries() -> Vec<CorpusEntry> {
     corpus::application().into_iter().chain(corpus::corner()).collect()
 }

@@ -52,9 +52,9 @@ fn count(grown: isize) {
     MINE.set((now, peak.max(now), calls + u64::from(grown > 0)));
 }
 
-// SAFETY: each method passes its arguments unchanged to `System`, which is a correct allocator, or
-// returns null from `alloc` or `realloc` without any effect, which the trait allows. Counting does
-// not allocate and does not panic.
+// SAFETY: each method passes its arguments unchanged to `System`, which is a correct allocator. Or
+// `alloc` and `realloc` return null without any effect, which the trait allows. Counting does not
+// allocate and does not panic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refused(layout.size()) {
@@ -121,8 +121,8 @@ fn numbered(i: i64) -> Datatype {
     }
 }
 
-/// Commits the datatypes with these numbers. Returns true if all of them pack and unpack the right
-/// bytes.
+/// Commits the datatypes whose numbers `types` lists. Returns true if all of them pack and unpack
+/// the right bytes.
 fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bool {
     types.into_iter().all(|i| {
         let t = numbered(i);
@@ -427,8 +427,8 @@ fn absolute_addresses_with_a_null_buffer() {
         let c = engine.commit(&t).unwrap();
         let mut want = Vec::new();
         interp::for_each(&t, 1, &mut |address, len, _| {
-            // SAFETY: the type lists `len` bytes at `address` inside `first` or `second`, which are
-            // alive and are not written during the copy.
+            // SAFETY: the datatype lists `len` bytes at `address` inside `first` or `second`. These
+            // two vectors are alive and are not written during the copy.
             want.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const u8, len) });
         })
         .unwrap();
@@ -440,11 +440,12 @@ fn absolute_addresses_with_a_null_buffer() {
         assert_eq!(packed, want, "{mode}");
         let (kept_first, kept_second) = (first.clone(), second.clone());
         let flipped: Vec<u8> = want.iter().map(|b| !b).collect();
-        // SAFETY: all bytes of the instance lie in `first` and `second`, which are mutable and were
-        // taken as `*mut`. `flipped` is another vector of the packed size. Nothing else accesses
-        // them during the call.
+        // SAFETY: all bytes of the instance lie in `first` and `second`, which are mutable and
+        // whose addresses were taken as `*mut`. `flipped` is another vector, with the packed size.
+        // Nothing else accesses the three vectors during the call.
         unsafe { c.unpack_raw(flipped.as_ptr(), 1, std::ptr::null_mut()) };
-        // SAFETY: the same buffers as in the first call of `pack_raw`.
+        // SAFETY: the buffers are those of the first call of `pack_raw`: the bytes of the instance
+        // lie in `first` and `second`, and `packed` has the packed size of one instance.
         unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
         assert_eq!(packed, flipped, "{mode}");
         assert_eq!((&first[..8], &second[240..]), (&kept_first[..8], &kept_second[240..]), "{mode}: gaps");

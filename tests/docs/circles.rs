@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::rooms::{SOURCES, code};
 use crate::text::files;
 
-/// The path of a module from the root of its crate.
+/// The path of a module from the root of its crate, as a list of names.
 pub(crate) type Path = Vec<String>;
 
 /// For each module that has a file of its own, the modules with files of their own that it names.
@@ -88,7 +88,7 @@ fn tree(text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Maximum number of re-exports through which a name is followed.
+/// Maximum number of re-exports that are followed from a name to the module that defines it.
 const MOST: usize = 8;
 
 /// The modules of a folder of sources, and the names that each of these modules imports.

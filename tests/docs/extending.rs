@@ -4,7 +4,7 @@
 
 use crate::text::{quoted, read, root};
 
-/// Headings of the recipes, in the order of the document.
+/// Headings of the recipes in docs/EXTENDING.md, in the order of the document.
 const RECIPES: [&str; 9] = [
     "A rewrite of normalize",
     "A kind",

@@ -29,7 +29,7 @@ fn record(file: &str) -> (Vec<String>, Vec<Line>) {
         let mut fields = line.split(',');
         let mut next = || fields.next().unwrap().to_owned();
         let (name, payload, direction) = (next(), next().parse().unwrap(), next());
-        // The last field is text that may contain commas.
+        // The last field of a line is text that may contain commas, so it is left out.
         let fields = fields.take(names.len() - 1).map(|f| f.parse().ok()).collect();
         Line { name, direction, payload, fields }
     });

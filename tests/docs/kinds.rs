@@ -68,7 +68,8 @@ struct Place {
     rest: Piece,
 }
 
-/// Returns the place of packed byte `position`, by division and binary search.
+/// Finds the place in `nest` of the packed byte with offset `position`, by division and binary
+/// search.
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let byte = Interval { from: position, to: position + 1 };
     // In each round, `at` is the offset of `body`, which contains the byte. Find the node of `body`
@@ -195,9 +196,9 @@ fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &
     }
 }
 
-/// Returns the pieces of a direct copy from one layout to another. `from` and `to` are the visits
-/// of the nests of both layouts, which are cut at each other's ends. A piece goes from `at.user` in
-/// the first layout to `at.packed` in the second.
+/// Returns the pieces of a direct copy from one layout to another. `from` and `to` are the leaf
+/// copies of both layouts; a piece ends where a leaf copy of either layout ends. A piece goes from
+/// `at.user` in the first layout to `at.packed` in the second.
 fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     let (mut i, mut j, mut position) = (0, 0, 0);
     let mut found = Vec::new();

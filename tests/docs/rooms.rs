@@ -12,10 +12,10 @@ use crate::text::{files, hold, read, root};
 pub(crate) const SOURCES: [&str; 10] =
     ["src", "bench", "capi", "cli", "gpu", "hosts", "hunt", "preload", "python", "yaksa"];
 
-/// Maximum number of lines of code in a source file.
+/// Maximum number of lines of code that a source file may have.
 const MAX_LINES: usize = 640;
 
-/// Maximum number of lines of code in a function.
+/// Maximum number of lines of code that a function may have.
 const MAX_FUNCTION: usize = 80;
 
 /// A row of the table of modules ("rooms") in docs/ARCHITECTURE.md.
@@ -60,7 +60,7 @@ pub(crate) fn code(file: &str) -> String {
         return String::new();
     }
     let text = read(file);
-    // By convention, the test module is the last item of a file.
+    // Cut off the test module, which by convention is the last item of a file.
     let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
     let lines = text[..end].lines().filter(|l| !l.trim_start().starts_with("//"));
     lines.map(|l| format!("{l}\n")).collect()
@@ -80,7 +80,7 @@ fn graph() -> BTreeMap<String, BTreeSet<String>> {
     graph
 }
 
-/// Returns the rows of the table of rooms in docs/ARCHITECTURE.md.
+/// Returns the rows of the table of modules ("rooms") in docs/ARCHITECTURE.md.
 fn rows(document: &str) -> Vec<Row> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()

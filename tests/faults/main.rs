@@ -199,15 +199,15 @@ fn schedule_and_legalize() {
 /// Runs `f` in a child process. Returns true if `f` returned true, panicked, crashed, or did not
 /// end within 20 seconds.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs only `f` and `_exit`. `f` takes no lock that another thread may hold,
-    // except those of the allocator, which glibc makes usable after a fork. Unless it panics, it
-    // prints nothing.
+    // SAFETY: the child process runs only `f` and `_exit`. `f` takes no lock that another thread
+    // may hold, except the locks of the allocator, which glibc makes usable after a fork. Unless
+    // `f` panics, it prints nothing.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: `alarm` has no precondition; the name is a string that ends in NUL, and
+            // SAFETY: `alarm` has no precondition; the path is a string that ends in NUL, and
             // `dup2` replaces only the child's standard error. A child that has not ended after 20
-            // seconds is in an endless loop, which counts as caught, too. The messages of a crash
-            // are not needed.
+            // seconds is in an endless loop, which counts as a caught fault, too. The messages of a
+            // crash are not needed, so they go to `/dev/null`.
             unsafe {
                 libc::alarm(20);
                 libc::dup2(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY), 2);

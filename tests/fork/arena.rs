@@ -27,8 +27,8 @@ impl Turns {
     /// Waits until the process at the other end of the connection has also called `meet`.
     fn meet(&self) {
         let mut byte = [0u8];
-        // SAFETY: `byte` is one byte that is valid for reads and writes, and both calls transfer
-        // one byte.
+        // SAFETY: `byte` is one byte that is valid for reads and writes, and each of the two calls
+        // transfers one byte.
         unsafe {
             assert_eq!(libc::write(self.0.as_raw_fd(), byte.as_ptr().cast(), 1), 1);
             assert_eq!(libc::read(self.0.as_raw_fd(), byte.as_mut_ptr().cast(), 1), 1);

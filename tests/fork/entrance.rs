@@ -16,7 +16,7 @@ use crate::child::{PATIENCE, Step};
 struct Handler {
     /// Whether the handler has begun to run.
     began: AtomicBool,
-    /// Whether the handler may return.
+    /// Whether the handler may return and so let the fork go on.
     done: AtomicBool,
 }
 

@@ -11,8 +11,8 @@ mod sections;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Returns a guard that only one test at a time can hold. Without it, other tests would see the
-/// forks of this test in their counters, and would have to wait for its threads.
+/// Returns a guard that only one test at a time can hold. If tests ran at the same time, each would
+/// see the forks of the other tests in its counters, and would have to wait for their threads.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

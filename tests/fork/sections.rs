@@ -153,7 +153,7 @@ fn a_fork_inside_a_section_does_not_wait() {
         assert_eq!(step.run(child), Ok(()));
         go.send(()).unwrap();
     });
-    // No thread is in a section any more, so this fork does not wait.
+    // No thread is in a fork section any more, so this fork does not wait.
     assert_eq!(step.run(|_| true), Ok(()));
 }
 

@@ -43,7 +43,7 @@ fn read(commit: Option<&str>, path: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|e| format!("{path}: {e}"))
 }
 
-/// What the comparison of one file found.
+/// Result of the comparison of two versions of one file.
 enum Outcome {
     Same,
     /// The file was not compared, because this program has no lexer for its language.
