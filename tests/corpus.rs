@@ -33,7 +33,8 @@ fn payloads_of_the_application_corpus_by_hand() {
     // three-dimensional patches of 16 x 65 x 3 floats.
     assert_eq!(payload("WRF_x_vec.S"), 4 * (4 * 16 * 3 + 5 * 16 * 65 * 3));
     assert_eq!(payload("WRF_x_sa.L"), payload("WRF_x_vec.L"));
-    // The datatype contains half of the sites of a slice in z, and each site has 24 bytes.
+    // The datatype selects half of the sites (lattice points) of a slice in z, and each site has 24
+    // bytes.
     assert_eq!(payload("MILC_su3_zd.S"), 2 * 8 * 32 * 24);
     assert_eq!(payload("NAS_LU_y.L"), 1020 * 40);
     assert_eq!(payload("NAS_MG_x.L"), 256 * 256 * 8);

@@ -1,6 +1,6 @@
-//! Tests that files do not import each other in cycles. The tests find which file names an item
-//! that another file defines, also through groups of a `use` and through re-exports. They cover the
-//! library and all members of the workspace.
+//! Tests that files do not import each other in cycles. For each file, the tests find the files
+//! that define the items that it names, also if a name is in a group of a `use` or is re-exported.
+//! They check the library and all members of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 

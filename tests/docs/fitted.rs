@@ -99,8 +99,9 @@ fn wrong(row: &Row) -> Option<String> {
     let Row { file, name, value } = row;
     let source = read(file);
     if file == "hosts/src/profile.rs" {
-        // For this file, the cell has the form "MPICH `2 << 20`, Intel MPI `u64::MAX` bytes". It
-        // must name exactly the MPI libraries whose profiles set the field.
+        // For the file with the profiles, the cell has the form "MPICH `2 << 20`, Intel MPI
+        // `u64::MAX` bytes". The cell must name exactly the MPI libraries whose profiles set the
+        // field.
         return profiles(&source).into_iter().find_map(|(library, text)| {
             let listed = value
                 .split(", ")

@@ -55,8 +55,8 @@ fn patched(name: &str) -> BTreeSet<String> {
     let git = || {
         let mut git = Command::new("git");
         git.current_dir(&tree).args(["apply"]).arg(root().join(format!("docs/extending/{name}.patch")));
-        // Keep git from looking for a repository above the copy: the folder that contains the copy
-        // belongs to a repository, but the copy does not.
+        // Keep git from looking for a repository above the copied files. The folder that contains
+        // the copy belongs to a repository, but the copy itself does not.
         git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap()).env_remove("GIT_DIR");
         git
     };

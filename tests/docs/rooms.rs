@@ -162,7 +162,8 @@ fn arrows_point_one_way() {
     );
     assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "walk"]));
     // The meaning of a datatype and of its bytes does not depend on the machine or on the process.
-    // So rooms of data and rooms of machine and state have different kinds.
+    // So modules ("rooms") that describe data have a kind of their own, apart from those of the
+    // kinds "machine" and "state".
     assert_eq!(of_kind("machine"), BTreeSet::from(["arena", "kernel", "micro", "plan"]));
     assert_eq!(of_kind("state"), BTreeSet::from(["cache", "calls", "files", "layout", "process"]));
     for (from, to) in graph() {

@@ -187,9 +187,9 @@ fn a_marked_child_is_told_and_hands_the_mark_on() {
     assert_eq!((TOLD.load(SeqCst), step.run(|_| TOLD.load(SeqCst) == 0)), (0, Ok(())));
 }
 
-/// Tests that forks are not marked on a busy machine, where more threads want a processor than
-/// there are processors. Half of the threads are in sections most of the time, and the other half
-/// never are.
+/// Tests that forked children are not marked as inconsistent because a machine is busy: more
+/// threads want a processor than there are processors. Half of the threads are in fork sections
+/// most of the time, and the other half never are.
 #[test]
 fn forks_among_spinning_threads_are_not_marked() {
     let _alone = alone();

@@ -61,8 +61,8 @@ fn a_value_that_is_being_made_is_made_before_the_fork() {
     });
 }
 
-/// Tests a value that takes long to make in one thread: neither a fork of another thread nor its
-/// child process waits for the value.
+/// Tests a value that one thread takes long to make. If another thread forks meanwhile, neither the
+/// fork nor the child process waits for the value.
 #[test]
 fn a_child_makes_its_own_of_what_is_awaited() {
     let _alone = alone();
