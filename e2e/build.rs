@@ -1,4 +1,5 @@
-//! Sets `cfg(e2e)` for the tests of this member.
+//! Build script of the package `ddtc-e2e`: it sets `cfg(e2e)` when the package's tests are
+//! compiled.
 
 fn main() {
     println!("cargo::rustc-cfg=e2e");

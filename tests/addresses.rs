@@ -1,5 +1,5 @@
-//! Tests of datatypes that list the absolute addresses of several objects. If the objects lie at
-//! other places the next time, no new code may be generated.
+//! Tests of datatypes that list the absolute addresses of several objects. If a later type lists
+//! the same objects at other addresses, no new machine code may be generated for that type.
 
 use ddtc::internal::committed::Committed;
 use ddtc::internal::datatype::Datatype;
@@ -8,14 +8,14 @@ use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 use ddtc::internal::target::Level;
 
-/// Bytes of memory in which the objects lie. Any two objects begin more than 64 KiB apart, which is
-/// the distance from which `src/nest/near.rs` treats blocks as separate objects.
+/// Size in bytes of the memory in which the objects lie. Any two objects begin more than 64 KiB
+/// apart, which is the distance from which `src/nest/near.rs` treats blocks as separate objects.
 const MEMORY: usize = 8 << 20;
-/// Bytes from the start of one slot to the start of the next. An object begins in the first half of
-/// its slot.
+/// Number of bytes from the start of one slot of the memory to the start of the next. Each object
+/// lies in a slot of its own and begins in the first half of that slot.
 const APART: u64 = 160 << 10;
 
-/// A xorshift generator of repeatable numbers.
+/// Generator of pseudo-random numbers (xorshift). Equal seeds give equal numbers.
 struct Random(u64);
 
 impl Random {
@@ -26,7 +26,8 @@ impl Random {
         self.0 % n
     }
 
-    /// Returns the offsets of `n` objects in random order and at irregular distances.
+    /// Returns the offsets of `n` objects in the memory, in random order and at irregular
+    /// distances.
     fn places(&mut self, n: usize) -> Vec<i64> {
         let mut free: Vec<u64> = (0..MEMORY as u64 / APART - 1).collect();
         let place = |random: &mut Random, free: &mut Vec<u64>| {
@@ -37,9 +38,9 @@ impl Random {
     }
 }
 
-/// Returns a structure with members in four objects. Without `strided`, each member has a few
-/// bytes, so the plan consists of moves. With `strided`, one member is a vector, so the plan calls
-/// a micro-kernel for that member.
+/// Returns a structure with members in four objects, which begin at the offsets `at`. If `strided`
+/// is false, each member has a few bytes, so the plan consists of moves. If `strided` is true, one
+/// member is a vector, so the plan calls a micro-kernel for that member.
 fn of_objects(strided: bool, at: &[i64]) -> Datatype {
     let runs = if strided { "vector(40,3,5,short)" } else { "short" };
     let text = format!(
@@ -58,8 +59,8 @@ fn memory(seed: u64) -> Vec<u8> {
     (0..MEMORY as u64).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 11) as u8).collect()
 }
 
-/// Checks that packing and unpacking one instance move the same bytes as `judge`, whose engine
-/// follows the definition of the type map (`Mode::Off`).
+/// Checks that packing and unpacking one instance of `t` move the same bytes as with `judge`, which
+/// is the same type in an engine that follows the definition of the type map (`Mode::Off`).
 fn moves_right(t: &Committed, judge: &Committed, user: &[u8], name: &str) {
     let size = t.packed_size(1).unwrap() as usize;
     let (mut packed, mut right) = (vec![0; size], vec![0; size]);
@@ -100,9 +101,9 @@ fn objects_elsewhere_share_code() {
     }
 }
 
-/// Rows of a matrix are not treated as separate objects, although they are far apart: their
-/// distances are constants in the code, which is a little faster. So two row lengths need four
-/// pieces of code.
+/// Tests that rows of a matrix are not treated as separate objects, although the rows are far
+/// apart. The distances between rows are constants in the machine code, which makes the code a
+/// little faster. So two row lengths, each in both directions, need four pieces of code.
 #[test]
 fn rows_of_a_matrix_keep_their_code() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -113,9 +114,9 @@ fn rows_of_a_matrix_keep_their_code() {
     assert_eq!(engine.counters().emitted, 4);
 }
 
-/// Bytes that one type of absolute addresses moved count towards the lazy threshold of the next
-/// type that has the same objects at other places. So if a program allocates its objects anew for
-/// each message, the later types are compiled at their first use.
+/// Tests that bytes that one type of absolute addresses has moved count towards the lazy threshold
+/// of the next type, which lists the same objects at other addresses. So if a program allocates its
+/// objects anew for each message, the later types are compiled at their first use.
 #[test]
 fn what_moved_elsewhere_counts() {
     let engine = Engine::new(Config { mode: Mode::Lazy, lazy_threshold: 1000, ..Config::default() });
@@ -126,17 +127,19 @@ fn what_moved_elsewhere_counts() {
         t.pack(&user, 0, 1, &mut packed).unwrap();
         t.settled(Direction::Pack, 0)
     };
-    // Each instance has 36 packed bytes, so 27 calls move 972 bytes, which is less than the
-    // threshold.
+    // The threshold is 1000 bytes. Each instance has 36 packed bytes, so 27 calls move 972 bytes,
+    // and none of them reaches the threshold.
     let first: Vec<bool> = (0..27).map(|_| compiled(&mut random)).collect();
     assert!(first.iter().all(|settled| !settled), "{first:?}");
     let later: Vec<bool> = (0..20).map(|_| compiled(&mut random)).collect();
     assert!(later.iter().all(|settled| *settled), "{later:?}");
     assert_eq!(engine.counters().emitted, 1);
-    // A type whose members differ does not share this count of moved bytes.
+    // This type has a strided member, so its count of moved bytes is separate from that of the
+    // types before. It has not reached the threshold.
     let t = engine.commit(&of_objects(true, &random.places(4))).unwrap();
     assert!(!t.settled(Direction::Pack, 100));
-    // Equal `near_hash` values mean that what is recorded for one type also holds for the other.
+    // Types with the same members at other addresses have equal `near_hash` values. An equal value
+    // means that what is recorded for one type also holds for the other.
     let hash =
         |random: &mut Random| engine.commit(&of_objects(false, &random.places(4))).unwrap().near_hash();
     let (one, other) = (hash(&mut random), hash(&mut random));

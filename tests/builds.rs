@@ -1,6 +1,6 @@
-//! Tests of what cargo compiles, read from its unit graphs. `cargo test` and the builds that tests
-//! start must together compile each crate once, except the libraries `ddtc`, `ddtc-gpu` and
-//! `ddtc-hosts`, which are compiled twice.
+//! Tests of which crates cargo compiles, read from cargo's unit graphs. `cargo test`, together with
+//! the builds that tests start, must compile each crate once. The exceptions are the libraries
+//! `ddtc`, `ddtc-gpu` and `ddtc-hosts`, which are compiled twice.
 
 #[path = "../preload/tests/hosts/build.rs"]
 mod build;
@@ -10,12 +10,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// One way to compile a target, as two parts: a hash of its package, mode, platform, features,
-/// profile and the same data of its dependencies; and the set of its features.
+/// One way to compile a target. The first part is a hash of the target's package, mode, platform,
+/// features and profile, and of the same data of its dependencies. The second part is the set of
+/// its features.
 type Variant = (String, BTreeSet<String>);
 
-/// Returns `NAME@VERSION` of a package identifier. Cargo leaves out the name in the identifier if
-/// the package's folder has the same name.
+/// Returns `NAME@VERSION` for a package identifier of cargo. The identifier lacks the name if the
+/// package's folder has the same name.
 fn package(id: &str) -> String {
     let (place, package) = id.rsplit_once('#').unwrap();
     if package.contains('@') {
@@ -37,12 +38,13 @@ fn packages_have_their_names_wherever_they_are() {
 }
 
 /// Returns the units that a call of cargo compiles in mode `build`, by package and target. Units
-/// that are compiled as tests, or only checked, have other modes.
+/// that are compiled as tests, or are only checked, have other modes and are left out.
 fn units(arguments: &[&str]) -> BTreeMap<String, BTreeSet<Variant>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);
     cargo.args(["--offline", "--locked", "--unit-graph", "-Z", "unstable-options"]);
-    // `--unit-graph` is not stable yet. `RUSTC_BOOTSTRAP` lets a stable cargo accept it.
+    // The option `--unit-graph` is not stable yet. The variable `RUSTC_BOOTSTRAP` lets a stable
+    // cargo accept it.
     let output = cargo.env("RUSTC_BOOTSTRAP", "1").output().expect("cargo");
     assert!(output.status.success(), "{cargo:?}: {}", String::from_utf8_lossy(&output.stderr));
     let graph: Value = serde_json::from_slice(&output.stdout).expect("a unit graph");
@@ -66,7 +68,8 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
         return text.clone();
     }
     let unit = &units[i];
-    // `test` and `dev` are two names of the same profile settings.
+    // The profiles `test` and `dev` have the same settings, so the name of the profile is removed
+    // before the comparison.
     let mut profile = unit["profile"].clone();
     profile.as_object_mut().unwrap().remove("name");
     let dependencies: BTreeSet<String> = unit["dependencies"]
@@ -77,7 +80,7 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
         .collect();
     let own = ["pkg_id", "mode", "platform", "features"].map(|name| unit[name].to_string());
     let text = format!("{own:?} {} {profile} {dependencies:?}", unit["target"]["name"]);
-    // The text contains the whole tree of dependencies, so keep only its hash.
+    // At this point the text contains the whole tree of dependencies, so only its hash is kept.
     let text = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()));
     known[i] = Some(text.clone());
     text
@@ -85,8 +88,9 @@ fn variant(units: &[Value], i: usize, known: &mut Vec<Option<String>>) -> String
 
 #[test]
 fn each_crate_is_compiled_once() {
-    // Collect the units of the fast tier, then those of e2e and of the libraries that tests build,
-    // all of which use the same target folder.
+    // Collect the units of the fast tier, which is `cargo test`. Then collect the units of the
+    // package `ddtc-e2e` and of the packages that tests build. All of these calls use the same
+    // target folder.
     let mut all = units(&["test", "--no-run"]);
     let tested = all.clone();
     let mut calls = vec![vec!["test", "--no-run", "--package", "ddtc-e2e"]];
@@ -99,8 +103,9 @@ fn each_crate_is_compiled_once() {
     }
     assert!(tested.len() > 100 && all.len() > tested.len(), "{} and {} targets", tested.len(), all.len());
     let several: Vec<_> = all.iter().filter(|(_, variants)| variants.len() > 1).collect();
-    // `ddtc` is compiled once for the tests and the command, and once for the installed libraries.
-    // `ddtc-gpu` and `ddtc-hosts` depend on it in both cases.
+    // The library `ddtc` is compiled once for the tests and the command, and once for the libraries
+    // that are installed. `ddtc-gpu` and `ddtc-hosts` depend on `ddtc`, so they are compiled twice
+    // as well.
     let ours = ["ddtc", "ddtc-gpu", "ddtc-hosts"].map(|package| {
         format!("{package}@{} \"{}\" \"lib\"", env!("CARGO_PKG_VERSION"), package.replace('-', "_"))
     });
@@ -112,8 +117,9 @@ fn each_crate_is_compiled_once() {
     }
 }
 
-/// The packages that are built to be run contain no Cranelift back end for another architecture. On
-/// x86-64, where the emitter uses templates, the libraries contain no Cranelift at all.
+/// Tests that the packages that are built to be run contain no back end of Cranelift for another
+/// architecture. On x86-64, where the emitter uses templates, the libraries contain no Cranelift at
+/// all.
 #[test]
 fn what_is_installed_is_lean() {
     for (package, options) in build::BUILDS {
@@ -132,8 +138,8 @@ fn what_is_installed_is_lean() {
     }
 }
 
-/// Each set of features brings only the packages that it needs. The command that is built
-/// in a checkout contains Cranelift; on x86-64, the command that is shipped does not.
+/// Tests that each set of cargo features brings only the packages that it needs. The command that
+/// is built in a checkout contains Cranelift; on x86-64, the command that is shipped does not.
 #[test]
 fn features_bring_their_packages() {
     let has = |arguments: &[&str], package: &str| {
@@ -162,8 +168,8 @@ fn features_bring_their_packages() {
     }
 }
 
-/// Only Cargo.lock pins versions. If a manifest pinned them, programs that depend on ddtc could not
-/// use releases in which a fault is fixed.
+/// Tests that only Cargo.lock pins versions of dependencies. If the manifest pinned them, programs
+/// that depend on ddtc could not use a newer release of a dependency in which a fault is fixed.
 #[test]
 fn the_manifest_pins_no_foreign_crate() {
     let manifest = include_str!("../Cargo.toml");
@@ -172,8 +178,8 @@ fn the_manifest_pins_no_foreign_crate() {
     assert!(manifest.contains("\ncranelift-codegen = { version = \"0.135"), "the dependencies are looked at");
 }
 
-/// Release builds must unwind, because C++ exceptions of the program pass through the wrappers of
-/// the preload library.
+/// Tests that release builds unwind after a panic instead of aborting. They must, because C++
+/// exceptions of the program pass through the wrappers of the preload library.
 #[test]
 fn what_is_shipped_unwinds() {
     let manifest = include_str!("../Cargo.toml");

@@ -1,5 +1,6 @@
-//! Tests of the cache: which datatypes share a layout, what is evicted and when, that one compile
-//! serves many threads, and that no thread waits in lazy mode.
+//! Tests of an engine's cache of layouts: which datatypes share a layout, which layouts are evicted
+//! and when, that one compile serves many threads, and that no thread waits for a compile in lazy
+//! mode.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,7 +20,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns layout number `i`. Layouts of different numbers differ in their distances and extents.
+/// Returns the datatype with number `i`. Datatypes with different numbers have different layouts,
+/// because their distances and extents differ.
 fn numbered(i: i64) -> Datatype {
     parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 200_000 + i, 100 + i))
 }
@@ -36,10 +38,12 @@ fn three_ways_to_share() {
     let kernel =
         |text: &str| Arc::clone(engine.commit(&parse(text)).unwrap().kernel(Direction::Pack).unwrap());
     let a = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // This is the same constructor tree, built again. The cache finds it by its structural hash.
+    // Build the same constructor tree again. The cache finds the layout of this tree by its
+    // structural hash.
     let b = kernel("resized(0, 999, hindexed([3, 5], [0, 100], char))");
-    // These two trees are different and have the same layout: one is made by another constructor,
-    // and the other one lies at another displacement. The cache finds them by their normal nest.
+    // These two trees differ from the first one and have the same layout: `c` is made by another
+    // constructor, and `d` lies at another displacement. The cache finds the layout by the normal
+    // nest of each tree.
     let c = kernel("resized(0, 999, struct([3, 1], [0, 100], [byte, contiguous(5, char)]))");
     let d = kernel("resized(-7, 999, hindexed([3, 5], [500, 600], char))");
     assert!([&b, &c, &d].iter().all(|k| Arc::ptr_eq(&a, k)));
@@ -47,7 +51,9 @@ fn three_ways_to_share() {
     let cache = counters.cache;
     assert_eq!((cache.type_hits, cache.nest_hits, cache.misses), (1, 2, 1));
     assert_eq!((counters.compiles, counters.emitted, counters.commits), (1, 1, 4));
-    // Layouts with plans of one shape share code, but not the context with their strides.
+    // Three layouts that differ only in their strides have plans of one shape. They share machine
+    // code, but each layout has its own context, which is the table from which the code reads the
+    // strides.
     let engine = Engine::new(Config { precompiled: false, ..Config::default() });
     for stride in [1000, 2000, 3000] {
         check(&engine, &parse(&format!("hvector(3, 1, {}, vector(200, 3, {stride}, int))", stride * 1000)));
@@ -68,27 +74,29 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
         let counters = engine.counters();
         assert!(counters.cache.evictions > 1000, "{mode}: {counters:?}");
         assert!(counters.cached_bytes < 2 * capacity as u64, "{mode}: {counters:?}");
-        // Layouts that a committed type holds were not dropped: committing them again finds the
-        // same layout.
+        // The cache did not drop the layouts that committed types still hold. So committing the
+        // same datatypes again finds the same layouts.
         for (i, c) in held.iter().enumerate() {
             assert!(engine.commit(&numbered(i as i64)).unwrap().shares_layout(c), "{mode} {i}");
         }
         assert_eq!(engine.counters().cache.type_hits, counters.cache.type_hits + 20, "{mode}");
-        // Layouts that were dropped are compiled again and move the right bytes.
+        // The cache dropped layouts 20 to 39. They are compiled again and move the right bytes.
         for i in 20..40 {
             check(&engine, &numbered(i));
         }
     }
 }
 
-/// Returns an engine whose cache has `capacity` bytes and which compiles nothing, so the cache
-/// holds only layouts. All layouts of [`numbered`] are charged the same size.
+/// Returns an engine whose cache has a capacity of `capacity` bytes. The engine compiles nothing,
+/// so the cache holds only layouts. The cache charges the same size for the layouts of all
+/// [`numbered`] types.
 fn small(capacity: usize) -> Engine {
     Engine::new(Config { mode: Mode::Interpret, cache_bytes: capacity, ..Config::default() })
 }
 
-/// Each layout that was made is either still cached or counted as evicted. Nothing is evicted while
-/// the capacity suffices. When it is exceeded, about a quarter is evicted at once.
+/// Tests that each layout that was made is either still cached or counted as evicted. Nothing is
+/// evicted while the capacity suffices. When the layouts exceed the capacity, about a quarter of
+/// them is evicted at once.
 #[test]
 fn evictions_are_counted() {
     let held_by = |capacity: usize, n: i64| {
@@ -104,13 +112,13 @@ fn evictions_are_counted() {
     assert_eq!(held_by(all, 40), (all, 0));
     let (left, evictions) = held_by(all - 1, 40);
     assert!(left <= all - all / 4 && left > all * 5 / 8, "{left} of {all}");
-    // All layouts have the same size, so the eviction drops a quarter of 40, or one more because of
-    // the layout that exceeded the capacity.
+    // All layouts have the same size, so the eviction drops a quarter of 40 layouts, or one layout
+    // more because of the one that exceeded the capacity.
     assert!((10..=11).contains(&evictions), "{evictions}");
 }
 
-/// The least recently used layout is evicted first. A commit counts as a use whether it finds the
-/// layout by its tree or by its nest.
+/// Tests that the least recently used layout is evicted first. A commit counts as a use of a layout
+/// whether it finds the layout by its constructor tree or by its normal nest.
 #[test]
 fn what_was_used_last_stays() {
     let all = {
@@ -118,7 +126,7 @@ fn what_was_used_last_stays() {
         (0..40).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
         engine.counters().cached_bytes as usize
     };
-    // Returns the layout of `numbered(i)` from another constructor tree.
+    // Returns a datatype with the same layout as `numbered(i)`, made by another constructor tree.
     let otherwise = |i: i64| {
         let distance = 100 + i;
         parse(&format!(
@@ -145,7 +153,7 @@ fn what_was_used_last_stays() {
     assert!(!known(2));
 }
 
-/// For one layout the cache remembers the last 64 constructor trees.
+/// Tests that the cache remembers the last 64 constructor trees of each layout.
 #[test]
 fn trees_are_remembered() {
     let engine = small(usize::MAX);
@@ -163,9 +171,9 @@ fn trees_are_remembered() {
     assert_eq!(by_tree(0), 0);
 }
 
-/// When executable memory runs out, code that nobody needs is dropped. That includes code of
-/// layouts that were all in use when the cache last looked for something to evict, and code that is
-/// kept only because other plans may have its shape.
+/// Tests that code that nobody needs is dropped when executable memory runs out. That includes code
+/// of layouts that were all in use when the cache last looked for layouts to evict, and code that
+/// is kept only because a later plan may have the same shape.
 #[test]
 fn what_nobody_needs_makes_way_for_code() {
     let engine = Engine::new(Config { cache_bytes: 64 << 10, arena_bytes: 8 << 10, ..Config::default() });
@@ -175,8 +183,9 @@ fn what_nobody_needs_makes_way_for_code() {
     drop(held);
     drop(engine.commit(&numbered(1000)).unwrap());
     assert_eq!(engine.counters().fallbacks, full.fallbacks);
-    // Structures of eight members. Three of the six inner members are loops around a call. Each
-    // choice of three members gives a plan of a different shape. All layouts have the same size.
+    // Commit structures of eight members. Three of the six inner members are loops around a call,
+    // and each choice of these three members gives a plan of a different shape. All layouts have
+    // the same size.
     let engine = Engine::new(Config { arena_bytes: 3 << 10, ..Config::default() });
     let choices: Vec<u32> = (0..64_u32).filter(|loops| loops.count_ones() == 3).collect();
     for &loops in &choices {
@@ -195,8 +204,9 @@ fn what_nobody_needs_makes_way_for_code() {
     assert!(counters.cache.evictions > 0, "{counters:?}");
 }
 
-/// A program that describes a structure by absolute addresses commits a new tree of a known layout
-/// each time. Memory must stay bounded whether or not a committed type holds the layout.
+/// Tests that memory stays bounded if a program describes a structure by absolute addresses, and so
+/// commits a new tree of a known layout each time. This must hold whether or not a committed type
+/// holds the layout.
 #[test]
 fn many_trees_of_one_layout_are_bounded() {
     for hold in [false, true] {
@@ -224,8 +234,8 @@ fn no_capacity_and_no_memory_still_work() {
         check(&engine, &numbered(i));
     }
     assert!(engine.counters().cached_layouts <= 1, "{:?}", engine.counters());
-    // The arena has executable memory for only a few kernels. The other layouts are interpreted and
-    // counted as fallbacks, and still move the right bytes.
+    // The executable memory of this engine has space for only a few kernels. The remaining layouts
+    // are interpreted and counted as fallbacks, and still move the right bytes.
     let engine = Engine::new(Config { arena_bytes: 8 << 10, ..Config::default() });
     let held: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
     let fallbacks = engine.counters().fallbacks;
@@ -234,8 +244,8 @@ fn no_capacity_and_no_memory_still_work() {
         let case = Case::new(&numbered(i as i64), 3).unwrap();
         case.committed("cache", c, &mut Rig::default()).unwrap_or_else(|m| panic!("{m}"));
     }
-    // The cache has room for all layouts, but the arena has none for their code. Layouts that
-    // nobody holds are dropped to make room.
+    // The cache has space for all layouts, but the executable memory has none for their code.
+    // Layouts that nobody holds any more are dropped to make space.
     drop(held);
     let before = engine.counters().fallbacks;
     for i in 1000..1100 {
@@ -244,15 +254,17 @@ fn no_capacity_and_no_memory_still_work() {
     assert_eq!(engine.counters().fallbacks, before, "memory that was given back is used again");
 }
 
-/// Subscriber that blocks its thread after the stage `schedule` until the test sends the go-ahead.
+/// Subscriber of `tracing` that blocks a thread after the stage `schedule` until the test sends to
+/// `go`.
 struct Gate {
     reached: Sender<()>,
     go: std::sync::Mutex<Receiver<()>>,
 }
 
-/// Subscriber that enables all events and does nothing. It is the default of the process because
-/// `tracing` caches which call sites have subscribers. Without it, the first event of another test
-/// could cache "nobody is interested" just before a [`Gate`] is set.
+/// Subscriber of `tracing` that enables all events and does nothing. The tests make it the default
+/// of the process, because `tracing` caches which call sites have subscribers. Without this
+/// default, the first event of another test could cache "nobody is interested" just before a
+/// [`Gate`] is set.
 struct Listening;
 
 impl Subscriber for Listening {
@@ -277,7 +289,7 @@ fn gate() -> (Gate, Receiver<()>, Sender<()>) {
     (Gate { reached, go: go.into() }, wait, tell)
 }
 
-/// Visitor that sets its flag if an event has the field `stage = "schedule"`.
+/// Visitor of the fields of an event. Its flag becomes true if the event has `stage = "schedule"`.
 struct IsSchedule(bool);
 
 impl tracing::field::Visit for IsSchedule {
@@ -318,8 +330,8 @@ fn two_threads_committing_one_layout_compile_it_once() {
         let (gate, reached, go) = gate();
         let first = scope.spawn(|| tracing::subscriber::with_default(gate, || engine.commit(&t).unwrap()));
         reached.recv_timeout(SOON).unwrap();
-        // The first thread is in the middle of its compile. The second finds the layout and waits
-        // for the result.
+        // At this point the first thread is in the middle of its compile. A second thread commits
+        // the same type; it finds the layout in the cache and waits for the result of the compile.
         let (done, is_done) = channel();
         let engine = &engine;
         let second = scope.spawn(move || {
@@ -360,8 +372,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
             });
         });
         reached.recv_timeout(SOON).unwrap();
-        // One thread is compiling. The other threads do not wait for it: however often they call,
-        // the nest is interpreted.
+        // At this point one thread is compiling the layout. Three other threads pack with the same
+        // layout and do not wait for the compile: however often they call, the nest is interpreted.
         let (done, is_done) = channel();
         for _ in 0..3 {
             let (pack, done) = (&pack, done.clone());
@@ -382,8 +394,8 @@ fn lazily_one_call_compiles_and_nobody_waits() {
     assert!(!c.schedule(Direction::Pack).starts_with("not compiled"));
 }
 
-/// The lazy threshold counts the bytes that a layout moves for all of its datatypes together. The
-/// first byte reaches a threshold of 0.
+/// Tests that the lazy threshold counts the bytes that a layout moves for all of its datatypes
+/// together. A threshold of 0 is reached by the first byte.
 #[test]
 fn the_lazy_threshold_is_a_layouts() {
     let user = [7u8; 64];
@@ -402,8 +414,8 @@ fn the_lazy_threshold_is_a_layouts() {
     assert_eq!(engine.counters().compiles, 1);
 }
 
-/// A compile for one direction of a layout and its parts does not keep the other direction from
-/// being compiled.
+/// Tests that a compile for one direction of a layout and of its parts does not keep the other
+/// direction from being compiled.
 #[test]
 fn lazy_directions_are_compiled_by_their_own_calls() {
     let t = parse("hvector(16, 1, 4896, hvector(16, 1, 272, double))");

@@ -1,5 +1,5 @@
-//! Tests of the embedded corpora: names, sizes, and the bounds and bytes that were worked out by
-//! hand.
+//! Tests of the embedded corpora, which are lists of named datatypes: names, sizes, and the bounds
+//! and bytes that were worked out by hand.
 
 use std::collections::HashSet;
 
@@ -29,11 +29,12 @@ fn payloads_of_the_application_corpus_by_hand() {
         let entries = corpus::application();
         entries.iter().find(|e| e.name == name).and_then(|e| e.payload()).unwrap_or_else(|| panic!("{name}"))
     };
-    // The type has four two-dimensional patches of 16 x 3 floats and five three-dimensional patches
-    // of 16 x 65 x 3 floats.
+    // The datatype consists of four two-dimensional patches of 16 x 3 floats and five
+    // three-dimensional patches of 16 x 65 x 3 floats.
     assert_eq!(payload("WRF_x_vec.S"), 4 * (4 * 16 * 3 + 5 * 16 * 65 * 3));
     assert_eq!(payload("WRF_x_sa.L"), payload("WRF_x_vec.L"));
-    // The type has half of the sites of a slice in z, and each site has 24 bytes.
+    // The datatype selects half of the sites (lattice points) of a slice in z, and each site has 24
+    // bytes.
     assert_eq!(payload("MILC_su3_zd.S"), 2 * 8 * 32 * 24);
     assert_eq!(payload("NAS_LU_y.L"), 1020 * 40);
     assert_eq!(payload("NAS_MG_x.L"), 256 * 256 * 8);
@@ -91,8 +92,8 @@ fn by_hand_bytes_are_as_many_as_the_payload() {
 #[test]
 fn texts_of_the_corpus_are_read_back() {
     for e in corpus::application().iter().chain(&corpus::corner()) {
-        // Entries with very many arguments are left out: printing a million rows shows nothing that
-        // printing a thousand does not.
+        // Leave out entries with very many arguments: printing a million rows shows nothing that
+        // printing a thousand does not show.
         if e.datatype.arguments() < 20_000 {
             let again: ddtc::internal::datatype::Datatype = e.datatype.to_string().parse().unwrap();
             assert_eq!(again, e.datatype, "{}", e.name);

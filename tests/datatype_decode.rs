@@ -1,5 +1,6 @@
-//! Tests of envelopes and contents against the tables of MPI 5.0, section 5.1.13, of decoding types
-//! back, and of MPI libraries that return wrong data.
+//! Tests of envelopes and contents against the tables of MPI 5.0, section 5.1.13, and of the
+//! decoding of datatypes from envelopes and contents, including those of MPI libraries that return
+//! wrong data.
 
 use ddtc::internal::datatype::{Combiner, CombinerKind, Constants, Contents, Datatype, Envelope, Named};
 use ddtc::internal::decode::{Introspect, Limits, Own, decode, decode_within};
@@ -10,7 +11,8 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Text of a datatype, its combiner, integers, addresses, large counts and datatypes.
+/// A datatype and what its envelope and contents must be: the text of the datatype, its combiner,
+/// and the lists of integers, addresses, large counts and datatypes.
 type Row =
     (&'static str, CombinerKind, &'static [i32], &'static [i64], &'static [i64], &'static [&'static str]);
 
@@ -19,7 +21,8 @@ const ABI_FORTRAN: i32 = 15;
 
 use CombinerKind as K;
 
-/// Types in the form with `int` counts, in the order of MPI 5.0, section 5.1.13.
+/// Datatypes whose contents have `int` counts, in the order of the tables of MPI 5.0, section
+/// 5.1.13.
 const SMALL: &[Row] = &[
     ("dup(int)", K::Dup, &[], &[], &[], &["int"]),
     ("contiguous(5,double)", K::Contiguous, &[5], &[], &[], &["double"]),
@@ -58,7 +61,7 @@ const SMALL: &[Row] = &[
     ("value_index(double,long)", K::ValueIndex, &[], &[], &[], &["double", "long"]),
 ];
 
-/// Types in the form with `MPI_Count` counts.
+/// Datatypes whose contents have `MPI_Count` counts.
 const LARGE: &[Row] = &[
     ("contiguous(5,double)", K::Contiguous, &[], &[], &[5], &["double"]),
     ("vector(34,10,-64,double)", K::Vector, &[], &[], &[34, 10, -64], &["double"]),
@@ -115,11 +118,11 @@ fn large_forms() {
     for row in LARGE {
         check(&parse(row.0).with_large_count(), row);
     }
-    // A count that does not fit into an `int` makes the large form necessary.
+    // A count that does not fit into an `int` makes the form with `MPI_Count` counts necessary.
     let t = parse("vector(3000000000,1,2,char)");
     assert!(t.is_large_count());
     check(&t, &("vector(3000000000,1,2,char)", K::Vector, &[], &[], &[3000000000, 1, 2], &["char"]));
-    // Large byte addresses alone do not make the large form necessary.
+    // Large byte addresses alone do not make the form with `MPI_Count` counts necessary.
     assert!(!parse("resized(0,5000000000,int)").is_large_count());
 }
 
@@ -145,13 +148,15 @@ fn contents_refuse() {
     let mut larger = [77; 7];
     t.contents_into(&Constants::ABI, &mut larger, &mut [], &mut []).unwrap();
     assert_eq!(larger, [2, 1, 2, 0, -4, 77, 77]);
-    // The process grid of a darray consists of `int`s in both forms.
+    // The process grid of a `darray` consists of `int`s in the form with `int` counts and in that
+    // with `MPI_Count` counts. So a larger number of processes is refused.
     let t = parse("darray(5000000000,0,[1],[cyclic],[1],[5000000000],C,int)");
     assert_eq!(t.contents(&Constants::ABI).unwrap_err().class(), ErrorClass::ValueTooLarge);
 }
 
-/// Checks that decoding our own datatype gives an equal tree in which each node has the same flag
-/// of the large form. Comparing the lists of nodes also checks that shared nodes stay shared.
+/// Checks that decoding one of ddtc's own datatypes gives an equal tree, in which each node has the
+/// same flag of the form with `MPI_Count` counts. The lists of nodes are compared, too, which
+/// checks that shared nodes stay shared.
 fn round_trip(t: &Datatype) {
     let again = decode(&mut Own, t).unwrap();
     assert_eq!(again, *t);
@@ -195,11 +200,12 @@ fn decoding_our_own_gives_the_same_tree() {
         .unwrap();
 }
 
-/// Envelope, contents, and the lower bound and extent if the MPI library is to return any.
+/// Datatype of the simulated MPI library [`Table`]: its envelope, its contents, and its lower bound
+/// and extent. The last part is `None` if the library is to return no bounds.
 type HostType = (Envelope, Contents<usize>, Option<(i64, i64)>);
 
-/// An MPI library whose datatypes are the entries of a table. It counts the handles that it gave
-/// out and that were not released yet.
+/// A simulated MPI library whose datatypes are the entries of a table. `handles` is the number of
+/// handles that the library gave out and that were not released yet.
 #[derive(Default)]
 struct Table {
     types: Vec<HostType>,
@@ -329,8 +335,8 @@ fn hostile_numbers() {
 
 #[test]
 fn hostile_contents() {
-    // For each combiner, make one of its arrays one entry too short or too long. The envelope
-    // either announces the changed length or still has the proper one.
+    // For each combiner, make one of the arrays of its contents one entry too short or too long.
+    // The envelope either announces the changed length (`honest`) or still has the proper one.
     for row in SMALL {
         let proper = parse(row.0).contents(&Constants::ABI).unwrap();
         for place in 0..4 {
@@ -390,8 +396,9 @@ fn hostile_contents() {
 
 #[test]
 fn endless_hosts() {
-    // Decode a type that contains itself. If the library returns identities of types, decoding
-    // recognizes the cycle. Otherwise the depth is infinite, and the limit on nodes stops decoding.
+    // Decode a type that contains itself. If the simulated MPI library returns identities of types,
+    // decoding recognizes the cycle. Otherwise the depth is infinite, and the limit on the number
+    // of nodes stops decoding.
     let mut table = Table::int();
     let t = table.add(K::Contiguous, &[1], &[], &[1]);
     let limits = Limits { nodes: 10_000, arguments: 100_000 };

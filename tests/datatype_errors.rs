@@ -1,5 +1,6 @@
-//! Tests of invalid input: the rules of each constructor, with error class, constructor, argument
-//! and value of the message; and errors in the text notation.
+//! Tests of invalid input. The first group breaks the rules of each constructor, and checks the
+//! class of the error and the constructor, argument and value in its message. The second group has
+//! errors in the text notation of datatypes.
 
 use ddtc::internal::datatype::{Datatype, Distribution, Named, Order};
 use ddtc::internal::error::ErrorClass;
@@ -9,7 +10,8 @@ use ErrorClass::{Arg, Count, Type, ValueTooLarge};
 
 const MAX: i64 = i64::MAX;
 
-/// Text of a datatype, error class, and the start of the message.
+/// Each row has the text of an invalid datatype, the class of the expected error, and the start of
+/// the expected message.
 const ROWS: &[(&str, ErrorClass, &str)] = &[
     ("contiguous(-1,int)", Count, "contiguous: count = -1: must not be negative"),
     ("contiguous(4611686018427387904,int)", ValueTooLarge, "contiguous: count = 4611686018427387904:"),
@@ -148,8 +150,8 @@ fn errors_without_text_have_no_caret() {
     assert!(Datatype::darray(1, 0, &[1], &distribs, &[], &[1], Order::C, &int).is_err());
 }
 
-/// Extreme arguments that are still representable must be accepted, although a more cautious check
-/// would refuse them.
+/// Tests that extreme arguments are accepted if the result is representable, although a more
+/// cautious check would refuse them, and that arguments just beyond the limit are refused.
 #[test]
 fn limits_are_exact() {
     let byte = Datatype::named(Named::Byte);
@@ -157,13 +159,14 @@ fn limits_are_exact() {
     assert_eq!((whole.size(), whole.extent()), (MAX, MAX));
     assert!(Datatype::contiguous(2, &whole).is_err());
     assert!(Datatype::contiguous(1, &whole).is_ok());
-    // The stride of a single block is never used, nor is the displacement of an empty block.
+    // A stride that is used for a single block or for empty blocks has no effect, and neither has
+    // the displacement of an empty block. So the greatest values are accepted for both.
     assert!(Datatype::vector(1, 1, MAX, &whole).is_ok());
     assert!(Datatype::vector(5, 0, MAX, &whole).is_ok());
     let t = Datatype::indexed(&[0, 1], &[MAX, 0], &Datatype::named(Named::Int)).unwrap();
     assert_eq!((t.size(), t.ub()), (4, 4));
-    // If the data reach from one end of the address range to the other, the extent does not fit in
-    // 64 bits.
+    // If the data of a type reach from one end of the address range to the other, the extent of the
+    // type does not fit into 64 bits, and the type is refused.
     assert!(Datatype::hindexed(&[1, 1], &[i64::MIN, 0], &byte).is_err());
     let t = Datatype::hindexed(&[1, 1], &[i64::MIN + 2, 0], &byte).unwrap();
     assert_eq!((t.lb(), t.ub(), t.extent()), (i64::MIN + 2, 1, MAX));
@@ -171,14 +174,15 @@ fn limits_are_exact() {
     assert_eq!((t.lb(), t.ub()), (MAX - 1, MAX));
     let t = Datatype::hindexed(&[1], &[i64::MIN], &byte).unwrap();
     assert_eq!((t.lb(), t.ub()), (i64::MIN, i64::MIN + 1));
-    // Only the size overflows, because all copies lie in one place.
+    // All copies of `still` lie in one place, so of the properties of a contiguous type only the
+    // size can overflow.
     let still = Datatype::resized(0, 0, &Datatype::named(Named::Int)).unwrap();
     assert_eq!(Datatype::contiguous(MAX / 4, &still).unwrap().size(), MAX / 4 * 4);
     assert!(Datatype::contiguous(MAX / 4 + 1, &still).is_err());
-    // Huge counts of a type without elements are valid.
+    // Huge counts are valid if the type that is repeated has no elements.
     let nothing = Datatype::contiguous(0, &still).unwrap();
     assert_eq!(Datatype::vector(MAX, MAX, MAX, &nothing).unwrap().extent(), 0);
-    // This type consists only of markers, which lie far from displacement 0.
+    // This type consists only of markers of bounds, which lie far from displacement 0.
     let marked = Datatype::resized(MAX - 4, 4, &nothing).unwrap();
     assert_eq!((marked.lb(), marked.ub()), (MAX - 4, MAX));
     assert!(Datatype::contiguous(2, &marked).is_err());
@@ -247,14 +251,14 @@ fn text_errors_point_at_the_place() {
         let error = text.parse::<Datatype>().map(|t| t.to_string()).unwrap_err().to_string();
         assert!(error.contains(part), "{text}:\n{error}\nwanted:\n{part}");
     }
-    // Only a part of a long line is shown.
+    // If the line with the error is long, the message shows only a part of it.
     let long = format!("indexed([{}x],[],int)", "1,".repeat(100_000));
     let error = long.parse::<Datatype>().map(|t| t.to_string()).unwrap_err().to_string();
     assert!(error.len() < 400, "{error}");
 }
 
-/// Any text gives a datatype or an error without a panic, and each datatype that results is printed
-/// as a text that parses to an equal one.
+/// Tests that any text gives a datatype or an error, and never a panic. Each datatype that results
+/// is printed, and parsing the printed text must give an equal datatype.
 #[test]
 fn mangled_texts() {
     let seeds = [
@@ -290,15 +294,16 @@ fn mangled_texts() {
     assert!(parsed > 500, "{parsed}");
 }
 
-/// Extreme values of arguments give a datatype or an error, never a panic, and each datatype is
-/// consistent in itself.
+/// Tests that extreme values of arguments give a datatype or an error, and never a panic. Each
+/// datatype that results must be consistent in itself.
 #[test]
 fn extreme_arguments() {
     let extremes =
         [i64::MIN, i64::MIN + 1, -(1 << 32), -1, 0, 1, 2, 3, 1 << 31, 1 << 32, 1 << 62, MAX - 1, MAX];
     let int = Datatype::named(Named::Int);
-    // These children have extreme bounds: resized types, displaced elements and markers, and huge
-    // counts in one place. Children that the constructors refuse are left out.
+    // Make element types with extreme bounds: resized types, displaced elements and markers of
+    // bounds, and huge counts in one place. Element types that the constructors refuse are left
+    // out.
     let mut children = vec![int.clone(), "lb".parse().unwrap(), "contiguous(0,int)".parse().unwrap()];
     for lb in extremes {
         for extent in [i64::MIN, -1, 0, 1, MAX] {
@@ -308,9 +313,10 @@ fn extreme_arguments() {
         children.extend(Datatype::hindexed(&[1], &[lb], &"ub".parse().unwrap()));
         children.extend(Datatype::contiguous(lb, &Datatype::resized(0, 0, &int).unwrap()));
     }
-    // Checks one result. A datatype must have consistent bounds, contain the first entries of its
-    // type map within its true bounds, print and parse back, and agree with its expansion. An error
-    // must name an argument and must not be an internal one.
+    // Checks the result of one constructor. A datatype must have consistent bounds, contain the
+    // first entries of its type map within its true bounds, print as a text that parses to an equal
+    // datatype, and agree with its expansion. An error must name an argument and must not be an
+    // internal error.
     let (mut built, mut refused) = (0, 0);
     let mut see = |t: ddtc::internal::error::Result<Datatype>| match t {
         Ok(t) => {
@@ -331,8 +337,8 @@ fn extreme_arguments() {
             assert_ne!(error.class(), ErrorClass::Intern, "{error}");
         }
     };
-    // Put each child under each constructor, with all pairs of extreme values in two of the
-    // arguments.
+    // Call each constructor with each of the element types, and with all pairs of extreme values in
+    // two of the constructor's arguments.
     for t in &children {
         for a in extremes {
             see(Datatype::contiguous(a, t));

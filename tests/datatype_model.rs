@@ -1,5 +1,5 @@
-//! Checks random small datatypes against a model that expands the whole type map, markers included,
-//! as the text of MPI 5.0, section 5.1 describes it.
+//! Compares random small datatypes with a model. The model expands the whole type map, including
+//! the markers of bounds, as the text of MPI 5.0, section 5.1 describes it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use ddtc::internal::datatype::{
 use ddtc::internal::decode::{Own, decode};
 use ddtc::internal::methods::*;
 
-/// An entry of a type map: a basic type or one of the two conceptual markers of bounds.
+/// An entry of a type map: a basic type, or one of the two conceptual markers of the bounds of a
+/// type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Entry {
     Basic(Named),
@@ -21,8 +22,8 @@ type Map = Vec<(Entry, i64)>;
 
 fn lower(map: &Map) -> i64 {
     let least = |wanted: fn(&Entry) -> bool| map.iter().filter(|e| wanted(&e.0)).map(|e| e.1).min();
-    // Without data and without lower-bound markers, the greatest upper-bound marker is all that is
-    // left after the lower ones are deleted (section 5.1.6), so it is also the lower bound.
+    // If a map has neither data nor lower-bound markers, section 5.1.6 of MPI 5.0 leaves only the
+    // greatest of its upper-bound markers. So this marker is also the lower bound.
     let ub = || map.iter().filter(|e| e.0 == Entry::Ub).map(|e| e.1).max();
     least(|e| *e == Entry::Lb).or(least(|e| matches!(e, Entry::Basic(_)))).or_else(ub).unwrap_or(0)
 }
@@ -58,8 +59,8 @@ fn marked(map: &Map, lb: i64, extent: i64) -> Map {
     std::iter::once((Entry::Lb, lb)).chain(basics).chain([(Entry::Ub, lb + extent)]).collect()
 }
 
-/// Returns the map of a subarray or a distributed array: the elements of the global array for which
-/// `mine` is true, in storage order, between markers for the whole array.
+/// Returns the type map of a subarray or of a distributed array: the elements of the global array
+/// for which `mine` is true, in storage order, between markers for the bounds of the whole array.
 fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> bool) -> Map {
     let total: i64 = sizes.iter().product();
     let mut map = Map::new();
@@ -81,12 +82,14 @@ fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> boo
     marked(&map, 0, total * extent(child))
 }
 
-/// Returns the type map of `t`, markers included, by the standard's definition of each constructor.
-/// Only for the f90 types it uses the expansion of the library.
+/// Returns the type map of `t`, including markers of bounds, by the standard's definition of each
+/// constructor. Only for types of Fortran 90 (`F90Real` and so on) the library's own expansion is
+/// used.
 fn model(t: &Datatype) -> Map {
     let mut map = Map::new();
-    // Most constructors place copies of their child's map, which is expanded first, at the
-    // displacements that the standard defines, and so append to `map`.
+    // Most constructors place copies of the map of their element type at the displacements that the
+    // standard defines. The branches of these constructors expand the map of the element type and
+    // append the copies to `map`.
     match t.combiner() {
         Combiner::Named(Named::Lb) => map.push((Entry::Lb, 0)),
         Combiner::Named(Named::Ub) => map.push((Entry::Ub, 0)),
@@ -164,7 +167,7 @@ fn model(t: &Datatype) -> Map {
     map
 }
 
-/// A pseudo-random generator (splitmix64).
+/// Pseudo-random number generator (splitmix64) from which datatypes are generated.
 struct Choices(u64);
 
 impl Choices {
@@ -184,7 +187,7 @@ impl Choices {
         (0..n).map(|_| self.from(low, high)).collect()
     }
 
-    /// Returns a count from 1 to 4, or 0 in one of twelve cases.
+    /// Returns a random count from 1 to 4, or 0 in one of twelve cases.
     fn count(&mut self) -> i64 {
         if self.below(12) == 0 { 0 } else { self.from(1, 4) }
     }
@@ -211,8 +214,8 @@ impl Choices {
         if depth == 0 || self.below(10) == 0 {
             return self.leaf();
         }
-        // The child comes first. A constructor is then chosen around it, with arguments that the
-        // constructor accepts, so `Datatype::new` below cannot fail.
+        // Generate the element type first. Then choose a constructor around it, with arguments that
+        // the constructor accepts, so that `Datatype::new` cannot fail.
         let oldtype = self.datatype(depth - 1);
         let n = self.count();
         let combiner = match self.below(15) {
@@ -346,8 +349,8 @@ fn random_types_agree_with_the_model() {
         let mut choices = Choices(seed);
         let depth = choices.from(1, 4) as u32;
         let t = choices.datatype(depth);
-        // The model expands whole maps at each level, so large types would take long. They are rare
-        // and add nothing to the test.
+        // Skip large types. The model expands whole maps at each level, so large types would take
+        // long; they are rare and add nothing to the test.
         if t.size() > 20_000 {
             continue;
         }

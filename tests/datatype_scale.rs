@@ -1,5 +1,5 @@
-//! Tests with great depth, many arguments and much sharing: work must stay linear in the size of
-//! the datatype, and nothing may recurse on the stack.
+//! Tests with very deep datatypes, with many arguments and with much sharing of nodes. Work must
+//! stay linear in the size of the datatype, and no function may recurse on the stack.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -8,7 +8,8 @@ fn int() -> Datatype {
     Datatype::named(Named::Int)
 }
 
-/// Runs `f` on a stack of 256 KiB, so that recursion over the depth of a type would overflow it.
+/// Runs `f` in a thread with a stack of 256 KiB, so that recursion over the depth of a type would
+/// overflow the stack.
 fn on_a_small_stack(f: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(256 << 10).spawn(f).unwrap().join().unwrap();
 }
@@ -25,7 +26,8 @@ fn chain(depth: usize) -> Datatype {
     t
 }
 
-/// Returns `steps` levels of `T' = struct(T, int, T)`: the number of elements doubles at each step.
+/// Returns a datatype after `steps` steps of `T' = struct(T, int, T)`. Each step doubles the number
+/// of elements.
 fn doubling(steps: usize) -> Datatype {
     let mut t = int();
     for _ in 0..steps {
@@ -70,7 +72,8 @@ fn a_dag_of_two_to_the_forty_nodes() {
         assert!(text.len() < 10_000, "{}", text.len());
         let parsed: Datatype = text.parse().unwrap();
         assert_eq!(parsed, t);
-        // The entry in the middle of the packed stream is the integer between the two halves.
+        // Look up the entry in the middle of the packed stream: it is the integer between the two
+        // halves.
         let half = doubling(39);
         let mut map = t.type_map();
         assert_eq!(map.skip_bytes(half.size() as u64 + 1), 1);
@@ -78,8 +81,8 @@ fn a_dag_of_two_to_the_forty_nodes() {
         assert_eq!(map.skip_bytes(half.size() as u64 - 4), 0);
         assert_eq!(map.next(), Some((Named::Int, t.extent() - 4)));
         assert_eq!(map.next(), None);
-        // The text repeats short subtrees instead of naming them, so the parsed type has a few more
-        // nodes.
+        // The printed text repeats short subtrees instead of naming them, so the type that is
+        // parsed from it has a few more nodes.
         assert!(parsed.nodes().count() < 120);
     });
 }
@@ -125,8 +128,8 @@ fn ten_thousand_different_members() {
     assert_eq!(parsed, t);
 }
 
-/// Owners on several threads drop shared chains at the same time. Each node must be dropped once,
-/// and no stack may overflow.
+/// Tests that several threads can drop shared chains of nodes at the same time. Each node must be
+/// dropped once, and no stack may overflow.
 #[test]
 fn shared_chains_dropped_by_many_threads() {
     for _ in 0..20 {
@@ -166,8 +169,8 @@ fn wire_forms_of_deep_shared_and_long_types() {
         assert!(form.len() < 40 * 60, "{}", form.len());
         assert_eq!(Datatype::from_wire(&form).unwrap().nodes().count(), 41);
     });
-    // The type has 100,000 blocks at places below 2^31. In the wire form, each block takes one byte
-    // for its length and four bytes for its place.
+    // The type has 100,000 blocks at displacements below 2^31. In the wire form of the type, each
+    // block takes one byte for its length and four bytes for its displacement.
     let places: Vec<i64> = (0..100_000).map(|i| i * 21_000 + i % 7).collect();
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 9).collect();
     let t = Datatype::hindexed(&lengths, &places, &int()).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of type maps against maps that were written by hand, and of the properties that connect
-//! maps, bounds, signatures and expansions.
+//! Tests of the type maps of datatypes: they are compared with maps that were written by hand, and
+//! with the bounds, signatures and expansions that follow from a map.
 
 use ddtc::internal::datatype::{Datatype, Distribution, Named, Order, Signature};
 use ddtc::internal::exec::interp;
@@ -26,8 +26,8 @@ fn by_hand() {
         ("vector(2,3,5,int)", &[0, 4, 8, 20, 24, 28]),
         ("vector(3,1,-2,short)", &[0, -4, -8]),
         ("hvector(2,2,9,char)", &[0, 1, 9, 10]),
-        // These copies interleave in memory, but the packed order contains one whole copy after the
-        // other.
+        // The two copies of the inner vector interleave in memory, but the packed order contains
+        // one whole copy after the other.
         ("hvector(2,1,4,vector(2,1,4,int))", &[0, 16, 4, 20]),
         ("hvector(3,1,0,int)", &[0, 0, 0]),
         ("indexed([2,0,1],[3,100,-1],double)", &[24, 32, -8]),
@@ -45,8 +45,8 @@ fn by_hand() {
         // element 6.
         ("darray(3,2,[7],[block],[default],[3],C,int)", &[24]),
         ("darray(3,2,[2],[block],[default],[3],C,int)", &[]),
-        // Process 1 of the row-major 2 x 2 grid has coordinates (0, 1): it owns rows 0 and 2,
-        // columns 1 and 3.
+        // Process 1 of the row-major 2 x 2 process grid has coordinates (0, 1), so it owns rows 0
+        // and 2 and columns 1 and 3.
         ("darray(4,1,[3,4],[cyclic,cyclic],[default,default],[2,2],C,char)", &[1, 3, 9, 11]),
         ("darray(4,1,[3,4],[cyclic,cyclic],[default,default],[2,2],Fortran,char)", &[3, 5, 9, 11]),
         ("darray(2,1,[2,3],[none,block],[7,2],[1,2],Fortran,char)", &[4, 5]),
@@ -55,7 +55,7 @@ fn by_hand() {
         ("bounds(0,9,hvector(2,1,5,int))", &[0, 5]),
         ("value_index(long,short)", &[0, 8]),
         ("value_index(signed_char,long)", &[0, 8]),
-        // Empty children and blocks have no entries, however often they are repeated.
+        // Element types and blocks that are empty have no entries, however often they are repeated.
         ("contiguous(1000000000000000000,contiguous(0,int))", &[]),
         ("struct([0,3,1],[5,6,7],[int,struct([],[],[]),char])", &[7]),
     ];
@@ -66,7 +66,8 @@ fn by_hand() {
     assert_eq!(basics, [Named::Int, Named::Int, Named::Double, Named::Double]);
 }
 
-/// Checks that the summary values of `t` are those that follow from its type map alone.
+/// Checks that the size, bounds, signature and alignment of `t`, and its expansion, agree with what
+/// follows from its type map alone.
 fn consistent(t: &Datatype) {
     let map: Vec<(Named, i64)> = t.type_map().collect();
     assert_eq!(t.size(), map.iter().map(|e| e.0.size()).sum::<i64>(), "{t}");
@@ -103,8 +104,8 @@ fn summaries_follow_from_the_map() {
     }
 }
 
-/// Compares small two-dimensional darrays with a search that determines the owner of each global
-/// index.
+/// Compares small two-dimensional darrays with a search over all global indices, in which `owner`
+/// computes the process that owns an index.
 #[test]
 fn darray_by_brute_force() {
     let owner =
@@ -168,8 +169,9 @@ fn darray_by_brute_force() {
                             checked += 1;
                         }
                     }
-                    // In each of the two orders, each element belongs to exactly one process. An
-                    // element has two entries in the type map.
+                    // The loop above has visited each process in two orders. In each of these
+                    // orders, each element belongs to exactly one process, and an element has two
+                    // entries in the type map.
                     if valid(k0, d0, 0) && valid(k1, d1, 1) {
                         assert_eq!(seen as i64, 4 * gsizes[0] * gsizes[1]);
                     }
@@ -182,11 +184,12 @@ fn darray_by_brute_force() {
 
 #[test]
 fn whole_elements() {
-    // Each row has the packed offsets at which elements of one instance end, written by hand.
+    // Each row has a datatype and the packed offsets, written by hand, at which the elements of one
+    // instance end.
     for (text, ends) in [
         ("contiguous(3,double)", &[8, 16, 24][..]),
         ("struct([1,1,3,0],[0,8,16,1],[int,double,float,double])", &[4, 12, 16, 20, 24]),
-        // The two parts of a pair are one element.
+        // The two parts of a pair, such as `short_int`, are one element.
         ("vector(2,1,3,struct([1,1],[0,8],[short_int,char]))", &[6, 7, 13, 14]),
         ("contiguous(2,double_int)", &[12, 24]),
         ("value_index(double,long)", &[8, 16]),
@@ -248,8 +251,9 @@ fn every_range_of_the_packed_stream() {
 
 #[test]
 fn far_ranges_take_steps_for_blocks() {
-    // Offsets deep inside the stream are reached by arithmetic, without a visit of each block. The
-    // types are 2^40 blocks of four integers, and a matrix with about 2^20 columns.
+    // Skipping to an offset deep inside the packed stream is done by arithmetic, without a visit of
+    // each block. The first type has 2^40 blocks of four integers, and the second is a matrix with
+    // about 2^20 columns.
     let t = parse("vector(1099511627776,1,3,contiguous(4,int))");
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(16 * 1_000_000_000_003 + 5), 1);
@@ -285,7 +289,7 @@ fn refusals_write_nothing() {
     interp::for_each(&parse("resized(0,4611686018427387904,int)"), 2, &mut |d, n, b| calls.push((d, n, b)))
         .unwrap();
     assert_eq!(calls, [(0, 4, Named::Int), (1 << 62, 4, Named::Int)]);
-    // Nothing is packed, so no buffer is needed.
+    // A type without elements packs nothing, so no buffer is needed for it.
     interp::pack(&parse("contiguous(0,int)"), 1 << 60, &[], 0, &mut []).unwrap();
 }
 
@@ -297,8 +301,8 @@ fn overlap_unpacks_last_wins() {
     assert_eq!(user, [1, 2, 5, 6, 7, 8]);
 }
 
-/// Tests the worked examples of MPI 5.0, section 5.1.2. Their `oldtype` is {(double, 0), (char, 8)}
-/// with extent 16.
+/// Tests the worked examples of MPI 5.0, section 5.1.2. The `oldtype` of these examples is
+/// {(double, 0), (char, 8)} with extent 16.
 #[test]
 fn examples_of_the_standard() {
     let old = "struct([1,1],[0,8],[double,char])";
@@ -317,24 +321,25 @@ fn examples_of_the_standard() {
     let basics: Vec<Named> = parse(&struct_example).type_map().map(|e| e.0).collect();
     assert_eq!(basics, [Float, Float, Double, Char, Char, Char, Char]);
     assert_eq!(parse(old).extent(), 16);
-    // This is the example of a 100 x 200 x 300 array of MPI 5.0, section 5.1.4. The distribution
-    // argument of a dimension that is not distributed is ignored.
+    // This is the example in MPI 5.0, section 5.1.4, of an array of 100 x 200 x 300 elements. The
+    // distribution argument of a dimension that is not distributed is ignored.
     let t = parse("darray(6,4,[100,200,300],[cyclic,none,block],[10,0,default],[2,1,3],Fortran,real)");
-    // Process 4 has coordinates (1, 0, 1): it owns rows 10..20, 30..40 and so on, all columns, and
-    // planes 100..200.
+    // Process 4 has coordinates (1, 0, 1), so it owns rows 10..20, 30..40 and so on, all columns,
+    // and planes 100..200.
     assert_eq!(t.size(), 4 * 50 * 200 * 100);
     assert_eq!(t.true_lb(), 4 * (10 + 100 * 200 * 100));
     let mut map = t.type_map();
     assert_eq!(map.skip_bytes(4 * 10), 0);
     assert_eq!(map.next(), Some((Named::Real, 4 * (30 + 100 * 200 * 100))));
-    // This is the example of MPI 5.0, section 5.1.6: two copies of a resized type, each with its
-    // markers of bounds.
+    // This is the example of MPI 5.0, section 5.1.6: two copies of a resized type, and each copy
+    // has its own markers of bounds.
     let t = parse("contiguous(2,resized(-3,9,int))");
     assert_eq!((t.lb(), t.ub()), (-3, 15));
 }
 
-/// Each group has one type map, built by all constructors that can express it. So the maps,
-/// signatures, sizes and true bounds of its members are equal, but the trees differ.
+/// Tests that all constructors that can express a type map give equal results. The datatypes of
+/// each group have one type map, so their signatures, sizes and true bounds are equal, but their
+/// constructor trees differ.
 #[test]
 fn one_map_by_many_constructors() {
     let groups: &[&[&str]] = &[
@@ -367,8 +372,9 @@ fn one_map_by_many_constructors() {
         for text in &group[1..] {
             let t = parse(text);
             if text.starts_with("darray(5") {
-                // All members of a group have the same type map, except for this darray. Its
-                // elements lie half an element apart, so its map differs, but not its signature.
+                // All datatypes of a group have the same type map, except for this darray. Its
+                // elements lie half an element apart, so its map differs from that of the group,
+                // but its signature is the same.
                 assert_ne!(t.type_map().collect::<Vec<_>>(), map);
                 assert_eq!(t.signature(), first.signature());
                 continue;

@@ -1,6 +1,6 @@
-//! One suite for all executors: the reference interpreter, the evaluation of nests and plans after
-//! each stage, the interpreter of nests, compiled code at each CPU level, and ranges of the packed
-//! stream.
+//! One suite of tests for all executors: the reference interpreter, the evaluation of nests and
+//! plans after each stage of the compiler, the interpreter of nests, and compiled code at each CPU
+//! level. Moves of ranges of the packed stream are tested as well.
 //!
 //! Small types go through all oracles with counts 0, 1, 2, 3 and 17. Large types, of up to 2^40
 //! bytes and more, go through the executors with counts 1 and 2 on reserved address space.
@@ -36,7 +36,8 @@ const TYPES: &[&str] = &[
     "struct([1, 1, 3], [0, 8, 16], [int, double, float])",
     "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
     "struct([1, 1, 1, 1], [0, 100, 200, 350], [vector(3,1,2,int), vector(3,1,2,int), vector(3,1,2,int), int])",
-    // These instances overlap, so a permutation pattern moves them one at a time.
+    // The instances of this type overlap, so a permutation pattern moves the instances one at a
+    // time.
     "resized(0, 12, struct([1, 2], [0, 8], [int, float]))",
     "resized(-8, 24, vector(2, 1, 3, int))",
     "resized(0, 16, vector(16, 1, 64, double_complex))",
@@ -51,11 +52,12 @@ const TYPES: &[&str] = &[
     "hindexed([100, 200, 64, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [0, 128, 500, 600, 603, 605, 609, 615, 622, 630, 639, 649, 660, 672, 685, 699, 714, 730, 747, 765], char)",
 ];
 
-/// Corpus entries that do not fit into any address space.
+/// Names of the corpus entries whose datatypes do not fit into any address space.
 const UNADDRESSABLE: &[&str] = &["large.size_2_62"];
 
 const COUNTS: [u64; 5] = [0, 1, 2, 3, 17];
-/// Maximum packed bytes of one instance, and maximum bytes of its span, of a small type.
+/// Limits of what counts as a small type: the maximum number of packed bytes of one instance, and
+/// the maximum number of bytes of its span.
 const SMALL: (i64, i64) = (4 << 10, 64 << 10);
 
 fn oracle() -> Oracle {
@@ -70,7 +72,8 @@ fn is_small(t: &Datatype) -> bool {
     t.size() <= SMALL.0 && t.true_extent().saturating_add(t.extent().saturating_abs()) <= SMALL.1
 }
 
-/// Checks a corpus entry. Returns false if it does not fit into any address space.
+/// Checks a corpus entry with all oracles if its type is small, and otherwise with the executors
+/// only. Returns false if the entry's datatype does not fit into any address space.
 fn entry(oracle: &mut Oracle, e: &CorpusEntry) -> bool {
     let t = &e.datatype;
     if is_small(t) {
@@ -124,9 +127,9 @@ fn large_application_layouts() {
     application(Size::L);
 }
 
-/// Checks lists that are long enough for the schedule to move them in a different order from that
-/// of the type map. With distance 50 some bytes are written twice, so that the order of the type
-/// map must be kept.
+/// Tests irregular lists of blocks that are long enough for the schedule to move the blocks in an
+/// order different from that of the type map. If blocks begin at a distance of 50 bytes, some bytes
+/// are written twice, so the order of the type map must be kept.
 #[test]
 fn long_irregular_lists() {
     let mut oracle = oracle();
@@ -139,8 +142,8 @@ fn long_irregular_lists() {
     }
 }
 
-/// Checks nodes that are shared so often that inlining them all would exceed the budget. Ranges
-/// must be found in nests that keep shared nodes.
+/// Tests ranges of types whose nodes are shared so often that inlining them all would exceed the
+/// budget. The nests of these types keep shared nodes, and ranges must be found in them.
 #[test]
 fn ranges_of_shared_nodes() {
     for levels in [9, 10, 11, 14, 20, 30, 40] {
@@ -159,15 +162,15 @@ fn ranges_of_shared_nodes() {
     }
 }
 
-/// The slice methods for ranges return the number of bytes that they moved: the rest of the stream
-/// after the offset, or the length of the slice if that is less.
+/// Tests that `pack_range` and `unpack_range` return the number of bytes that they moved. This is
+/// the rest of the packed stream after the offset, or the length of the slice if that is less.
 #[test]
 fn ranges_say_how_much_they_moved() {
     let t: Datatype = "vector(3, 2, 5, int)".parse().unwrap();
     for mode in [Mode::Interpret, Mode::Commit] {
         let c = Engine::new(Config { mode, ..Config::default() }).commit(&t).unwrap();
-        // The user memory has two instances with 24 packed bytes each. The second one ends at byte
-        // 96.
+        // The user memory contains two instances with 24 packed bytes each. The second instance
+        // ends at byte 96.
         let (user, mut back) = ([7; 96], [0; 96]);
         for (offset, room, moved) in [
             (0, 0, 0),
@@ -188,10 +191,11 @@ fn ranges_say_how_much_they_moved() {
         }
         assert!(c.pack_range(&user, 0, 2, 49, &mut [0; 9]).is_err());
         assert!(c.unpack_range(&[0; 9], 0, 2, 49, &mut back).is_err());
-        // The slice must contain the whole span of all instances, whatever the range.
+        // The slice of user memory must contain the whole span of all instances, whichever range is
+        // moved.
         assert!(c.pack_range(&user[..95], 0, 2, 0, &mut [0; 1]).is_err());
         assert!(c.unpack_range(&[0; 1], 0, 2, 0, &mut back[..95]).is_err());
-        // These numbers of instances do not fit into memory.
+        // So many instances do not fit into memory, so the calls must fail.
         for count in [1 << 31, 1 << 62, u64::MAX] {
             assert!(c.pack_range(&user, 0, count, 0, &mut [0; 9]).is_err(), "{mode} {count}");
             assert!(c.unpack_range(&[0; 9], 0, count, 0, &mut back).is_err(), "{mode} {count}");
@@ -199,8 +203,8 @@ fn ranges_say_how_much_they_moved() {
     }
 }
 
-/// Checks instances that go down from displacement 0 or begin below it. The origin must leave room
-/// for the lowest byte, and the slice must end after the highest byte.
+/// Tests instances that go down from displacement 0 or begin below it. The origin must leave enough
+/// bytes before it for the lowest byte, and the slice must reach up to the highest byte.
 #[test]
 fn spans_are_those_of_all_instances() {
     for (text, lowest, highest) in [
@@ -221,13 +225,14 @@ fn spans_are_those_of_all_instances() {
             let low = c.pack(&user, lowest - 1, 3, &mut packed).unwrap_err();
             assert_eq!(low.argument(), "origin", "{text}");
         }
-        // A call with 0 instances needs no memory.
+        // A call that packs 0 instances needs no memory.
         assert_eq!(c.pack(&[], 0, 0, &mut []), Ok(0), "{text}");
     }
 }
 
-/// Cuts the stream at each offset, at each level and with the interpreter of nests. The first piece
-/// is moved before the second for even offsets, and after it for odd ones.
+/// Cuts the packed stream in two at each offset, and moves both pieces with compiled code at each
+/// level and with the interpreter of nests. For even offsets the first piece is moved before the
+/// second, and for odd offsets after it.
 #[test]
 fn cuts_at_every_offset() {
     let mut rig = Rig::default();
@@ -249,7 +254,7 @@ fn cuts_at_every_offset() {
                     let checked = case.ranges(&c, &mut rig, &pieces, Edge::Back);
                     checked.unwrap_or_else(|m| panic!("{count} of {text} cut at {cut}: {m}"));
                 }
-                // Move the same stream in pieces of one byte.
+                // Move the same packed stream once more, in pieces of one byte.
                 let pieces: Vec<_> = (0..n).map(|i| i..i + 1).collect();
                 let checked = case.ranges(&c, &mut rig, &pieces, Edge::Front);
                 checked.unwrap_or_else(|m| panic!("{count} of {text} byte by byte: {m}"));
@@ -258,8 +263,8 @@ fn cuts_at_every_offset() {
     }
 }
 
-/// All modes move the same bytes, including those of lazily compiled kernels, and the mode `check`
-/// finds no mismatch.
+/// Tests that all modes of an engine move the same bytes. In lazy mode the calls before and after
+/// the compile are tested. With the option `check`, the engine must find no mismatch.
 #[test]
 fn every_mode() {
     for mode in Mode::ALL {
@@ -270,8 +275,8 @@ fn every_mode() {
                 let t: Datatype = text.parse().unwrap();
                 let case = Case::new(&t, 3).unwrap();
                 let c = engine.commit(&t).unwrap();
-                // In lazy mode the first calls interpret the nest and the last ones run compiled
-                // code.
+                // In lazy mode the first of these calls interpret the nest, and the last ones run
+                // compiled code.
                 for _ in 0..1 + 200 / case.packed_len().max(1) {
                     case.committed("mode", &c, &mut rig).unwrap_or_else(|m| panic!("{mode} {text}: {m}"));
                 }
@@ -286,8 +291,8 @@ fn every_mode() {
     }
 }
 
-/// All entries of the corpus are compiled without a fallback, except those that the schedule
-/// refuses, which are listed.
+/// Tests that all entries of the corpus are compiled without a fallback. The exceptions are the
+/// entries that the schedule refuses, which `REFUSED` lists.
 #[test]
 fn no_fallbacks_on_the_corpus() {
     let mut refused: Vec<String> = Vec::new();
@@ -307,8 +312,9 @@ fn no_fallbacks_on_the_corpus() {
     assert_eq!(refused, REFUSED, "entries that the schedule leaves to the walker");
 }
 
-/// A configuration may have a level that this machine does not run, since any level can be parsed
-/// from its name. The engine then uses the level of the machine.
+/// Tests that an engine never has a level that this machine does not run. The configuration may ask
+/// for such a level, since any level can be parsed from its name. The engine then uses the
+/// machine's level.
 #[test]
 fn an_engine_has_a_level_that_the_machine_runs() {
     for level in Level::ALL {
@@ -319,11 +325,12 @@ fn an_engine_has_a_level_that_the_machine_runs() {
     assert!(Level::ALL.iter().any(|level| !level.runs()), "no machine has the levels of two architectures");
 }
 
-/// Corpus entries for which the schedule refuses to make a kernel.
+/// Names of the corpus entries for which the schedule refuses to make a kernel.
 const REFUSED: &[&str] = &["dag.40", "children.10000"];
 
-/// If `plain_size` returns a size, the size is right and the exact span of all instances lies in
-/// the address space above its first page. It returns one for the types that programs usually have.
+/// Tests `plain_size`, which returns the packed size of a call, or none. If it returns a size, the
+/// size must be right, and the exact span of all instances must lie in the address space above its
+/// first page. For the types that programs usually have, it must return a size.
 #[test]
 fn plain_sizes_are_exact() {
     use ddtc::internal::committed::FIRST_PAGE;

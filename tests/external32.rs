@@ -1,5 +1,5 @@
-//! Tests of external32 (MPI 5.0, 14.5.2): bytes written by hand for each named type, and rules for
-//! whole types.
+//! Tests of conversion to and from external32 (MPI 5.0, 14.5.2): the bytes of each named type are
+//! compared with bytes that were written by hand, and the rules for whole datatypes are checked.
 
 use ddtc::internal::datatype::{Class, Datatype, Named};
 use ddtc::internal::exec::interp::external32;
@@ -12,8 +12,9 @@ fn committed(text: &str) -> Committed {
     ddtc::commit(&text.parse().unwrap()).unwrap()
 }
 
-/// Packs one instance of `t` that lies at the start of `user`, and returns the packed bytes. Also
-/// checks that unpacking and packing them again gives the same bytes.
+/// Packs one instance of `t`, which lies at the start of `user`, as external32 and returns the
+/// packed bytes. Also checks that unpacking these bytes and packing the result again gives the same
+/// bytes.
 fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
     let applied = t.for_operation(Operation::External32).unwrap();
     let mut packed = vec![0; applied.packed_size(1).unwrap() as usize];
@@ -26,12 +27,13 @@ fn packed(t: &Committed, user: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(packed)
 }
 
-/// Returns a value of a named type as memory has it, and its external32 bytes.
+/// Returns one value of a named type in two forms: the bytes in memory, and the bytes in
+/// external32.
 fn by_hand(named: Named) -> (Vec<u8>, Vec<u8>) {
     let sized = |value: i128, size: i64| value.to_ne_bytes()[..size as usize].to_vec();
     let big = |value: i128, size: i64| value.to_be_bytes()[16 - size as usize..].to_vec();
     let float = |size: i64, extended: bool, external: bool| -> Vec<u8> {
-        // These are the bytes of -1.5 in each format, big-endian.
+        // Choose the big-endian bytes of the number -1.5 in the format of this size.
         let bytes: Vec<u8> = match size {
             2 => vec![0xbe, 0x00],
             4 => vec![0xbf, 0xc0, 0, 0],
@@ -77,8 +79,8 @@ fn every_named_type_by_hand() {
     }
 }
 
-/// Checks sizes of MPI 5.0, table 14.2, among them those that differ from the sizes on this
-/// machine, and the sizes of pairs, which have no padding.
+/// Tests sizes in external32. The table in MPI 5.0, table 14.2, gives the sizes of basic types, of
+/// which some differ from the sizes on this machine. Pairs have no padding in external32.
 #[test]
 fn sizes_are_those_of_the_table() {
     let size =
@@ -132,9 +134,11 @@ fn the_first_value_that_does_not_fit_is_named() {
     assert_eq!(error.class(), ErrorClass::Conversion);
     let text = error.to_string();
     assert!(text.contains("element = 7 (MPI_LONG at displacement 56)"), "{text}");
-    // The elements before the one that does not fit are packed.
+    // The elements before the one that does not fit are packed, and the bytes after them are
+    // unchanged.
     assert_eq!((packed[27], &packed[28..]), (0, &[7; 4][..]));
-    // Unsigned numbers from 2^32 on and wide characters from 2^16 on do not fit.
+    // Unsigned numbers of 2^32 and more, and wide characters of 2^16 and more, do not fit into
+    // external32.
     for (text, value) in [("unsigned_long", 1_u64 << 32), ("wchar", 0x10000)] {
         let t = committed(text);
         let error = packed_error(&t, &value.to_ne_bytes());
@@ -181,8 +185,8 @@ fn bytes_have_no_handle() {
     assert_eq!(error.class(), ErrorClass::Arg);
 }
 
-/// A commit makes nothing for external32. The conversion is compiled when it is first needed, if
-/// all values are only byte-swapped.
+/// Tests that a commit makes nothing for external32. The conversion is compiled when it is needed
+/// for the first time, if it only swaps the bytes of all values.
 #[test]
 fn kinds_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -194,7 +198,8 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     assert!(applied.kernel(Direction::Pack).is_some());
     assert!(applied.schedule(Direction::Pack).contains("swap.8"), "{}", applied.schedule(Direction::Pack));
     assert!(engine.counters().cached_bytes > before.cached_bytes);
-    // Values that must be checked one by one have no kernel, by design.
+    // Values of type `long` must be checked one by one, so by design their conversion has no
+    // kernel.
     let long = engine.commit(&"vector(100, 3, 7, long)".parse().unwrap()).unwrap();
     let applied = long.for_operation(Operation::External32).unwrap();
     assert!(applied.kernel(Direction::Pack).is_none());
@@ -202,8 +207,9 @@ fn kinds_cost_nothing_until_they_are_asked_for() {
     assert_eq!((engine.counters().fallbacks, engine.counters().refusals), (0, 1));
 }
 
-/// Layouts whose values are converted in the same way share one kernel: those of `int` and `float`,
-/// but not those of `int` and `short`. Those of `long` have no kernel.
+/// Tests which layouts share the kernel for external32: those whose values are converted in the
+/// same way, such as `int` and `float`, but not `int` and `short`. Layouts with `long` have no
+/// kernel.
 #[test]
 fn classes_share_layouts() {
     let engine = Engine::new(Config::default());
@@ -219,8 +225,8 @@ fn classes_share_layouts() {
     assert_eq!(served("vector(9, 1, 2, long)"), None);
 }
 
-/// Checks each named type, except the markers of bounds, in several small shapes, at each level,
-/// through all oracles.
+/// Tests each named type, except the markers of bounds, in several small datatypes, at each level,
+/// and through all oracles.
 #[test]
 fn all_types_in_small_shapes() {
     for &named in Named::ALL.iter().filter(|n| !n.is_marker()) {
@@ -239,7 +245,8 @@ fn all_types_in_small_shapes() {
     }
 }
 
-/// Calls and bytes are counted by kind: those of external32 have counters of their own.
+/// Tests that calls and bytes are counted by kind. Calls with conversion to or from external32 have
+/// counters of their own.
 #[test]
 fn calls_are_counted_by_kind() {
     let t = committed("vector(3, 1, 2, long)");
@@ -252,7 +259,8 @@ fn calls_are_counted_by_kind() {
     let after = ddtc::internal::calls::totals();
     drop(counting);
     let pack = Kind { direction: Direction::Pack, operation: Operation::External32 }.index();
-    // Other tests may pack at the same time, so the counters can be higher.
+    // Other tests may convert at the same time, so the counters can be higher than this test alone
+    // makes them.
     assert!(after.calls[pack] > before.calls[pack] && after.bytes[pack] >= before.bytes[pack] + 12);
     assert!(after.calls[pack + 1] > before.calls[pack + 1]);
     let report = ddtc::internal::tool::report();

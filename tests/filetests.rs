@@ -1,8 +1,9 @@
-//! Filetests: files with input for a stage of the compiler, and the text of what the stage makes.
+//! Runs the filetests: files with input for a stage of the compiler and with the text that the
+//! stage must make of this input.
 //!
 //! Each file `tests/filetests/STAGE/NAME.ddt` is a test of its own, `STAGE/NAME`, so that a test
 //! that fails does not hide others. `DDTC_BLESS=1` rewrites the expected texts. docs/TESTING.md
-//! describes the format. A file starts with directives, followed by cases:
+//! describes the format of the files. A file starts with directives, and cases follow:
 //!
 //! ```text
 //! ; test normalize
@@ -38,25 +39,27 @@ use ddtc::internal::{legalize, lower, normalize, schedule};
 use libtest_mimic::{Arguments, ColorSetting, Trial};
 use similar::{ChangeTag, TextDiff};
 
-/// The folders of `tests/filetests`: stages, and `engines`, whose cases go through all stages.
+/// The folders of `tests/filetests`. All but one are named after stages of the compiler. The cases
+/// in `engines` go through all stages.
 const STAGES: [&str; 7] = ["emit", "engines", "legalize", "lower", "normalize", "refine", "schedule"];
 
-/// Settings from the directives of a file or of one of its cases.
+/// Settings that the directives of a filetest, or of one of its cases, make.
 #[derive(Clone)]
 struct Settings {
     target: Target,
     directions: Vec<Direction>,
-    /// Maximum width of an access in bytes, for legalize.
+    /// Maximum width of a memory access in bytes, for the stage `legalize`.
     widest: u32,
     counts: Vec<u64>,
-    /// Whether code is emitted by templates instead of Cranelift.
+    /// Whether templates, and not Cranelift, make the machine code.
     templates: bool,
-    /// Number of constructor arguments by which normalize's budget is measured, for inputs that are
-    /// nests.
+    /// Number of constructor arguments from which normalization computes its budget. It is used
+    /// only for inputs that are nests, since a datatype has this number itself.
     arguments: u64,
-    /// Leaf operation.
+    /// Operation that is applied to values on their way, such as conversion to external32.
     operation: Operation,
-    /// Datatype of the layout that the bytes are copied to. Empty for a packed stream.
+    /// Text of the datatype to whose layout the bytes are copied directly. If it is empty, the
+    /// bytes are copied to a packed stream.
     to: String,
 }
 
@@ -64,8 +67,8 @@ struct Case {
     name: String,
     settings: Settings,
     input: String,
-    /// Line numbers, from 0: that of the first expected line, and the one after the last. None if
-    /// the case has no `; -->`.
+    /// Numbers of the expected lines in the file, from 0: from the first expected line to the one
+    /// after the last. The field is `None` if the case has no line `; -->`.
     expected: Option<Range<usize>>,
 }
 
@@ -79,9 +82,10 @@ fn number<T: std::str::FromStr>(word: &str, line: &str) -> T {
 }
 
 impl Settings {
-    /// Applies a directive. Another line counts as a comment if it is empty, or if it has more than
-    /// two words and the words after the first are not all numbers. Otherwise the result is an
-    /// error, because the line may be a misspelled directive.
+    /// Applies the directive on a line. If the line is not a directive, it may be a comment: it
+    /// counts as a comment if it is empty, or if it has more than two words and the words after the
+    /// first are not all numbers. Any other line gives an error, because it may be a misspelled
+    /// directive.
     fn directive(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.trim_start_matches(';').split_whitespace().collect();
         match words[..] {
@@ -109,7 +113,7 @@ impl Settings {
     }
 }
 
-/// Parses the cases of a file in the folder of `stage`.
+/// Parses the text of a filetest into its cases. `stage` is the name of the folder of the file.
 fn parse(text: &str, stage: &str) -> Result<File, String> {
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut settings = Settings {
@@ -139,7 +143,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
             let case = cases.last_mut().ok_or("'; -->' before the first case")?;
             case.expected = Some(i + 1..i + 1);
         } else if let Some(expected) = cases.last_mut().and_then(|c| c.expected.as_mut()) {
-            // Blank lines before the next case are not part of the expected output.
+            // Blank lines between the expected output and the next case are not part of the output.
             if !line.trim().is_empty() {
                 expected.end = i + 1;
             }
@@ -147,8 +151,8 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
             cases.last_mut().map_or(&mut settings, |c| &mut c.settings).directive(line)?;
         } else if !line.trim().is_empty() {
             if cases.is_empty() {
-                // A file with a single case need not name it. A failing check prints its case
-                // without a name.
+                // A file with a single case need not give it a name. The case is then called
+                // "only".
                 cases.push(new("only", &settings));
             }
             let input = &mut cases.last_mut().expect("just pushed").input;
@@ -162,7 +166,7 @@ fn parse(text: &str, stage: &str) -> Result<File, String> {
     Ok(File { lines, cases })
 }
 
-/// Returns the packed and the user offset of each unit that the visits move, in order.
+/// Returns the packed offset and the user offset of each unit that `visits` move, in order.
 fn units<L: Leaf>(visits: &[Visit<L>]) -> Vec<(i64, i64)> {
     let unit = |v: &Visit<L>, i| {
         let at = v.at + v.unit.span(i);
@@ -183,7 +187,8 @@ fn lowered<V: Leaves>(input: &str, leaves: V) -> (LoopNest<Lowered, V::Leaf>, Op
     (lower::lower(&t, leaves).unwrap(), Some(t.arguments()))
 }
 
-/// A function that lists the leaves of a given number of instances.
+/// A function that appends the visits of the leaves of a nest to a list, for a given number of
+/// instances.
 type Visits<'a, L> = &'a dyn Fn(u64, &mut Vec<Visit<L>>);
 
 fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64) {
@@ -195,14 +200,15 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     let made = normalize::normalize(&nest, arguments.unwrap_or(case.settings.arguments)).unwrap();
     let visits = |visit: Visits<'_, V::Leaf>| {
         [0, 1, 3].map(|count| {
-            // Large inputs test only decisions of later stages, so their leaves are not visited.
+            // Inputs of 64 KiB or more test only decisions of later stages, so their leaves are not
+            // visited.
             let count = if nest.size() < 1 << 16 { count } else { 0 };
             let mut out = Vec::new();
             visit(count, &mut out);
             units(&out)
         })
     };
-    // The rewrites must change neither what is moved nor the order.
+    // The rewrites of normalization must change neither which units are moved nor their order.
     let before = visits(&|count, out| nest.visit(count, |v| out.push(v)));
     let after = visits(&|count, out| made.nest.visit(count, |v| out.push(v)));
     for (before, after) in before.into_iter().zip(after) {
@@ -212,7 +218,8 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
     (made.nest, made.origin)
 }
 
-/// Returns the nest that copies the first layout of a case to the second one.
+/// Returns the nest that copies bytes from the layout of a case's input directly to the layout of
+/// its directive `to`.
 fn joint(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
     let (from, _) = normal(case, Bytes);
     let to = Case {
@@ -254,7 +261,8 @@ fn each_of<V: Leaves<Leaf: Planned>>(
     kinds.map(|kind| one(schedule::schedule(&nest, kind, target))).collect()
 }
 
-/// Returns the text of the nest of `stage`, which is `lower` or `normalize`.
+/// Returns the text of the nest that `stage`, which is `lower` or `normalize`, makes of a case's
+/// input.
 fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
     if stage == "lower" {
         let (nest, _) = lowered(&case.input, leaves);
@@ -270,18 +278,18 @@ fn nest<V: Leaves>(stage: &str, case: &Case, leaves: V) -> String {
     text
 }
 
-/// Returns the emitter of templates for `target` on x86-64.
+/// Returns the emitter that makes x86-64 code from templates, for `target`.
 fn x64(target: Target) -> emit::X64 {
     emit::X64::new(target.on(Arch::X86_64).unwrap()).unwrap()
 }
 
-/// Returns the text that the stage makes of the input of `case`.
+/// Returns the text that the stage of the compiler with this name makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
     let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
     let widest = case.settings.widest;
-    // Nests and plans are verified before they are printed. Stages from `schedule` on print a plan
-    // or its code for each direction of the case, or the reason why there is none. The cases of
-    // `engines` go through all oracles and print nothing.
+    // Each nest and each plan is verified before it is printed. Stages from `schedule` on print a
+    // plan or its code for each direction of the case, or the reason why there is none. The cases
+    // of `engines` go through all oracles and print nothing.
     match stage {
         "lower" | "normalize" => match case.settings.operation {
             Operation::Bytes => nest(stage, case, Bytes),
@@ -336,7 +344,8 @@ fn run(stage: &str, case: &Case) -> String {
     }
 }
 
-/// Returns the lines of `want` and `got`, with the lines that differ marked.
+/// Returns the lines of `want` and `got` as one text. Lines that only `want` has are marked by `-`,
+/// and lines that only `got` has are marked by `+`.
 fn diff(want: &[String], got: &[String], color: bool) -> String {
     let [want, got] = [want, got].map(|text| text.iter().map(String::as_str).collect::<Vec<_>>());
     let mut out = String::new();
@@ -353,12 +362,13 @@ fn diff(want: &[String], got: &[String], color: bool) -> String {
 }
 
 thread_local! {
-    /// The message of the last panic while this thread runs a case, otherwise none.
+    /// While this thread runs a case: the message of the last panic, or an empty text. Otherwise
+    /// none.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Installs a panic hook that puts panics inside a case into the report of its test. Other panics
-/// are printed as usual.
+/// Installs a panic hook that puts the message of a panic inside a case into the report of the
+/// case's test. Panics outside of cases are printed as usual.
 fn collect_panics() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -375,7 +385,7 @@ fn collect_panics() {
     }));
 }
 
-/// Returns what `run` makes of a case, or the message of its panic.
+/// Runs a case and returns the text that the stage makes of it, or the message of a panic.
 fn outcome(stage: &str, case: &Case) -> Result<String, String> {
     if case.expected.is_none() && stage != "engines" {
         return Err("no '; -->'\n".to_owned());
@@ -386,23 +396,24 @@ fn outcome(stage: &str, case: &Case) -> Result<String, String> {
     made.map_err(|_| message + "\n")
 }
 
-/// Settings of the tests of files: what they do with differences, and whether reports are coloured.
+/// Settings of the test runner: what it does with differences, and whether its reports are
+/// coloured.
 #[derive(Clone, Copy)]
 struct Report {
-    /// Rewrite the expected texts instead of comparing.
+    /// Whether to rewrite the expected texts instead of comparing with them.
     bless: bool,
     color: bool,
 }
 
-/// Runs all cases of one file. The error shows all cases that fail. A case that panics keeps its
-/// expected text when the others are rewritten.
+/// Runs all cases of one filetest. The error shows all cases that fail. If the expected texts are
+/// rewritten, a case that panics keeps its expected text.
 fn file(path: &Path, stage: &str, report: Report) -> Result<(), String> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
     let file = parse(&text, stage).map_err(|e| format!("{shown}: {e}"))?;
-    // Run the cases in order and collect two texts: the failures, and the file with the expected
-    // lines replaced by what was made. `copied` is the line after the last one that is in the
-    // second text.
+    // Run the cases in order and collect two texts: `wrong` describes the cases that fail, and
+    // `blessed` is the file with the expected lines replaced by what the stage made. `copied` is
+    // the number of lines of the file that `blessed` covers so far.
     let (mut wrong, mut differs, mut blessed, mut copied) = (String::new(), false, Vec::new(), 0);
     for case in &file.cases {
         let expected = case.expected.clone().unwrap_or(copied..copied);
@@ -440,17 +451,18 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests")
 }
 
-/// Returns the names in a folder in sorted order, or an empty set if the folder cannot be read.
+/// Returns the sorted names of the entries of a folder, or an empty set if the folder cannot be
+/// read.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// The path of a filetest and its stage.
+/// The path of a filetest, and the name of its stage.
 type Found = (PathBuf, &'static str);
 
-/// Returns the tests of all folders in `root`: one for each file, and one that fails for each
-/// folder that is missing or empty or that belongs to no stage.
+/// Returns the tests of all folders in `root`: one test for each file, and one test that fails for
+/// each folder that is missing or empty or that belongs to no stage.
 fn trials(root: &Path) -> Vec<(String, Result<Found, String>)> {
     let mut trials = Vec::new();
     let folders = names(root);
@@ -494,7 +506,8 @@ fn main() -> ExitCode {
             })
         })
         .collect();
-    // Each rewrite of normalization must have a file of tests.
+    // Each rewrite of normalization must have a filetest of its own name. A test for each rewrite
+    // checks this.
     for rewrite in normalize::REWRITES {
         tests.push(Trial::test(format!("rewrites/{rewrite}"), move || {
             let path = root().join("normalize").join(format!("{rewrite}.ddt"));
@@ -510,7 +523,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, tests).exit_code()
 }
 
-/// Tests of this test runner.
+/// Tests of the test runner itself.
 mod runner {
     use super::*;
 
@@ -524,7 +537,7 @@ mod runner {
 
     const PLAIN: Report = Report { bless: false, color: false };
 
-    /// Makes an empty folder for one test.
+    /// Makes an empty folder for one test, and returns its path.
     fn folder(name: &str) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filetests").join(name);
         let _ = std::fs::remove_dir_all(&folder);
@@ -578,7 +591,7 @@ mod runner {
         );
     }
 
-    /// A file of four cases, of which only the first is right.
+    /// Text of a filetest with four cases, of which only the first is right.
     const FOUR: &str = "; test lower\n; case right\nint\n; -->\n\
         nest lowered size 4 extent 4\nloop count step 4 4 {\n  copy 4\n}\n\n\
         ; case other\nint\n; -->\nnest\n\n; case nonsense\nwords\n; -->\nkept\n\n; case open\nint\n";

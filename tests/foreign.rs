@@ -1,5 +1,6 @@
-//! Tests of code for machines other than this one: plans can be made and emitted for them, the
-//! templates give the same bytes on every machine, and explaining such code loads nothing.
+//! Tests of code for machines other than this one: plans and code can be made for them, the
+//! templates give the same bytes on every machine, and explaining such code does not load it into
+//! memory.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,7 @@ use ddtc::internal::target::{Accesses, Arch, Level, Target};
 use ddtc::internal::{legalize, lower, normalize, schedule};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Returns all entries of the corpus.
+/// Returns all entries of the corpus of named datatypes.
 fn entries() -> Vec<CorpusEntry> {
     corpus::application().into_iter().chain(corpus::corner()).collect()
 }
@@ -26,8 +27,8 @@ fn normal(entry: &CorpusEntry) -> LoopNest<Normal> {
     normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap().nest
 }
 
-/// Returns the legal plan of `nest`, or none if the schedule refuses it and the nest is
-/// interpreted.
+/// Returns the legal plan of `nest`. Returns `None` if the schedule refuses to make a plan, so that
+/// the nest is interpreted.
 fn plan(
     nest: &LoopNest<Normal>,
     direction: Direction,
@@ -44,8 +45,8 @@ fn portable(arch: Arch) -> Target {
     Target::new(Level::Baseline).on(arch).unwrap()
 }
 
-/// Emits code with Cranelift's back ends for other machines. An emitter refuses code that has a
-/// relocation.
+/// Tests that Cranelift's back ends for other machines emit code for every plan of the corpus. Code
+/// with a relocation would be refused by the emitter.
 #[test]
 fn every_plan_of_the_corpus_has_code_for_other_machines() {
     let machines = [
@@ -68,7 +69,8 @@ fn every_plan_of_the_corpus_has_code_for_other_machines() {
                 let (code, alignment) =
                     first.code(&plan).unwrap_or_else(|e| panic!("{}: {e}\n{plan}", what()));
                 assert!(!code.is_empty() && code.len() <= MAX_CODE, "{}: {} bytes", what(), code.len());
-                // Instructions of AArch64 have 4 bytes, those of RISC-V 2 or 4.
+                // Instructions of AArch64 have 4 bytes, and instructions of RISC-V have 2 or 4
+                // bytes.
                 let words = if triple.starts_with("aarch64") { 4 } else { 2 };
                 assert!(code.len().is_multiple_of(words) && alignment >= words as u32, "{}", what());
                 assert!(second.code(&plan).unwrap() == (code, alignment), "{}: other bytes again", what());
@@ -89,8 +91,8 @@ fn a_back_end_that_is_not_compiled_in_is_named() {
     }
 }
 
-/// Returns the code that the templates make for a few corpus entries, as one line of text for each
-/// plan.
+/// Returns a text about the code that the templates make for a few corpus entries. It has one line
+/// for each plan, with the number of bytes of the code and their hash.
 fn templates() -> String {
     const ENTRIES: [&str; 8] = [
         "vec_8B.S",
@@ -144,8 +146,8 @@ fn templates_give_the_same_bytes_on_every_machine() {
     assert_eq!(known.lines().count(), text.lines().count(), "lines of tests/templates.txt");
 }
 
-/// Explaining code for another machine shows what a machine of that kind would show, and loads
-/// nothing.
+/// Tests that explaining code for a machine of another architecture shows what such a machine would
+/// show, and loads no code into memory.
 #[test]
 fn explaining_another_machine_loads_nothing() {
     let t = "hvector(100, 1, 24, double)".parse().unwrap();
@@ -178,8 +180,8 @@ fn explaining_another_machine_loads_nothing() {
                     normalize::normalize(&lower::lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;
                 let plan = plan(&nest, direction, target, emitter.accesses()).unwrap();
                 // On systems other than Unix, the engine does not use the templates for this
-                // machine, because they follow the System V ABI. So its code differs from the
-                // code of the templates.
+                // machine, because they follow the System V ABI. So the engine's code then differs
+                // from the code of the templates.
                 if !target.runs() || cfg!(unix) {
                     assert_eq!(made.code, emitter.code(&plan).unwrap().0, "{target}");
                     shown += 1;

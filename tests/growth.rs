@@ -1,5 +1,6 @@
-//! Test that 200,000 kernels which are loaded and dropped let neither the arena nor the process
-//! grow. It has a process of its own, so that other tests do not change the resident memory.
+//! Test that neither the arena, which holds executable memory, nor the process grows if 200,000
+//! kernels are loaded and dropped. The test has a process of its own, so that other tests do not
+//! change the resident memory.
 
 use cranelift_codegen::settings::{self, Configurable};
 use ddtc::internal::code::arena::Arena;
@@ -23,7 +24,7 @@ fn kernels_leave_nothing_behind() {
     let arena = Arena::new(1 << 20);
     let mut settled = (arena.usage(), 0);
     for i in 0..200_000usize {
-        // The code is never run, so its bytes do not matter.
+        // The machine code is never run, so its bytes do not matter.
         let table = Table::Column(vec![i as i64; 10].into());
         let words = vec![Word::Constant(i as i64), Word::Table(TableIndex::new(0))];
         let code = CompiledCode {

@@ -1,5 +1,6 @@
-//! Tests of the identities of docs/records/identities.md: one type map, built by all constructors
-//! that can express it, has one normal form and one layout in the cache.
+//! Tests of constructor identities, as in docs/records/identities.md: if all constructors that can
+//! express a type map build it, the datatypes must have one normal form and one layout in the
+//! cache.
 
 use ddtc::internal::datatype::{Datatype, Order};
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -12,8 +13,8 @@ fn normal(t: &Datatype) -> Normalized {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
-/// Checks that all members of `family` have one type map, one normal form at one origin, and one
-/// layout.
+/// Checks that all datatypes of `family` have the same type map, the same normal form at the same
+/// origin, and the same layout in the cache.
 fn one(engine: &Engine, family: &[Datatype]) {
     assert!(family.len() > 1, "test fault: nothing is compared with {family:?}");
     let first = &family[0];
@@ -29,8 +30,8 @@ fn one(engine: &Engine, family: &[Datatype]) {
     }
 }
 
-/// Returns `n` blocks of `blocklength` elements at constant distance, from each constructor that
-/// has blocks.
+/// Returns datatypes with `n` blocks of `blocklength` elements at a constant distance. Each
+/// constructor that has blocks makes at least one of these datatypes.
 fn blocks(t: &Datatype, n: i64, blocklength: i64, stride: i64) -> Vec<Datatype> {
     let extent = t.extent();
     let units: Vec<i64> = (0..n).map(|i| i * stride).collect();
@@ -48,15 +49,15 @@ fn blocks(t: &Datatype, n: i64, blocklength: i64, stride: i64) -> Vec<Datatype> 
         Datatype::hvector(n, 1, stride * extent, &block).unwrap(),
         Datatype::structure(&vec![1; n as usize], &bytes, &vec![block; n as usize]).unwrap(),
     ];
-    // If the number of blocks is even, add a type of two blocks, each of which is a vector of half
+    // If the number of blocks is even, add a datatype that consists of two vectors, each with half
     // of the blocks.
     if n % 2 == 0 {
         let half = Datatype::vector(n / 2, blocklength, stride, t).unwrap();
         family.push(Datatype::hindexed(&[1, 1], &[0, bytes[n as usize / 2]], &half).unwrap());
     }
     family.push(family[0].dup());
-    // All members get the same bounds, because those of the constructors differ if blocks run
-    // backwards.
+    // Give all datatypes the same bounds, because the bounds that the constructors compute differ
+    // if blocks run backwards.
     family.iter().map(|f| Datatype::resized(family[0].lb(), family[0].extent(), f).unwrap()).collect()
 }
 
@@ -142,7 +143,7 @@ fn slabs_of_arrays() {
         let whole = |at: i64, n: i64, map: Datatype| {
             Datatype::resized(0, n * e, &Datatype::hindexed(&[1], &[at * e], &map).unwrap()).unwrap()
         };
-        // The faces of a box are a plane, rows and columns.
+        // The faces of a box of elements are a plane, a set of rows and a set of columns.
         let mut plane = array(&[6, 5, 4], &[1, 5, 4], &[2, 0, 0]).to_vec();
         plane.push(whole(40, 120, Datatype::contiguous(20, &t).unwrap()));
         one(&engine, &plane);
@@ -157,7 +158,7 @@ fn slabs_of_arrays() {
             Datatype::hvector(6, 1, 20 * e, &Datatype::vector(5, 1, 4, &t).unwrap()).unwrap(),
         ));
         one(&engine, &columns);
-        // A block inside a box is a vector of vectors.
+        // A block of elements inside a box is a vector of vectors.
         let mut block = array(&[6, 5, 4], &[3, 2, 2], &[1, 1, 1]).to_vec();
         let inner = Datatype::vector(2, 2, 4, &t).unwrap();
         block.push(whole(25, 120, Datatype::hvector(3, 1, 20 * e, &inner).unwrap()));
@@ -170,8 +171,8 @@ fn slabs_of_arrays() {
 fn distributed_arrays() {
     let engine = engine();
     let parse = |text: &str| text.parse::<Datatype>().unwrap();
-    // If one process owns the array, its type is contiguous; block distributions are subarrays;
-    // cyclic(1) is a vector.
+    // If one process owns the whole array, the type of the array is contiguous. A block
+    // distribution is a subarray, and a distribution that is cyclic(1) is a vector.
     one(
         &engine,
         &[
@@ -210,16 +211,16 @@ fn structs_of_parts() {
         ]
         .map(|t| Datatype::resized(0, 16, &t).unwrap()),
     );
-    // A layout describes bytes, not basic types. So these two types share one layout, although
-    // their signatures differ.
+    // A layout describes bytes and not basic types. So these two datatypes share one layout,
+    // although their signatures differ.
     let family =
         ["resized(0,16,struct([1,1,1],[0,4,8],[int,float,double]))", "resized(0,16,contiguous(16,char))"];
     let [a, b] = family.map(|t| engine.commit(&parse(t)).unwrap());
     assert!(a.shares_layout(&b));
 }
 
-/// Types of absolute addresses that differ only by a translation share one layout, and their
-/// origins differ by the translation.
+/// Tests that datatypes of absolute addresses share one layout if they differ only by a
+/// translation. The origins of the committed types differ by this translation.
 #[test]
 fn translated() {
     let engine = engine();

@@ -1,5 +1,5 @@
-//! Tests of calls on several threads and of non-temporal stores: they move the same bytes as one
-//! thread, however a call is split, and the split is the expected one.
+//! Tests of calls that several threads serve, and of non-temporal stores. Such calls must move the
+//! same bytes as one thread does, however a call is split, and must be split as expected.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -12,13 +12,14 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// The part of a call that one thread moves, as an event of the library's log describes it.
+/// The part of a call that one thread moves, as an event of the library's log describes this part.
 #[derive(Clone, Debug, Default)]
 struct Piece {
     from: Option<u64>,
     to: Option<u64>,
     thread: Option<ThreadId>,
-    /// The way in which a whole call was served. It is set for events about whole calls only.
+    /// The way in which a whole call was served, such as `kernel`. The field is set only for events
+    /// about whole calls.
     by: Option<String>,
 }
 
@@ -40,7 +41,7 @@ impl Visit for Piece {
 
 static HEARD: Mutex<Vec<Piece>> = Mutex::new(Vec::new());
 
-/// Subscriber that records the events of all threads.
+/// Subscriber of `tracing` that records the events of all threads in `HEARD`.
 struct Listener;
 
 impl Subscriber for Listener {
@@ -63,7 +64,8 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns a guard for one test at a time, because the recorded events are those of the process.
+/// Returns a guard that only one test at a time can hold, because events of all tests of the
+/// process are recorded together.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     static LISTENING: Once = Once::new();
@@ -71,16 +73,17 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the pieces that were recorded since the last call, and the ways in which whole calls
-/// were served.
+/// Returns what was recorded since the last call of this function: the parts of calls that threads
+/// moved, and the ways in which whole calls were served.
 fn heard() -> (Vec<Piece>, Vec<String>) {
     let heard = std::mem::take(&mut *HEARD.lock().unwrap());
     let (calls, pieces): (Vec<Piece>, Vec<Piece>) = heard.into_iter().partition(|p| p.by.is_some());
     (pieces, calls.into_iter().filter_map(|p| p.by).collect())
 }
 
-/// Returns the ranges into which `call` was split, in ascending order, and checks that each had a
-/// thread of its own. The result is empty if the call was not split.
+/// Runs `call` and returns the ranges of the packed stream into which it was split, in ascending
+/// order. Checks that a thread of its own moved each range. The result is empty if the call was not
+/// split.
 fn pieces(call: impl FnOnce()) -> Vec<(u64, u64)> {
     heard();
     call();
@@ -92,7 +95,8 @@ fn pieces(call: impl FnOnce()) -> Vec<(u64, u64)> {
     ranges
 }
 
-/// Returns user memory for `count` instances of `t`, from displacement 0 of the first one on.
+/// Returns user memory for `count` instances of `t`, beginning at displacement 0 of the first
+/// instance.
 fn user(t: &Datatype, count: u64) -> Vec<u8> {
     let len = ((count as i64 - 1) * t.extent() + t.true_ub()) as usize;
     (0..len).map(|i| (i % 253) as u8).collect()
@@ -107,7 +111,7 @@ fn pieces_make_the_whole() {
         "contiguous(5000, int)",
         "resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))",
         "resized(0, 16, vector(64, 1, 64, double_complex))",
-        // The blocks overlap, so an unpack stays on one thread.
+        // The blocks of this type overlap, so an unpack stays on one thread.
         "vector(1000, 3, 2, double)",
     ];
     for text in types {
@@ -132,7 +136,8 @@ fn pieces_make_the_whole() {
     }
 }
 
-/// Returns the ranges into which a pack and an unpack of `count` instances are split.
+/// Packs and unpacks `count` instances, and returns the ranges into which each of the two calls was
+/// split.
 fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
     let t: Datatype = text.parse().unwrap();
     let c = engine.commit(&t).unwrap();
@@ -147,23 +152,23 @@ fn splits(engine: &Engine, text: &str, count: u64) -> [Vec<(u64, u64)>; 2] {
 fn a_call_is_split_over_as_many_threads_as_asked() {
     let _alone = alone();
     let engine = |threads| Engine::new(Config { threads, parallel_bytes: 1 << 10, ..Config::default() });
-    // The stream has 3000 bytes. Pieces end at multiples of 64 bytes, except for the last piece,
-    // which ends with the stream.
+    // The packed stream has 3000 bytes. Ranges end at multiples of 64 bytes, except for the last
+    // range, which ends with the stream.
     let text = "vector(100, 3, 7, char)";
     let split = |threads, count| splits(&engine(threads), text, count);
     let both = |ranges: &[(u64, u64)]| [ranges.to_vec(), ranges.to_vec()];
     assert_eq!(split(1, 10), both(&[]));
     assert_eq!(split(2, 10), both(&[(0, 1536), (1536, 3000)]));
     assert_eq!(split(3, 10), both(&[(0, 1024), (1024, 2048), (2048, 3000)]));
-    // 1200 bytes in lines of 64 bytes make only 19 pieces, so no more than 19 of the 40 threads
-    // take part.
+    // The stream now has 1200 bytes. They can be split into only 19 ranges of up to 64 bytes, so no
+    // more than 19 of the 40 threads take part.
     let lines: Vec<(u64, u64)> = (0..19).map(|i| (64 * i, 1200.min(64 * i + 64))).collect();
     assert_eq!(split(40, 4), both(&lines));
-    // A call is split if it moves at least `parallel_bytes` bytes.
+    // A call is split if it moves at least `parallel_bytes` bytes, which is 1024 in this test.
     let bytes = |n: u64| splits(&engine(2), "resized(0, 2, char)", n);
     assert_eq!(bytes(1023), both(&[]));
     assert_eq!(bytes(1024), both(&[(0, 512), (512, 1024)]));
-    // By default no call is split, however long it is.
+    // By default no call is split, however many bytes it moves.
     let one = Engine::new(Config { parallel_bytes: 0, ..Config::default() });
     assert_eq!(splits(&one, text, 1000), both(&[]));
     assert_eq!((Config::default().threads, Config::default().stream_bytes), (1, u64::MAX));
@@ -178,15 +183,17 @@ fn an_unpack_with_overlap_is_not_split() {
     let split = |text: &str, count: u64| splits(&engine, text, count).map(|pieces| pieces.len());
     assert_eq!(split("vector(100, 3, 2, double)", 3), [2, 0]);
     assert_eq!(split("vector(100, 2, 2, double)", 3), [2, 2]);
-    // The instances are columns of a matrix with four columns. Four instances do not overlap. The
-    // fifth one overlaps the first one, since it is the same column from the second row on.
+    // The instances of this type are columns of a matrix with four columns. Four instances do not
+    // overlap. A fifth instance overlaps the first one, since it is the same column from the second
+    // row on.
     let columns = "resized(0, 4, vector(50, 1, 4, int))";
     assert_eq!(split(columns, 4), [2, 2]);
     assert_eq!(split(columns, 5), [2, 0]);
 }
 
-/// If the system cannot start another thread, the calling thread moves all pieces. The test starts
-/// a process of its own, in which no more threads can be started afterwards.
+/// Tests that the calling thread moves all parts of a call if the system cannot start another
+/// thread. The test starts a process of its own, because no more threads can be started in it
+/// afterwards.
 #[test]
 fn no_thread_to_be_had() {
     const NAME: &str = "no_thread_to_be_had";
@@ -205,8 +212,8 @@ fn no_thread_to_be_had() {
     let (user, mut want, mut got) = (user(&t, 10), vec![0; 3000], vec![0; 3000]);
     interp::pack(&t, 10, &user, 0, &mut want).unwrap();
     // Limit the address space to 64 MiB more than is in use, which is enough for the stacks of some
-    // threads. Then start threads until no more can be started. They never end, since the stack of
-    // a thread that ended could be used again.
+    // threads. Then start threads until no more can be started. These threads never end, since a
+    // new thread could use the stack of a thread that has ended.
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split_whitespace().next().unwrap().parse().unwrap();
     // SAFETY: `sysconf` has no precondition.
@@ -227,8 +234,8 @@ fn no_thread_to_be_had() {
     assert!(got == want);
 }
 
-/// Checks in which way calls are served under several configurations. A call that goes directly to
-/// its kernel records no event.
+/// Tests in which way calls are served under several configurations. A call that goes directly to
+/// its kernel records no event, so its way is an empty text.
 #[test]
 fn calls_are_served_as_configured() {
     let _alone = alone();
@@ -250,7 +257,7 @@ fn calls_are_served_as_configured() {
     assert_eq!(served(mode(Mode::Interpret), 100), ["walk", "walk"]);
     assert_eq!(served(mode(Mode::Lazy), 100), ["walk", "walk"]);
     assert_eq!(served(Config { check: true, ..config.clone() }, 100), ["kernel", "kernel"]);
-    // Unpacking has no stores to a stream, so it is not served by non-temporal stores.
+    // Unpacking stores nothing to the packed stream, so it is never served by non-temporal stores.
     let streamed = Config { stream_bytes: 100, ..config.clone() };
     assert_eq!(served(streamed.clone(), 99), ["kernel", "kernel"]);
     assert_eq!(served(streamed, 100), ["stream", "kernel"]);
@@ -259,8 +266,8 @@ fn calls_are_served_as_configured() {
     assert_eq!(served(threads, 100), ["threads", "threads"]);
 }
 
-/// A range that is the whole stream is served by the kernel, like any other call. For other ranges
-/// no event of a whole call is recorded.
+/// Tests that a range that is the whole packed stream is served by the kernel, like any call for
+/// the whole stream. For other ranges no event about a whole call is recorded.
 #[test]
 fn a_whole_range_is_a_call() {
     let _alone = alone();

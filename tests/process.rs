@@ -1,7 +1,7 @@
-//! Tests of effects on the whole process: fork, memory over many commits, bounds on the memory of
-//! one commit, absolute addresses, and threads.
+//! Tests of the library's effects on the whole process: fork, memory over many commits, bounds on
+//! the memory of one commit, absolute addresses, and threads.
 //!
-//! The tests run one at a time, because they measure the whole process.
+//! The tests of this file run one at a time, because they measure the whole process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -18,23 +18,23 @@ use ddtc::internal::fuzzing::{Case, Choices, check_growth, growing, pattern, see
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 
-/// Allocator that counts allocated bytes, and that can refuse large allocations of one thread.
+/// Allocator that counts allocated bytes, and that can make large allocations of one thread fail.
 struct Counting;
 
-/// Bytes that the process has allocated and not freed.
+/// Number of bytes that the process has allocated and not yet freed.
 static HEAP: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// For this thread: allocated bytes minus freed bytes, the maximum of this number, and the
-    /// number of allocations.
+    /// Three numbers for this thread: the bytes that it has allocated minus those that it has
+    /// freed, the maximum of this difference, and the number of its allocations.
     static MINE: Cell<(isize, isize, u64)> = const { Cell::new((0, 0, 0)) };
-    /// Number of large allocations of this thread that succeed before one fails. None if no
-    /// allocation is to fail.
+    /// Number of large allocations of this thread that still succeed before one fails. The value is
+    /// `None` if no allocation is to fail.
     static UNTIL_REFUSED: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Size in bytes from which an allocation counts as large. Only memory that grows with the datatype
-/// is so large.
+/// is allocated in such sizes.
 const LARGE: usize = 1 << 20;
 
 fn refused(size: usize) -> bool {
@@ -52,9 +52,9 @@ fn count(grown: isize) {
     MINE.set((now, peak.max(now), calls + u64::from(grown > 0)));
 }
 
-// SAFETY: each method passes its arguments unchanged to `System`, which is a correct allocator, or
-// returns null from `alloc` or `realloc` without any effect, which the trait allows. Counting does
-// not allocate and does not panic.
+// SAFETY: each method passes its arguments unchanged to `System`, which is a correct allocator. Or
+// `alloc` and `realloc` return null without any effect, which the trait allows. Counting does not
+// allocate and does not panic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refused(layout.size()) {
@@ -74,7 +74,8 @@ unsafe impl GlobalAlloc for Counting {
         if refused(new) {
             return std::ptr::null_mut();
         }
-        // The old and the new block may exist at the same time, so count the new one first.
+        // The old and the new block may exist at the same time, so count the new block before the
+        // old one is subtracted.
         count(new as isize);
         count(-(layout.size() as isize));
         // SAFETY: the caller promises that `ptr` is a block of this allocator with this layout, and
@@ -91,8 +92,9 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `f` and returns its result, the maximum number of bytes that it had allocated on this
-/// thread at one time, the bytes that it kept, and the number of its allocations.
+/// Runs `f` and returns four values: the result of `f`, the maximum number of bytes that `f` had
+/// allocated on this thread at one time, the number of bytes that it kept, and the number of its
+/// allocations.
 fn allocated<T>(f: impl FnOnce() -> T) -> (T, usize, usize, u64) {
     let (before, _, calls) = MINE.get();
     MINE.set((before, before, calls));
@@ -105,8 +107,9 @@ fn parse(text: &str) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns layout number `i`. One third of these layouts have code of their own. In each of the
-/// other two thirds, layouts with plans of one shape share code.
+/// Returns the datatype with number `i`. The layouts of one third of these datatypes have machine
+/// code of their own. In each of the other two thirds, layouts whose plans have one shape share
+/// code.
 fn numbered(i: i64) -> Datatype {
     match i % 3 {
         0 => parse(&format!("resized(0, {}, hindexed([3, 5], [0, {}], char))", 20_000 + i, 100 + i % 7000)),
@@ -118,7 +121,8 @@ fn numbered(i: i64) -> Datatype {
     }
 }
 
-/// Commits `types` and checks that the right bytes are moved. Returns true if all are right.
+/// Commits the datatypes whose numbers `types` lists. Returns true if all of them pack and unpack
+/// the right bytes.
 fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bool {
     types.into_iter().all(|i| {
         let t = numbered(i);
@@ -131,15 +135,16 @@ fn right(engine: &Engine, types: impl Iterator<Item = i64>, rig: &mut Rig) -> bo
 #[test]
 fn fork_compiles_and_frees_on_both_sides() {
     let _alone = alone();
-    // The capacity is small, so that most layouts are evicted and compiled again.
+    // The capacity of the cache is small, so that most layouts are evicted and compiled again.
     let engine = Engine::new(Config { cache_bytes: 30_000, both_directions: true, ..Config::default() });
     let mut rig = Rig::default();
     let held: Vec<_> = (0..30)
         .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
         .collect();
     let side = |rig: &mut Rig, own: i64| {
-        // Check four groups of types, twice: types that were compiled before the fork, new types
-        // that both sides commit, new types of this side only, and old types again.
+        // Check four groups of datatypes, twice: types that were compiled before the fork, new
+        // types that both processes commit, new types that only this process commits, and old types
+        // again.
         (0..2).all(|_| {
             held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
                 && right(&engine, 100..140, rig)
@@ -180,7 +185,7 @@ fn many_commits_and_drops_do_not_grow() {
     let _alone = alone();
     let engine = Engine::new(Config { cache_bytes: 1 << 20, ..Config::default() });
     let commit = |i: i64| drop(engine.commit(&numbered(i)).unwrap());
-    // Half of the calls commit new layouts, the other half known ones.
+    // In each round, half of the commits are of new layouts, and the other half of known layouts.
     let round = |from: i64, to: i64| (from..to).for_each(|i| commit(if i % 2 == 0 { i } else { i % 100 }));
     round(0, 40_000);
     let (counters, rss, heap) = (engine.counters(), resident(), HEAP.load(Relaxed));
@@ -231,10 +236,10 @@ fn one_commit_takes_bounded_memory() {
     for (name, t) in types {
         let engine = Engine::new(Config { both_directions: true, ..Config::default() });
         let (committed, peak, kept, _) = allocated(|| engine.commit(&t).unwrap());
-        // While it works, a commit needs tables of nodes: at most 192 bytes per argument. At most
-        // 24 bytes per argument remain, that is 48 per block with its length and its displacement.
-        // The megabyte on top is for what does not grow with the datatype, such as the memory that
-        // the code generator needs whatever it compiles.
+        // During a commit, tables of nodes need at most 192 bytes per argument of the datatype.
+        // After the commit, at most 24 bytes per argument remain, which is 48 per block with its
+        // length and its displacement. One megabyte is added for memory that does not grow with the
+        // datatype, such as the memory that the code generator needs whatever it compiles.
         let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
         println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
         assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());
@@ -244,8 +249,8 @@ fn one_commit_takes_bounded_memory() {
     }
 }
 
-/// Checks the memory of commits for random chains and DAGs of all constructors, with irregular
-/// members.
+/// Tests the bounds on the memory of a commit for random chains and DAGs of all constructors, with
+/// irregular members.
 #[test]
 fn random_growth_takes_bounded_memory() {
     let _alone = alone();
@@ -266,9 +271,10 @@ fn random_growth_takes_bounded_memory() {
     }
 }
 
-/// Writing a wire form fails with class `NoMem` whichever of its large allocations is refused.
-/// Reading fails with the same class if its first or its third large allocation is refused. Each of
-/// these two is the first allocation for one of the two tables of the datatype.
+/// Tests that writing and reading a wire form fail with class `NoMem` if memory is refused. Writing
+/// fails whichever of its large allocations is refused. Reading fails if its first or its third
+/// large allocation is refused: each of these two is the first allocation for one of the two tables
+/// of the datatype.
 #[test]
 fn wire_forms_without_memory_are_errors() {
     let _alone = alone();
@@ -294,8 +300,8 @@ fn wire_forms_without_memory_are_errors() {
     assert!(refusals > 3, "{refusals}");
 }
 
-/// If memory that grows with the arguments is refused, the commit returns class `NoMem` or succeeds
-/// without a kernel. The process is not aborted.
+/// Tests commits for which memory that grows with the number of arguments is refused. Such a commit
+/// returns an error of class `NoMem`, or succeeds without a kernel. The process is not aborted.
 #[test]
 fn memory_that_is_refused_is_an_error() {
     let _alone = alone();
@@ -303,8 +309,8 @@ fn memory_that_is_refused_is_an_error() {
     for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
         let t = corpus::datatype(text).unwrap();
         let (mut refusals, mut walked) = (0, 0);
-        // Commit the type again and again. In each round a later large allocation fails, and the
-        // last round is the first one in which all succeed.
+        // Commit the type again and again. In each round a later large allocation fails. The last
+        // round is the first one in which no allocation fails.
         for n in 0.. {
             let engine = Engine::new(Config { both_directions: true, ..Config::default() });
             UNTIL_REFUSED.set(Some(n));
@@ -327,8 +333,9 @@ fn memory_that_is_refused_is_an_error() {
     }
 }
 
-/// Reading a wire form needs memory in proportion to the length of the form. The worst case are the
-/// dimensions of darrays, each of which takes five bytes in the form and becomes several nodes.
+/// Tests that reading a wire form needs memory in proportion to the length of the form. The worst
+/// case are the dimensions of a darray: each dimension takes five bytes in the form and becomes
+/// several nodes.
 #[test]
 fn wire_forms_are_read_in_bounded_memory() {
     let _alone = alone();
@@ -338,8 +345,8 @@ fn wire_forms_are_read_in_bounded_memory() {
     let cyclic = vec!["cyclic"; n].join(",");
     let darray = format!("darray(1, 0, {}, [{cyclic}], {one:?}, {one:?}, C, int)", dimensions(n));
     let arrays = format!("subarray({}, {one:?}, {one:?}, Fortran, int)", dimensions(n));
-    // Each dimension of this darray expands to two loops, the rest of a block, and a structure of
-    // these.
+    // Each dimension of this darray expands to two loops, the rest of a block, and a structure that
+    // contains these.
     let all = |value: &str| format!("[{}]", vec![value; 16].join(","));
     let worst =
         format!("darray(65536, 0, {}, {}, {}, {}, C, char)", all("14"), all("cyclic"), all("3"), all("2"));
@@ -361,8 +368,8 @@ fn wire_forms_are_read_in_bounded_memory() {
         );
         println!("{} bytes: {peak} at most, {:.1} a byte", form.len(), peak as f64 / form.len() as f64);
         assert_eq!(back.arguments(), t.arguments());
-        // A changed length or count in the form, with a matching checksum, must not lead to a large
-        // allocation.
+        // A form in which a length or a count was changed, with a checksum that fits the change,
+        // must not lead to a large allocation.
         let mut lie = form;
         let (end, at) = (lie.len() - 8, lie.len() - 9);
         lie[at] ^= 0x41;
@@ -394,8 +401,8 @@ fn packing_allocates_nothing() {
             }
         });
         assert_eq!(calls, 0, "{mode} {text}");
-        // Ranges do not allocate either, after the first range of a layout has allocated the table
-        // for the kernels of its parts.
+        // Calls for ranges of the packed stream do not allocate either. The first of these calls is
+        // an exception: it allocates the table for the kernels of the layout's parts.
         c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
         let ((), _, _, calls) = allocated(|| {
             c.pack_range(&user, 0, 4, 5, &mut packed[5..40]).unwrap();
@@ -405,8 +412,8 @@ fn packing_allocates_nothing() {
     }
 }
 
-/// Checks types of absolute addresses, as programs use them with `MPI_BOTTOM`: the buffer is null,
-/// and the displacements are addresses (MPI 5.0, 5.1.12).
+/// Tests types of absolute addresses, as programs use them with `MPI_BOTTOM`: the buffer is null,
+/// and the displacements of the type are addresses (MPI 5.0, 5.1.12).
 #[test]
 fn absolute_addresses_with_a_null_buffer() {
     let _alone = alone();
@@ -420,8 +427,8 @@ fn absolute_addresses_with_a_null_buffer() {
         let c = engine.commit(&t).unwrap();
         let mut want = Vec::new();
         interp::for_each(&t, 1, &mut |address, len, _| {
-            // SAFETY: the type lists `len` bytes at `address` inside `first` or `second`, which are
-            // alive and are not written during the copy.
+            // SAFETY: the datatype lists `len` bytes at `address` inside `first` or `second`. These
+            // two vectors are alive and are not written during the copy.
             want.extend_from_slice(unsafe { std::slice::from_raw_parts(address as *const u8, len) });
         })
         .unwrap();
@@ -433,11 +440,12 @@ fn absolute_addresses_with_a_null_buffer() {
         assert_eq!(packed, want, "{mode}");
         let (kept_first, kept_second) = (first.clone(), second.clone());
         let flipped: Vec<u8> = want.iter().map(|b| !b).collect();
-        // SAFETY: all bytes of the instance lie in `first` and `second`, which are mutable and were
-        // taken as `*mut`. `flipped` is another vector of the packed size. Nothing else accesses
-        // them during the call.
+        // SAFETY: all bytes of the instance lie in `first` and `second`, which are mutable and
+        // whose addresses were taken as `*mut`. `flipped` is another vector, with the packed size.
+        // Nothing else accesses the three vectors during the call.
         unsafe { c.unpack_raw(flipped.as_ptr(), 1, std::ptr::null_mut()) };
-        // SAFETY: the same buffers as in the first call of `pack_raw`.
+        // SAFETY: the buffers are those of the first call of `pack_raw`: the bytes of the instance
+        // lie in `first` and `second`, and `packed` has the packed size of one instance.
         unsafe { c.pack_raw(std::ptr::null(), 1, packed.as_mut_ptr()) };
         assert_eq!(packed, flipped, "{mode}");
         assert_eq!((&first[..8], &second[240..]), (&kept_first[..8], &kept_second[240..]), "{mode}: gaps");

@@ -1,7 +1,8 @@
-//! Properties of datatypes and stages over generated input.
+//! Tests of properties that all datatypes and all stages of the compiler must have, on generated
+//! datatypes.
 //!
-//! `DDTC_CASES` sets the number of random datatypes and `DDTC_SEED` their seed. `ddtc check` does
-//! the same run with a progress bar.
+//! The environment variable `DDTC_CASES` is the number of random datatypes, and `DDTC_SEED` is
+//! their seed. `ddtc check` does the same run with a progress bar.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -28,25 +29,27 @@ fn random_datatypes() {
     assert_eq!(summary.cases, cases);
 }
 
-/// Datatypes for each way in which a range can pass through a node. Each comes with a number of
-/// instances, which together have 72 to 200 packed bytes.
+/// Datatypes for each way in which a range of the packed stream can pass through a node of a nest.
+/// Each datatype comes with a number of instances, which together have 72 to 200 packed bytes.
 const NODES: [(&str, u64); 11] = [
-    // Loops of copies, of one instance and of several, with copies down to one byte.
+    // The nests of these types are loops of copies, for one and for several instances. The shortest
+    // of these copies moves one byte.
     ("hvector(7, 13, 17, byte)", 1),
     ("resized(0, 5, vector(1, 3, 3, byte))", 30),
     ("vector(60, 1, 2, byte)", 2),
-    // One contiguous run.
+    // This type is one contiguous run.
     ("contiguous(50, short)", 2),
-    // Loops of structures: one with so few blocks that they are searched one by one, one with more.
+    // The nests of these types are loops of structures. The first structure has so few blocks that
+    // they are searched one by one, and the second has more.
     ("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", 5),
     ("resized(0, 40, hindexed([1, 2, 1, 2, 1, 2, 1, 2, 1], [0, 3, 7, 10, 14, 17, 21, 24, 36], byte))", 8),
-    // Loops in loops, tables of copies and of loops, and irregular blocks, some of which are moved
-    // in pieces and some as they are listed.
+    // The nests of these types have loops in loops, tables of copies and of loops, and irregular
+    // blocks. Some of the irregular blocks are moved in pieces, and some as they are listed.
     ("subarray([6, 6, 6], [5, 4, 3], [1, 0, 2], C, short)", 1),
     ("hindexed_block(5, [0, 100, 37, 9, 61, 80], byte)", 3),
     ("hindexed_block(1, [0, 100, 37, 250, 61, 180], vector(3, 3, 5, byte))", 2),
     ("hindexed([3, 1, 5, 2, 7, 4, 1, 6, 3, 9, 2], [0, 5, 7, 20, 23, 40, 50, 53, 70, 80, 90], short)", 1),
-    // Members one after the other, and instances that go downwards in memory.
+    // This type has members one after the other, and its instances go downwards in memory.
     (
         "resized(0, -200, struct([1, 1, 1], [0, 100, 60], [vector(3, 2, 4, short), hvector(4, 1, 9, vector(2, 1, 2, byte)), int]))",
         3,
@@ -73,13 +76,15 @@ fn ranges_begin_and_end_anywhere() {
     }
 }
 
-/// Checks ranges whose two ends are cut at more levels of a nest than are entered by recursion.
+/// Tests ranges whose two ends are cut at more levels of a nest than the library enters by
+/// recursion.
 #[test]
 fn ranges_of_deep_nests() {
     let mut rig = Rig::default();
     let (mut text, mut extent) = ("byte".to_owned(), 1);
     for gap in 1..19 {
-        // The distances differ at each level, so that no two levels can become one loop.
+        // The distances differ at each level of the nest, so that no two levels can become one
+        // loop.
         text = format!("hvector(2, 1, {}, {text})", extent + gap);
         extent = 2 * extent + gap;
     }
@@ -98,9 +103,9 @@ fn ranges_of_deep_nests() {
     }
 }
 
-/// Returns datatypes and numbers of instances for proptest. They are generated from random bytes,
-/// each of which is one choice of the generator. So proptest shrinks a failure to fewer bytes with
-/// lower values.
+/// Returns datatypes, each with a number of instances, as a strategy for proptest. The datatypes
+/// are generated from random bytes, and each byte is one choice of the generator. So proptest
+/// shrinks a failure to fewer bytes with lower values.
 fn any_datatype() -> impl Strategy<Value = (Datatype, u64)> {
     proptest::collection::vec(any::<u8>(), 0..300).prop_map(|bytes| {
         let mut c = Choices::from_bytes(&bytes);

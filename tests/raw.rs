@@ -1,6 +1,6 @@
-//! Test of `Committed::try_raw`, which moves instances by one copy or by a kernel that exists
-//! already, or not at all. It has a process of its own, because `try_raw` does nothing while calls
-//! are counted.
+//! Test of `Committed::try_raw`, which moves instances only if one copy or a kernel that exists
+//! already can move them, and otherwise does nothing. The test has a process of its own, because
+//! `try_raw` also does nothing while calls are counted.
 
 use ddtc::internal::committed::Committed;
 use ddtc::internal::datatype::Datatype;
@@ -18,10 +18,10 @@ fn what_is_at_hand_moves_at_once_and_nothing_else_does() {
     let source = bytes(3);
     let moved = |t: &Committed, direction: Direction| {
         let (mut user, mut packed) = (source.clone(), bytes(4));
-        // SAFETY: two instances of the types below lie within the first 200 bytes of `user`, and
-        // their packed bytes within the first 200 of `packed`. Both are local vectors of 8192
-        // bytes, so they are valid for reads and writes, do not overlap, and nothing else accesses
-        // them during the call.
+        // SAFETY: two instances of each type that this test commits lie within the first 200 bytes
+        // of `user`, and their packed bytes within the first 200 bytes of `packed`. Both are local
+        // vectors of 8192 bytes, so they are valid for reads and writes, do not overlap, and
+        // nothing else accesses them during the call.
         let done = unsafe { t.try_raw(direction, user.as_mut_ptr(), 2, packed.as_mut_ptr()) };
         (done, user, packed)
     };

@@ -1,6 +1,6 @@
-//! Tests of reductions while unpacking (MPI 5.0, 6.9): results that were computed by hand, calls
-//! that are refused, and each operation on each type that it is defined for, in comparison with the
-//! reference interpreter.
+//! Tests of reductions while unpacking (MPI 5.0, 6.9): some results are compared with results that
+//! were computed by hand, some calls must be refused, and each operation on each type for which it
+//! is defined is compared with the reference interpreter.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::datatype::{Datatype, Named};
@@ -27,8 +27,8 @@ macro_rules! bytes {
     }};
 }
 
-/// Returns what `user` becomes by unpacking with `op`, and checks that it is the same at each
-/// level, with and without compiled code.
+/// Returns the contents of `user` after `packed` was unpacked into it with the reduction `op`.
+/// Checks that the contents are the same at each level, with and without compiled code.
 fn unpacked(text: &str, op: Op, packed: &[u8], user: &[u8], count: u64) -> Vec<u8> {
     let t: Datatype = text.parse().unwrap();
     let mut results = Vec::new();
@@ -53,8 +53,8 @@ fn a_strided_sum_by_hand() {
     assert_eq!(unpacked("vector(3, 1, 2, double)", Op::Sum, &packed, &user, 1), want);
 }
 
-/// If several entries of a type map lie in one place, each of them contributes to the result, in
-/// order, as the definition of reductions requires.
+/// Tests a type map in which several entries lie in one place. Each of these entries contributes to
+/// the result, in the order of the type map, as the definition of reductions requires.
 #[test]
 fn an_element_named_three_times_gets_three_contributions() {
     let packed =
@@ -62,8 +62,8 @@ fn an_element_named_three_times_gets_three_contributions() {
     let user = bytes![1000_i32, 2000_i32, 3000_i32];
     let want = bytes![1116_i32, 2228_i32, 3340_i32];
     assert_eq!(unpacked("vector(4, 3, 0, int)", Op::Sum, &packed, &user, 1), want);
-    // The additions must be in order. Sums of floating-point numbers are not associative, so
-    // another order would show.
+    // The additions must be in the order of the type map. Floating-point addition is not
+    // associative, so another order would give another result.
     let (big, small) = (1e16_f64, 1.0_f64);
     let packed = bytes![big, small, -big];
     assert_eq!(unpacked("vector(3, 1, 0, double)", Op::Sum, &packed, &bytes![0.0_f64], 1), bytes![0.0_f64]);
@@ -71,13 +71,14 @@ fn an_element_named_three_times_gets_three_contributions() {
     assert_eq!(unpacked("vector(3, 1, 0, double)", Op::Sum, &packed, &bytes![0.0_f64], 1), bytes![1.0_f64]);
 }
 
-/// Checks rows that overlap in part: row `i` is `user[i..i + 3]`.
+/// Tests a type whose rows overlap in part: row `i` covers the elements `user[i..i + 3]`.
 #[test]
 fn partial_overlaps_add_up() {
     let packed: Vec<u8> = (1..=12_i32).flat_map(i32::to_ne_bytes).collect();
     let got = unpacked("vector(4, 3, 1, int)", Op::Sum, &packed, &[0; 24], 1);
     assert_eq!(got, bytes![1_i32, 6_i32, 15_i32, 24_i32, 20_i32, 12_i32]);
-    // The type has five rows of 40 values. Each row begins one element after the previous row.
+    // This type has five rows of 40 values. Each row begins one element after the beginning of the
+    // previous row.
     let packed: Vec<u8> = (0..5 * 40).flat_map(|_| 1.0_f32.to_ne_bytes()).collect();
     let got = unpacked("vector(5, 40, 1, float)", Op::Sum, &packed, &[0; 44 * 4], 1);
     let want: Vec<u8> = (0..44).flat_map(|i| (5.min(i + 1).min(44 - i) as f32).to_ne_bytes()).collect();
@@ -102,7 +103,8 @@ fn integers_wrap() {
     }
 }
 
-/// Any value that is not 0 is true; the result is 0 or 1 (MPI 5.0, 6.9.2, like the operators of C).
+/// Tests logical operations: any value that is not 0 counts as true, and the result is 0 or 1 (MPI
+/// 5.0, 6.9.2, like the operators of C).
 #[test]
 fn logical_operations_give_one_or_zero() {
     let (packed, user) = (bytes![0_i32, 0_i32, 6_i32, 6_i32], bytes![0_i32, 256_i32, 0_i32, 1_i32]);
@@ -114,8 +116,8 @@ fn logical_operations_give_one_or_zero() {
     }
 }
 
-/// Comparisons behave as `if (in < inout) inout = in`: a NaN in user memory stays, and a NaN in the
-/// packed bytes does not replace a number.
+/// Tests minimum and maximum with NaN. They behave as `if (in < inout) inout = in`: a NaN in user
+/// memory stays, and a NaN in the packed bytes does not replace a number.
 #[test]
 fn comparisons_with_no_number_keep_what_is_there() {
     let nan = f64::NAN;
@@ -145,20 +147,21 @@ fn complex_numbers() {
     let (packed, user) = (bytes![1.0_f64, 2.0_f64], bytes![3.0_f64, -4.0_f64]);
     assert_eq!(unpacked("c_double_complex", Op::Sum, &packed, &user, 1), bytes![4.0_f64, -2.0_f64]);
     assert_eq!(unpacked("double_complex", Op::Prod, &packed, &user, 1), bytes![11.0_f64, 2.0_f64]);
-    // (inf + nan i) * (1 + 1i) is infinite in C (C23, G.5.2), although the plain formula gives NaN.
+    // The product (inf + nan i) * (1 + 1i) is infinite in C (C23, G.5.2), although the plain
+    // formula gives NaN.
     let got = unpacked("c_complex", Op::Prod, &bytes![f32::INFINITY, f32::NAN], &bytes![1.0_f32, 1.0_f32], 1);
     assert!(got.chunks(4).any(|part| f32::from_ne_bytes(part.try_into().unwrap()).is_infinite()), "{got:?}");
 }
 
 #[test]
 fn formats_that_rust_has_not() {
-    // binary16: 1 + 2^-11 is half way between two values and is rounded to the even one, which is
-    // 1. 65504 + 16 is rounded to infinity.
+    // In the format binary16, the sum 1 + 2^-11 is half way between two values and is rounded to
+    // the even one, which is 1. The sum 65504 + 16 is rounded to infinity.
     let half = |packed: u16, user: u16| {
         u16::from_ne_bytes(unpacked("real2", Op::Sum, &bytes![packed], &bytes![user], 1).try_into().unwrap())
     };
     assert_eq!((half(0x3c00, 0x1000), half(0x3c01, 0x1000), half(0x7bff, 0x4c00)), (0x3c00, 0x3c02, 0x7c00));
-    // Check binary128 with 1 + 1 and 1.5 * 2.
+    // Check the format binary128 with the operations 1 + 1 and 1.5 * 2.
     let quad = |op, a: u128, b: u128| {
         u128::from_ne_bytes(unpacked("real16", op, &bytes![a], &bytes![b], 1).try_into().unwrap())
     };
@@ -168,7 +171,8 @@ fn formats_that_rust_has_not() {
     assert_eq!(quad(Op::Max, one, one | 1), one | 1);
 }
 
-/// The padding bytes of C's `long double` keep their values.
+/// Tests reductions of C's `long double`. The padding bytes of its values in user memory must not
+/// change.
 #[cfg(all(target_arch = "x86_64", not(windows)))]
 #[test]
 fn x87_numbers() {
@@ -185,14 +189,15 @@ fn x87_numbers() {
 
 #[test]
 fn locations_by_hand() {
-    // The pairs of value and index lie 16 bytes apart in memory and are packed without padding.
+    // In memory the pairs of value and index lie 16 bytes apart. In the packed bytes they have no
+    // padding.
     let user = bytes![5.0_f64, 3_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     let packed = bytes![5.0_f64, 2_i32, 6.0_f64, 1_i32, 0.0_f64, 0_i32];
     let want = bytes![5.0_f64, 2_i32, -1_i32, 5.0_f64, 3_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Minloc, &packed, &user, 1), want);
     let want = bytes![5.0_f64, 2_i32, -1_i32, 6.0_f64, 1_i32, -1_i32, f64::NAN, 9_i32, -1_i32];
     assert_eq!(unpacked("contiguous(3, double_int)", Op::Maxloc, &packed, &user, 1), want);
-    // The type of these pairs is not a named type.
+    // The pairs of the next type, which are of `short` and `int64_t`, are not of a named type.
     let (user, packed) = (bytes![1_u16, 0_u16, 0_i32, 7_i64], bytes![9_i16, 3_i64]);
     let user = &user[..16];
     let got = unpacked("value_index(short, int64_t)", Op::Maxloc, &packed, user, 1);
@@ -218,7 +223,7 @@ fn what_is_not_defined_is_refused_before_anything_is_written() {
     assert_eq!((error.class(), error.operation(), error.argument()), (ErrorClass::Op, "sum", "element"));
     assert_eq!(error.value(), "2 (MPI_CHAR at displacement 8)");
     assert!(error.rule().contains("MPI_SUM must be defined"), "{error}");
-    // Packing has no meaning for a reduction, and neither side is changed.
+    // Packing with a reduction has no meaning, so it is refused and changes neither side.
     let sum = applied("vector(2, 1, 2, int)", Op::Sum);
     let mut packed = [7; 8];
     let error = sum.pack(&[0; 12], 0, 1, &mut packed).unwrap_err();
@@ -245,7 +250,8 @@ fn ranges_combine_each_value_once() {
     assert_eq!(user, bytes![11_i16, 0_i16, 12_i16, 0_i16, 13_i16, 0_i16, 14_i16]);
 }
 
-/// A commit makes nothing for reductions. Types that an operation treats alike share a kernel.
+/// Tests that a commit makes nothing for reductions, and that types share a kernel if an operation
+/// treats their values alike.
 #[test]
 fn reductions_cost_nothing_until_they_are_asked_for() {
     let engine = Engine::new(Config { mode: Mode::Commit, both_directions: true, ..Config::default() });
@@ -269,13 +275,13 @@ fn reductions_cost_nothing_until_they_are_asked_for() {
     assert!(int.is_some());
     assert_eq!(int, kernel("vector(9, 1, 2, unsigned)", Op::Sum));
     assert_ne!(int, kernel("vector(9, 1, 2, unsigned)", Op::Min));
-    // Formats without a micro-kernel are combined one by one, by design.
+    // Types whose format has no micro-kernel are combined value by value, by design.
     assert_eq!(kernel("vector(9, 1, 2, real16)", Op::Sum), None);
     assert_eq!(engine.counters().fallbacks, 0);
 }
 
-/// Checks each operation on each type that it is defined for, in small shapes, against the
-/// reference interpreter.
+/// Tests each operation on each type for which it is defined, in several small datatypes, against
+/// the reference interpreter.
 #[test]
 fn all_operations_on_all_types() {
     let pattern = |seed: usize, len: usize| -> Vec<u8> {
@@ -308,8 +314,8 @@ fn all_operations_on_all_types() {
     assert!(pairs > 300, "{pairs} pairs of operation and type");
 }
 
-/// Checks that combining from a buffer of the same layout gives the same bytes as packing that
-/// buffer and unpacking the packed bytes with the operation.
+/// Checks that combining directly from a buffer of the same layout gives the same bytes as two
+/// steps: packing that buffer, and unpacking the packed bytes with the operation.
 fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     let mut packed = vec![0; 2 * t.size() as usize];
     ddtc::internal::exec::interp::pack(t, 2, from, 0, &mut packed).unwrap();
@@ -328,8 +334,8 @@ fn between(t: &Datatype, op: Op, from: &[u8], before: &[u8]) {
     }
 }
 
-/// The function gets each element once, in order, in aligned arrays of the type, even if the
-/// elements lie apart or unaligned in memory.
+/// Tests that a user's function for a reduction gets each element once, in order, in arrays that
+/// are aligned for the type. This must also hold if the elements lie apart or unaligned in memory.
 #[test]
 fn functions_get_aligned_arrays() {
     for (text, element) in [
@@ -382,7 +388,8 @@ fn calls_are_counted_as_one_class() {
     let after = ddtc::internal::calls::totals();
     drop(counting);
     let kind = Kind { direction: Direction::Unpack, operation: Operation::Reduce(Op::Prod) }.index();
-    // Other tests may reduce at the same time, so the counters can be higher.
+    // Other tests may reduce at the same time, so the counters can be higher than this test alone
+    // makes them.
     assert!(after.calls[kind] >= before.calls[kind] + 2 && after.bytes[kind] >= before.bytes[kind] + 24);
     let report = ddtc::internal::tool::report();
     assert!(report.contains("ddtc_reduce_calls") && report.contains("ddtc_reduce_bytes"), "{report}");

@@ -1,5 +1,6 @@
-//! Runs the inputs in `fuzz/regressions/<target>/` through the library's own target functions: what
-//! fuzzing found, and seeds of every target.
+//! Runs the inputs in `fuzz/regressions/<target>/` through the functions of the library that the
+//! fuzz targets call. The inputs are those for which fuzzing found an error, and seeds of every
+//! target.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,10 +1,10 @@
-//! Tests that docs/SAFETY.md lists exactly the files that allow unsafe code, and that the library
-//! shares state only by means that survive a fork.
+//! Tests that docs/SAFETY.md lists exactly the files that allow unsafe code, and that threads of
+//! the library share state only by means that survive a fork.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Collects all Rust files in `dir` and its subfolders, with paths relative to `root`.
+/// Collects all Rust files in `dir` and its subfolders in `found`, with paths relative to `root`.
 fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -16,7 +16,8 @@ fn sources(root: &Path, dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Source folders of crates that deny unsafe code except in the files that docs/SAFETY.md lists.
+/// Source folders of the crates that deny unsafe code, except in the files that docs/SAFETY.md
+/// lists.
 const SAFE: [&str; 6] = ["src", "hosts/src", "bench/src", "gpu/src", "hunt/src", "cli/src"];
 
 #[test]
@@ -51,7 +52,7 @@ fn the_ledger_is_complete() {
     }
 }
 
-/// Returns the names of `std::sync` that a text uses in imports and paths.
+/// Returns the names of items of `std::sync` that a source text uses in imports and paths.
 fn std_sync(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("std::sync::") {
@@ -65,15 +66,15 @@ fn std_sync(text: &str) -> Vec<&str> {
     found
 }
 
-/// A forked child must never find a lock taken or a value half made, so what threads share must go
-/// through `src/process.rs`.
+/// Tests that what threads share goes through `src/process.rs`, because a forked child must never
+/// find a lock taken or a value half made.
 #[test]
 fn what_is_shared_survives_a_fork() {
     const LOCKS: [&str; 8] =
         ["Mutex", "RwLock", "Once", "OnceLock", "LazyLock", "Condvar", "Barrier", "ReentrantLock"];
-    // Files that do not run in programs that embed or preload the library: test equipment,
-    // the program that judges kernels on a GPU, and modules that only the command line uses to load
-    // or find MPI libraries.
+    // These files do not run in programs that embed or preload the library: they are test
+    // equipment, the program that judges kernels on a GPU, and modules that only the command line
+    // uses to load or find MPI libraries.
     const APART: [&str; 4] =
         ["src/fuzzing/", "gpu/src/judge/", "hosts/src/loaded.rs", "hosts/src/library.rs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -92,7 +93,8 @@ fn what_is_shared_survives_a_fork() {
         if std_sync(text).iter().any(|name| LOCKS.contains(name)) {
             users.insert(name.to_owned());
         }
-        // The standard library has a lock for these streams, which a child could inherit held.
+        // The standard library has a lock for its standard streams. A child could inherit this lock
+        // held, so the library must not print by these means.
         for print in ["eprint!", "eprintln!", "print!", "println!", "stderr()", "stdout()", "dbg!"] {
             assert!(!text.contains(print) || name == "src/process/limit.rs", "{name}: {print}");
         }
@@ -106,9 +108,10 @@ fn uses_of_std_sync_are_found() {
     assert_eq!(std_sync(text), ["Arc", "Mutex", "OnceLock", "atomic"]);
 }
 
-/// docs/ARCHITECTURE.md, "kernel": the library turns addresses into functions only in the module of
-/// kernels. The other files load libraries for the benchmarks, the doctor, GPUs, `ddtc check --mpi`
-/// and the fuzzer of MPI libraries.
+/// Tests the rule under "kernel" in docs/ARCHITECTURE.md: the compiler library turns addresses into
+/// functions only in the module of kernels. Besides this module, the list has files that load
+/// libraries: for the benchmarks, the doctor, GPUs, `ddtc check --mpi` and the fuzzer of MPI
+/// libraries.
 #[test]
 fn functions_are_made_of_addresses_in_one_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

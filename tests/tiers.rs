@@ -1,21 +1,22 @@
-//! Tests of test.sh where something is missing: it prints one line that names what is missing and
-//! says what to type, before anything is compiled. A filter that matches no test is an error, too.
+//! Tests of the script test.sh on machines on which something is missing. Before it compiles
+//! anything, the script must print one line that names what is missing and says what to type. A
+//! filter that matches no test must be an error, too.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Programs that test.sh itself uses.
+/// Programs that the script test.sh itself uses.
 const PLAIN: [&str; 14] = [
     "bash", "awk", "cat", "cut", "dirname", "grep", "head", "mkdir", "printf", "rm", "sed", "sort", "tail",
     "tr",
 ];
-/// Programs that every tier needs in addition to Rust.
+/// Programs that every tier of the tests needs in addition to Rust.
 const TOOLS: [&str; 4] = ["cc", "objcopy", "python3", "apt-get"];
 
-/// A folder of programs that is the whole search path: links to programs of the system, and
-/// substitutes.
+/// A simulated machine: a folder that is the whole search path for programs. It contains links to
+/// programs of the system, and shell scripts in place of other programs.
 struct Machine {
     folder: PathBuf,
 }
@@ -37,7 +38,7 @@ impl Machine {
         machine
     }
 
-    /// Adds a shell script with this name and this body.
+    /// Adds a program to the machine: a shell script with the name `name` and the body `does`.
     fn has(&self, name: &str, does: &str) {
         let file = self.folder.join(name);
         let _ = fs::remove_file(&file);
@@ -56,12 +57,12 @@ impl Machine {
             .env("PATH", &self.folder)
             .env_remove("DDTC_MPICH5")
             .env_remove("DDTC_OPENMPI6");
-        // A checkout that has never fetched any wheels.
+        // Use a new target folder, as in a checkout that has never fetched any wheels.
         bash.env("CARGO_TARGET_DIR", self.folder.join("target")).output().unwrap()
     }
 
-    /// Returns what `./test.sh` prints when something is missing: one line, before cargo compiles
-    /// anything.
+    /// Runs `./test.sh` on a machine on which something is missing, and returns the one line that
+    /// it prints. Fails if the script starts a compile before it prints this line.
     fn refuses(&self, arguments: &[&str]) -> String {
         self.has(
             "cargo",
@@ -92,11 +93,11 @@ fn what_is_missing_is_named_with_its_command() {
         assert!(said.contains(command), "{tool}: {said}");
         machine.has(tool, "exit 0");
     }
-    // This Python lacks the module that makes virtual environments.
+    // This Python lacks the module that makes virtual environments, so the script must ask for it.
     machine.has("python3", "exit 1");
     assert!(machine.refuses(&[]).ends_with("apt-get install python3-venv\n"));
     machine.has("python3", "exit 0");
-    // Programs that a part of the tests needs, and the fast tier does not.
+    // These parts of the tests need programs that the fast tier does not need.
     let said = machine.refuses(&["browser", "clibrary"]);
     assert!(said.contains("apt-get install chromium g++ gfortran"), "{said}");
     machine.lacks("apt-get");
@@ -113,7 +114,7 @@ fn an_old_rust_and_no_network_are_named() {
     assert!(said.contains("Rust 1.70.0 is too old") && said.contains("rustup update"), "{said}");
     machine.has("cargo", "case $1 in --version) echo cargo 99.0.0 ;; fetch) exit 101 ;; esac");
     assert!(machine.says(&[]).ends_with("(no network?): cargo fetch --locked\n"));
-    // In this case crates can be fetched, and MPI libraries cannot.
+    // On this machine crates can be fetched, but MPI libraries cannot.
     machine.has("cargo", "[ \"$1\" != --version ] || echo cargo 99.0.0");
     let pip = machine.folder.join("target/ddtc-hosts/pip/bin");
     fs::create_dir_all(&pip).unwrap();

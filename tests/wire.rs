@@ -1,5 +1,5 @@
-//! Tests of wire forms over the corpus: a datatype that was written and read has the same envelopes
-//! and contents in all nodes and finds the same kernel.
+//! Tests of wire forms of all datatypes of the corpus: a datatype that was written and read again
+//! has the same envelopes and contents in all of its nodes, and finds the same kernel.
 
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::{Constants, Datatype};
@@ -40,7 +40,7 @@ fn envelopes_and_contents_come_back() {
 fn what_comes_back_finds_the_kernel() {
     let engine = Engine::new(Config { both_directions: true, ..Config::default() });
     for (name, t) in entries() {
-        // The committed type is kept, because the cache may evict layouts that nothing holds.
+        // Keep the committed type, because the cache may evict layouts that nothing holds.
         let kept = engine.commit(&t).unwrap();
         let before = engine.counters();
         let again = engine.commit(&Datatype::from_wire(&t.to_wire().unwrap()).unwrap()).unwrap();

@@ -1,5 +1,6 @@
-//! Fuzz target: all stages and executors against the type map. Datatypes are moved by compiled code
-//! and by the interpreter of nests, whole and in ranges, between guard pages.
+//! Fuzz target: compares all stages of the compiler, and all executors, with the type map. Compiled
+//! code and the interpreter of nests move datatypes, as a whole and in ranges, in memory between
+//! guard pages.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::engines(data));

@@ -1,5 +1,5 @@
-//! Fuzz target: small datatypes, each compiled by one of the compilers in both directions, between
-//! guard pages.
+//! Fuzz target: compiles small datatypes, each by one of the code generators and in both
+//! directions, and runs the code in memory between guard pages.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| ddtc::internal::fuzzing::targets::kernels(data));

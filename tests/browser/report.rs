@@ -1,5 +1,6 @@
-//! Tests of `ddtc report` as a user calls it, and of its page in a real browser: what the script
-//! does to the page, its colours, and that it fits into a narrow window.
+//! Tests of the command `ddtc report` as a user calls it, and of the page that it writes, in a real
+//! browser: what the script of the page does, the colours, and that the page fits into a narrow
+//! window.
 
 #[path = "../../preload/tests/hosts/build.rs"]
 mod build;
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-/// Time after which a browser is taken to hang. No test depends on its length otherwise.
+/// Time after which a browser is taken to hang and is killed. Otherwise no test depends on this
+/// length.
 const HANGS: Duration = Duration::from_secs(600);
 
 fn ddtc(arguments: &[&str]) -> Output {
@@ -20,7 +22,8 @@ fn ddtc(arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
 }
 
-/// Returns the path of a Chromium: that in `DDTC_BROWSER`, or the first one on the search path.
+/// Returns the path of a Chromium browser: the one that `DDTC_BROWSER` names, or else the first one
+/// on the search path.
 fn browser() -> PathBuf {
     if let Some(named) = std::env::var_os("DDTC_BROWSER") {
         return named.into();
@@ -36,8 +39,8 @@ fn browser() -> PathBuf {
     })
 }
 
-/// Runs a headless browser on a page and returns its standard output. `folder` is the place for its
-/// profile and its output.
+/// Runs a headless browser on `page` and returns its standard output. The browser puts its profile
+/// and its output into `folder`.
 fn browse(folder: &Path, flags: &[&str], page: &str) -> String {
     let profile = folder.join("profile");
     let _ = std::fs::remove_dir_all(&profile);
@@ -77,16 +80,17 @@ fn browse(folder: &Path, flags: &[&str], page: &str) -> String {
     out
 }
 
-/// Makes a folder of a run of `ddtc-hunt` with some findings, writes its report, and returns the
-/// folder.
+/// Makes a folder such as a run of `ddtc-hunt` leaves, with five findings. Runs `ddtc report` on
+/// it, so that the folder also has the report, and returns the folder.
 fn report(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
-    // Write the records of the findings and of the run by hand, with one program per finding, and
-    // let the command make the report of them.
+    // Write the records of the findings and of the run by hand, with one C program per finding. The
+    // command `ddtc report` then makes the report from these files.
     let library = json!({"name": "Example MPI", "version": "1.2", "path": "/opt/example/lib/libmpi.so.12", "flavour": "mpich"});
-    // Fingerprint, class, check, section, datatype, constructors, count, confirmed, case, seconds.
+    // The fields of each row are: fingerprint, class, check, section, datatype, constructors,
+    // count, confirmed, case and seconds.
     let rows = [
         ("aa", "bug", "unpack", "5.1.2", "hvector(3, 1, -1, int)", 1, 2, Some(true), 90, 0.5),
         ("bb", "open", "elements", "5.1.11", "contiguous(2, double_int)", 1, 1, None, 9, 1.5),
@@ -156,8 +160,8 @@ fn report(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the fingerprints of the findings that the page shows, in their order, and of the
-/// findings whose details are open.
+/// Returns two lists of fingerprints: those of the findings that the page `dom` shows, in the order
+/// of the page, and those of the findings whose details are open.
 fn shown(dom: &str) -> (String, String) {
     assert!(dom.contains("id=\"trouble\" class=\"note\" role=\"alert\" hidden"), "the script failed:\n{dom}");
     let (mut order, mut open) = (Vec::new(), Vec::new());
@@ -195,8 +199,8 @@ fn views_are_kept_in_the_fragment() {
     }
 }
 
-/// Adds a script to the end of the page, which uses the page as a reader would. Returns the page as
-/// it is after that.
+/// Adds a script to the end of the page of the report. The script uses the page as a reader would.
+/// Returns the page in the state that it has after the script ran.
 fn used(folder: &Path, script: &str, flags: &[&str]) -> String {
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     let end = "</body>";
@@ -225,7 +229,7 @@ fn heads_sort_and_fields_filter() {
     assert_eq!(shown(&dom), ("cc aa ee".to_owned(), "cc aa dd ee bb".to_owned()));
     assert!(dom.contains("data-fragment=\"#sort=case&amp;down=&amp;class=bug\""), "{dom}");
     assert!(dom.contains("data-told=\"3 of 5\""), "{dom}");
-    // Failures of the script are shown on the page.
+    // If a script throws an error, the page shows the error as text.
     let dom = used(&folder, "throw new Error('<made up>');", &[]);
     assert!(dom.contains("The script of this page failed: Uncaught Error: &lt;made up&gt;"), "{dom}");
 }
@@ -249,7 +253,7 @@ fn pictures_and_programs_are_there_and_a_narrow_window_holds_them() {
     }
 }
 
-/// Returns the colour of the pixel in the lower right corner.
+/// Returns the colour of the pixel in the lower right corner of the picture in `file`.
 fn corner(file: &Path) -> Vec<u8> {
     let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(file).unwrap()));
     let mut reader = decoder.read_info().unwrap();

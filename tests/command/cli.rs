@@ -1,4 +1,4 @@
-//! Tests of the command line: what a user types, what is printed, and how errors end.
+//! Tests of the command `ddtc`: what a user types, what is printed, and how errors end.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn ddtc(arguments: &[&str]) -> Output {
     program().args(arguments).output().unwrap()
 }
 
-/// Returns the standard output of a call that must succeed.
+/// Returns the standard output of a call of the command. The call must succeed.
 fn good(arguments: &[&str]) -> String {
     let output = ddtc(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -18,7 +18,7 @@ fn good(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the standard error of a call that must fail.
+/// Returns the standard error of a call of the command. The call must fail.
 fn bad(arguments: &[&str]) -> String {
     let output = ddtc(arguments);
     assert!(!output.status.success(), "{arguments:?} must fail");
@@ -55,8 +55,8 @@ fn without_a_verb_there_is_help() {
     }
 }
 
-/// The installed program has the subcommands for users of MPI programs. Its help says where the
-/// other subcommands are.
+/// Tests that the installed program has only the subcommands for users of MPI programs, and that
+/// its help says where the remaining subcommands are.
 #[test]
 fn the_installed_program_has_fewer_verbs() {
     let run = |arguments: &[&str]| installed().args(arguments).output().unwrap();
@@ -72,7 +72,8 @@ fn the_installed_program_has_fewer_verbs() {
         assert!(out.status.code() == Some(2) && out.stdout.is_empty(), "{verb}: {out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains(verb), "{out:?}");
     }
-    // A subcommand that both programs have gives the same output.
+    // A subcommand that exists in the installed program and in that of a checkout gives the same
+    // output in both.
     let t = ["explain", "vector(3, 1, 2, int)"];
     let texts = [run(&t).stdout, ddtc(&t).stdout].map(|text| String::from_utf8(text).unwrap());
     let stages = texts.map(|text| text.lines().filter(|l| !l.contains("us")).count());
@@ -80,9 +81,9 @@ fn the_installed_program_has_fewer_verbs() {
     assert_eq!(run(&["--version"]).stdout, ddtc(&["--version"]).stdout);
 }
 
-/// If checking a type takes long, `ddtc check` first prints an estimate. A type whose instances
-/// span too much memory for images is checked by ranges. If memory is short, the type is not
-/// checked; an error says so, and the process is not aborted.
+/// Tests that `ddtc check` first prints an estimate if checking a type takes long. A type whose
+/// instances span too much memory to be copied as a whole is checked by ranges. If memory is short,
+/// the type is not checked: an error says so, and the process is not aborted.
 #[test]
 fn checks_of_large_types_say_what_they_take() {
     let small = ddtc(&["check", "vector(3, 2, 4, int)"]);
@@ -106,14 +107,14 @@ fn the_help_of_every_verb_has_an_example() {
         assert!(text.contains("Example") && text.contains("ddtc "), "{verb}\n{text}");
     }
     assert!(good(&["--help"]).contains("Examples:"));
-    // The program's name differs from that of its package.
+    // The program is called `ddtc`, which differs from the name of its package.
     assert_eq!(good(&["--version"]), format!("ddtc {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn a_small_stack_is_enough() {
-    // The stack limit of the first thread must not matter: some clusters' shells set it to next to
-    // nothing.
+    // Run the command with a stack limit of 64 KiB for the first thread. The limit must not matter,
+    // because the shells of some clusters set it to next to nothing.
     for verb in ["explain", "lower", "emit", "draw", "segments"] {
         let script = format!("ulimit -s 64; exec \"$@\" {verb} 'subarray([8,8],[4,4],[0,0],C,double)'");
         let program = program();
@@ -137,7 +138,7 @@ fn segments_are_listed() {
     assert_eq!(rows(&text), all);
     let some = good(&["segments", "vector(3, 1, 2, int)", "--count", "2", "--from", "1", "--limit", "2"]);
     assert_eq!(rows(&some), [&all[1][..], &all[2], &[2]]);
-    // A few segments are found quickly, however many segments there are before them.
+    // The command finds a few segments quickly, however many segments there are before them.
     let text = good(&["segments", "@dag(40)", "--from", "500000000000", "--limit", "2"]);
     assert_eq!(rows(&text).len(), 3);
     assert!(good(&["segments", "contiguous(0, int)"]).starts_with("0 segments"));
@@ -210,13 +211,13 @@ fn copies_are_explained() {
     let wanted = ["lower", "normalize", "lower", "normalize", "refine", "normalize", "schedule", "legalize"];
     let shown: Vec<&str> = stages.into_iter().filter(|name| wanted.contains(name)).collect();
     assert_eq!(shown[..wanted.len()], wanted, "{text}");
-    // The stages of a direct copy can be printed one by one. They show the nest that was made from
-    // both layouts.
+    // The stages of a direct copy, which goes from one layout to another without a packed stream,
+    // can be printed one by one. They show the nest that was made from both layouts.
     let nest = good(&["refine", "--kind", to, from]);
     assert!(nest.starts_with("nest lowered layout size 48 extent 88\n"), "{nest}");
     assert!(good(&["normalize", "--kind", to, from]).starts_with("nest normal layout"));
-    // Entries of the corpus are addressed by name. Copying a matrix by columns to one by rows is a
-    // transpose.
+    // The command takes entries of the corpus by name. Copying a matrix by columns to a matrix by
+    // rows is a transpose, and the plan must use a micro-kernel for transposes.
     let plan = good(&["schedule", "--target", "avx2", "--kind", "copy:FFT2D_gather.S", "FFT2D_scatter.S"]);
     assert!(plan.contains("transpose<16>.avx2"), "{plan}");
     assert!(
@@ -276,7 +277,7 @@ fn levels_are_chosen_by_option_and_environment() {
     }
 }
 
-/// Returns each target, and whether this machine is of its architecture.
+/// Returns the name of each target, and whether this machine has the target's architecture.
 fn targets() -> impl Iterator<Item = (&'static str, bool)> {
     let own = |arch| std::env::consts::ARCH == arch;
     let x86 = ["avx2", "avx512", "avx512+vbmi"].map(|target| (target, own("x86_64")));
@@ -294,8 +295,8 @@ fn plans_of_every_target_are_printed_on_any_machine() {
             }
         }
     }
-    // The plan has the vectors of the target, whatever this machine has, and only the extensions
-    // that the target names.
+    // Plans use the vector registers of the chosen target, whatever registers this machine has, and
+    // only the extensions of the instruction set that the target names.
     let moves = |target| good(&["legalize", "--target", target, "vector(2, 10, 12, double)"]);
     assert!(moves("avx512").contains("move 64") && moves("neon").contains("move 16"), "{}", moves("avx512"));
     let structs = |target| {
@@ -331,10 +332,11 @@ fn code_is_shown_where_there_is_an_emitter_and_otherwise_it_says_why() {
         if !own {
             assert_eq!(line("load"), format!("load: not shown: this machine does not run {target}"));
         }
-        // A nest that is interpreted has no code on any machine.
+        // A nest that is interpreted has no machine code on any machine.
         let walked = good(&["explain", "--target", target, "children.10000"]);
         assert!(walked.contains("\nwalked: ") && !walked.contains("not shown"), "{walked}");
-        // Templates exist for x86-64 only. `--clif` asks for the code of Cranelift.
+        // Templates of machine code exist for x86-64 only. The option `--clif` asks for the code of
+        // Cranelift.
         let clif = good(&["explain", "--clif", "--target", target, t]);
         assert_eq!(clif.contains("Cranelift IR"), !line("load").contains("not shown"), "{clif}");
     }
@@ -402,7 +404,7 @@ fn the_corpus_is_listed_and_printed() {
     assert!(!expanded.contains('@') && expanded.contains("indexed_1to8.S = indexed(["));
 }
 
-/// Makes a directory for one test in cargo's target directory.
+/// Makes a directory for one test in cargo's target directory, and returns its path.
 fn scratch(name: &str) -> std::path::PathBuf {
     let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&directory).unwrap();
@@ -487,8 +489,9 @@ fn a_folder_without_a_hunt_has_no_report() {
     assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
 }
 
-/// A program of docs/findings shares `finding.h`. `ddtc report --program` prints it as one file
-/// that stands alone, and `tests/findings.sh` turns that into the short program again.
+/// Tests how programs of docs/findings, which share the file `finding.h`, are printed. `ddtc report
+/// --program` prints such a program as one file that stands alone, and `tests/findings.sh` turns
+/// that file into the short program again.
 #[test]
 fn a_published_program_is_printed_standing_alone() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -512,11 +515,11 @@ fn a_published_program_is_printed_standing_alone() {
         script.stdin.take().unwrap().write_all(alone.as_bytes()).unwrap();
         let output = script.wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), program, "{name}");
-        // A program that stands alone already is printed unchanged.
+        // A program that stands alone already is printed unchanged by `ddtc report --program`.
         let copy = scratch("report-alone").join("alone.c");
         std::fs::write(&copy, &alone).unwrap();
         assert_eq!(good(&["report", "--program", copy.to_str().unwrap()]), alone);
-        // Without its header a short program cannot be printed.
+        // A short program cannot be printed if the file `finding.h` is missing.
         std::fs::write(&copy, program).unwrap();
         assert!(bad(&["report", "--program", copy.to_str().unwrap()]).contains("finding.h"));
     }

@@ -1,4 +1,4 @@
-//! Tests of the command as a user calls it.
+//! Tests of the command `ddtc`, each of which runs the program as a user does.
 
 mod cli;
 mod draw;
@@ -6,18 +6,18 @@ mod preload;
 
 use std::process::Command;
 
-/// Returns a call of the program of a checkout, which has all subcommands.
+/// Returns a call of `ddtc` as it is built in a checkout, with all subcommands.
 fn program() -> Command {
     through_runner(env!("CARGO_BIN_EXE_ddtc"))
 }
 
-/// Returns a call of the program that is installed.
+/// Returns a call of `ddtc` as it is installed, with the subcommands for users of MPI programs.
 fn installed() -> Command {
     through_runner(env!("CARGO_BIN_EXE_ddtc-installed"))
 }
 
-/// Returns a call of `program`. If cargo has a runner for the target, the call goes through the
-/// runner, because this machine may not be able to run the program itself.
+/// Returns a call of `program`. If cargo has a runner for the target, such as an emulator, the call
+/// goes through the runner, because this machine may not be able to run the program itself.
 fn through_runner(program: &'static str) -> Command {
     let target = std::env::consts::ARCH.to_uppercase();
     let runner = std::env::var(format!("CARGO_TARGET_{target}_UNKNOWN_LINUX_GNU_RUNNER")).unwrap_or_default();

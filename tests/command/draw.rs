@@ -1,5 +1,5 @@
-//! Tests of `ddtc draw` as a user calls it: files, characters in a terminal, errors, and the
-//! pictures of the documents.
+//! Tests of the command `ddtc draw` as a user calls it: pictures in files, characters in a
+//! terminal, errors, and the pictures that the documents show.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -22,7 +22,7 @@ fn bad(arguments: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Makes an empty folder for one test.
+/// Makes an empty folder for one test, and returns its path.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -46,7 +46,8 @@ fn pictures_go_to_files() {
     );
     assert_eq!(good(&["draw", t, "--dark", "-o", dark.to_str().unwrap()]), "");
     assert!(std::fs::read_to_string(&dark).unwrap().contains(".g { fill: #0d1117 }"));
-    // `explain --svg` writes the same picture as `draw`, and replaces a file that exists already.
+    // `explain --svg` writes the same picture as `draw -o`, and replaces a file that exists
+    // already.
     std::fs::write(&svg, "old").unwrap();
     assert!(good(&["explain", t, "--count", "3", "--svg", svg.to_str().unwrap()]).contains("normalize: "));
     assert_eq!(std::fs::read_to_string(&svg).unwrap(), text);
@@ -56,7 +57,7 @@ fn pictures_go_to_files() {
 #[test]
 fn a_terminal_gets_characters() {
     let text = good(&["draw", "vector(4, 1, 4, int)", "--ascii"]);
-    // Each byte of a row takes four characters.
+    // The picture shows 16 bytes per row, and each byte takes four characters.
     let rows: Vec<&str> = text.lines().filter(|l| l.contains(" |")).collect();
     assert_eq!(rows.len(), 4, "{text}");
     assert!(rows[1].starts_with("16 |") && rows[1].ends_with(&".".repeat(48)), "{text}");
@@ -89,13 +90,14 @@ fn errors_leave_nothing_behind() {
         let error = bad(arguments);
         assert!(error.contains(part) && !error.contains("panicked"), "{arguments:?}: {error}");
     }
-    // The output file cannot be written, because a folder has its name.
+    // The output file cannot be written, because there is a folder of the same name.
     std::fs::create_dir(folder.join("b.svg")).unwrap();
     assert!(bad(&["draw", "int", "-o", &at("b.svg")]).contains("b.svg"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }
 
-/// Checks that a picture of the documents is what a command has drawn. `DDTC_BLESS` replaces it.
+/// Checks that a picture of the documents equals the picture that a command has just drawn. If
+/// `DDTC_BLESS` is set, the new picture replaces the one of the documents first.
 fn kept(path: &str, made: &Path, command: &str) {
     let path = root().join(path);
     let made = std::fs::read_to_string(made).unwrap();
@@ -127,12 +129,14 @@ fn the_picture_of_the_documents_is_what_its_command_draws() {
 fn the_picture_of_the_readme_is_that_of_a_record() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     assert!(readme.contains("](docs/pictures/overview.svg)"), "README.md shows it");
-    // Find the record of calls under MPI libraries whose figures docs/PERFORMANCE.md shows.
-    // The loops of the bench were recorded together with these calls.
+    // Find the benchmark record whose figures for MPI calls docs/PERFORMANCE.md shows. The file
+    // names the record in a comment. The loops of the benchmark were recorded under the same name
+    // together with the calls.
     let performance = std::fs::read_to_string(root().join("docs/PERFORMANCE.md")).unwrap();
     let calls = performance.split("<!-- break-even: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let record = calls.strip_suffix("-break-even").unwrap();
-    // Find the record of applications whose figures docs/PERFORMANCE.md shows.
+    // Find the benchmark record whose figures for applications docs/PERFORMANCE.md shows. The file
+    // names this record in a comment, too.
     let applications =
         performance.split("<!-- applications: ").nth(1).and_then(|t| t.split(' ').next()).unwrap();
     let made = folder("draw-readme").join("overview.svg");

@@ -1,4 +1,5 @@
-//! Tests of `ddtc preload`: it ends in the same way as the command that it runs.
+//! Tests of the command `ddtc preload`: its process ends in the same way as the command that it
+//! runs.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -6,8 +7,8 @@ use std::process::{Command, Output};
 
 use crate::program;
 
-/// Makes a folder for the test, with a file in the place of the preload library. The dynamic loader
-/// reports that it is not a library, and continues.
+/// Makes a folder for one test, with an empty file in the place of the preload library. The dynamic
+/// loader reports that the file is not a library, and continues.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("preload-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
@@ -26,13 +27,13 @@ fn preload(folder: &std::path::Path, report: bool, command: &[&str]) -> Command 
     ddtc
 }
 
-/// Runs a shell script under `ddtc preload`, and checks that a report was written exactly if it was
-/// asked for.
+/// Runs a shell script under `ddtc preload`, and checks that a report was written if and only if it
+/// was asked for.
 fn run(folder: &std::path::Path, report: bool, script: &str) -> Output {
     let output = preload(folder, report, &["sh", "-c", script]).output().unwrap();
     assert_eq!(folder.join("report").exists(), report, "{script}");
     let _ = std::fs::remove_file(folder.join("report"));
-    // No other file is left in the folder.
+    // Apart from the file `library.so`, the folder is empty again.
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "{script}");
     output
 }
@@ -53,7 +54,8 @@ fn it_ends_with_the_commands_status() {
 fn it_ends_by_the_commands_signal() {
     let folder = folder("signal");
     for report in [false, true] {
-        // Signals that `nohup` or a shell may make its children ignore are left out.
+        // Try signals that end the shell. Signals that `nohup` or a shell may make its children
+        // ignore are left out.
         for signal in [6, 9, 11, 12, 15] {
             let output = run(&folder, report, &format!("ulimit -c 0; kill -{signal} $$"));
             assert_eq!(output.status.signal(), Some(signal), "report: {report}: {output:?}");

@@ -1,34 +1,36 @@
-//! Tests of docs/api.txt, which lists the public items of the crate: the list is short, and each
-//! item has an example that runs.
+//! Tests of docs/api.txt, which lists the public items of the crate `ddtc`: the list must be short,
+//! and each item must have an example that runs.
 //!
-//! tests/api.sh compares the list with the code, for which it needs a nightly compiler. The tests
-//! of this module do not.
+//! The script tests/api.sh compares the list with the code. It needs a nightly compiler for that;
+//! the tests of this module do not.
 
 use crate::text::{files, read};
 
-/// Maximum number of lines of docs/api.txt.
+/// Maximum number of lines of docs/api.txt, which lists the public items of the crate.
 const MAX_LINES: usize = 200;
 
-/// Maximum number of types, traits and free functions.
+/// Maximum number of types, traits and free functions in docs/api.txt.
 const MAX_ITEMS: usize = 40;
 
-/// Traits whose methods need no example. Most are of the standard library, and everybody knows how
-/// `fmt` or `==` are called.
+/// Traits whose methods need no example. Most of these traits are from the standard library, and
+/// everybody knows how `fmt` or `==` are called.
 const KNOWN: [&str; 9] =
     ["Default", "Display", "Debug", "FromStr", "PartialEq", "Eq", "Hash", "Error", "Scalar"];
 
-/// Returns the words of a line after its attributes, without `pub`, `unsafe` and `const`.
+/// Returns the words of a line of docs/api.txt, without the attributes at its start and without
+/// `pub`, `unsafe` and `const`.
 fn words(line: &str) -> Vec<&str> {
     let line = line.rsplit("] ").next().unwrap_or(line);
     line.split_whitespace().filter(|w| !["pub", "unsafe", "const"].contains(w)).collect()
 }
 
-/// Returns the path inside the crate of the item that a line declares, such as `Committed::pack`,
-/// without generics.
+/// Returns the path of a declared item inside the crate as a list of names, such as `Committed` and
+/// `pack`. `word` is the item's name in docs/api.txt, from which generics and arguments are
+/// removed.
 fn path(word: &str) -> Vec<&str> {
     let end = word.find(['(', '<']).unwrap_or(word.len());
-    // In a method of a generic type, for example `Segments<'l>::len(..)`, the generics come before
-    // the method's name.
+    // If the item is a method of a generic type, for example `Segments<'l>::len(..)`, the generics
+    // come before the method's name.
     let whole = match word.split_once(">::") {
         Some((of, rest)) if of.contains('<') && !of.contains('(') => {
             let method = rest.split(['(', '<']).next().unwrap_or("");
@@ -57,8 +59,8 @@ fn the_interface_is_small() {
     assert!((10..=MAX_ITEMS).contains(&items), "docs/api.txt has {items} types, traits and free functions");
 }
 
-/// Returns the comments and attributes before each item of the library's sources whose line begins
-/// with one of `starts`.
+/// Finds the items of the library's sources whose line begins with one of `starts`, and returns the
+/// comments and attributes before each of these items.
 fn documented<'a>(texts: &'a [String], starts: &[String]) -> Vec<Vec<&'a str>> {
     let mut found = Vec::new();
     for text in texts {
@@ -79,8 +81,9 @@ fn public_items_have_examples() {
     let texts: Vec<String> = files("src", "rs").iter().map(|file| read(file)).collect();
     let list = read("docs/api.txt");
     let (mut seen, mut known) = (0, false);
-    // For each line of the list, find the beginnings that the declaration can have in the sources.
-    // `known` is true inside an implementation of a trait that needs no examples.
+    // For each line of docs/api.txt, find the beginnings that the declaration can have in the
+    // sources. `known` is true while the lines belong to an implementation of a trait that needs no
+    // examples.
     for line in list.lines() {
         let words = words(line);
         let starts: Vec<String> = match words[..] {
@@ -101,7 +104,8 @@ fn public_items_have_examples() {
             }
             ["fn", name, ..] if !known => {
                 let name = path(name).last().copied().unwrap_or("").to_owned();
-                // A macro declares the setters of `Config` by name and type.
+                // A macro declares the setters of `Config`, so in the sources they stand as name
+                // and type without `fn`.
                 let kinds = ["pub fn", "pub unsafe fn", "pub const fn"].iter();
                 kinds
                     .flat_map(|kind| [format!("{kind} {name}("), format!("{kind} {name}<")])

@@ -1,18 +1,20 @@
-//! Tests that there are no import cycles between files: which file names what another one defines,
-//! through groups and re-exports, in the library and in all members of the workspace.
+//! Tests that files do not import each other in cycles. For each file, the tests find the files
+//! that define the items that it names, also if a name is in a group of a `use` or is re-exported.
+//! They check the library and all members of the workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rooms::{SOURCES, code};
 use crate::text::files;
 
-/// The path of a module from the root of its crate.
+/// The path of a module from the root of its crate, as a list of names.
 pub(crate) type Path = Vec<String>;
 
-/// For each module that is a file, the other such modules that it names.
+/// For each module that has a file of its own, the modules with files of their own that it names.
 pub(crate) type Graph = BTreeMap<Path, BTreeSet<Path>>;
 
-/// Returns the module of a file in a folder of sources.
+/// Returns the path of the module that a file defines. `folder` is the folder of the crate's
+/// sources.
 pub(crate) fn module_of(folder: &str, file: &str) -> Path {
     let inside = file[folder.len()..].trim_start_matches('/').trim_end_matches(".rs");
     let mut path: Path = inside.split('/').map(str::to_owned).collect();
@@ -22,8 +24,8 @@ pub(crate) fn module_of(folder: &str, file: &str) -> Path {
     path
 }
 
-/// Returns the paths that the tree of a `use` names, each with the name under which it is known.
-/// The tree begins at the start of `text`.
+/// Returns the paths that the tree of a `use` declaration names, each with the name under which the
+/// declaration makes it known. The tree begins at the start of `text`.
 fn tree(text: &str) -> Vec<(Path, String)> {
     let mut found = Vec::new();
     let mut stack: Vec<Path> = Vec::new();
@@ -46,8 +48,9 @@ fn tree(text: &str) -> Vec<(Path, String)> {
             }
         }
     };
-    // Read words and punctuation one by one. `stack` has the path before each open brace, `path`
-    // the one before the current word, and `close` records a path that ends here.
+    // Read words and punctuation of the tree one by one. `stack` contains the path before each
+    // brace that is open, `path` is the path before the current word, and `close` records a path
+    // that ends here.
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         if c.is_alphanumeric() || c == '_' {
@@ -85,20 +88,22 @@ fn tree(text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Maximum number of re-exports through which a name is followed.
+/// Maximum number of re-exports that are followed from a name to the module that defines it.
 const MOST: usize = 8;
 
-/// The modules of a folder of sources, and the names that they import.
+/// The modules of a folder of sources, and the names that each of these modules imports.
 struct Names {
     modules: BTreeSet<Path>,
-    /// For each module, the names that its `use` declarations make known in it, with their paths.
+    /// For each module, the names that its `use` declarations make known in it, with the path of
+    /// each name.
     used: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
 impl Names {
-    /// Returns the module that defines the item which `path` names, as written in `from`. Returns
-    /// `None` if the item is of another crate. After `MOST` re-exports, the module reached so far
-    /// is returned. `depth` is the number of re-exports that were followed already.
+    /// Returns the module that defines the item that `path` names, where `path` is as written in
+    /// the module `from`. Returns `None` if the item belongs to another crate. If more than `MOST`
+    /// re-exports have to be followed, returns the module that was reached by then. `depth` is the
+    /// number of re-exports that were followed already.
     fn resolve(&self, from: &Path, path: &[String], depth: usize) -> Option<Path> {
         let mut at = from.clone();
         let mut rest = path;
@@ -135,17 +140,19 @@ impl Names {
     }
 }
 
-/// Returns, for each file in a folder of sources, an arrow to each file that it names. If `defined`
-/// is true, the arrow goes to the file that defines a name, otherwise to the file from which the
-/// name is taken.
+/// Returns the graph of the files in a folder of sources, with an arrow from each file to each file
+/// of which it names an item. If `defined` is true, the arrow leads to the file that defines the
+/// item. If it is false, the arrow leads to the file from which the item is imported, which may
+/// only re-export it.
 pub(crate) fn graph_of(folder: &str, defined: bool) -> Graph {
     let texts = files(folder, "rs").into_iter().map(|file| (module_of(folder, &file), code(&file)));
     arrows(&texts.filter(|(_, text)| !text.is_empty()).collect(), defined)
 }
 
-/// Separates the inline modules of a text from it: returns the rest of the text, and each module
-/// with its own text. Modules for tests are left out. Sources are formatted, so the brace that
-/// closes a module has the indentation of the module's first line.
+/// Separates the inline modules (`mod x { .. }`) of a source from the source. Returns each inline
+/// module with its own text, and `module` with the rest of the text. Modules for tests are left
+/// out. Sources are formatted, so the brace that closes a module has the indentation of the
+/// module's first line.
 fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
     let (mut rest, mut found) = (String::new(), Vec::new());
     let mut lines = text.lines();
@@ -171,8 +178,9 @@ fn split_inline(module: &Path, text: &str) -> Vec<(Path, String)> {
     found
 }
 
-/// Returns the arrows from each file to the files that it names, for files that are given as module
-/// and code. An arrow from or to an inline module counts for the file that contains the module.
+/// Returns the graph of files, with an arrow from each file to each file that it names. `texts`
+/// contains the module and the code of each file. An arrow from or to an inline module counts as an
+/// arrow from or to the file that contains the module. `defined` is as in [`graph_of`].
 fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     let uses = |text: &str| -> Vec<(Path, String)> {
         let starts = text
@@ -206,7 +214,8 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
     graph
 }
 
-/// Returns the groups of two or more modules in which each module reaches all others along arrows.
+/// Returns the import cycles of a graph: the groups of two or more modules in which each module
+/// reaches all others along arrows.
 fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reach = |from: &Path| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
@@ -234,12 +243,12 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// Returns the cycles that are not allowed: those that leave the folder of a file, and those
-/// between files of which none is the parent of another. A file and its children may name each
-/// other.
+/// Returns the import cycles that are not allowed: those that leave the folder of a file, and those
+/// between files of which none is the parent of another file of the cycle. A file and its children
+/// may name each other.
 fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
-    // Treat a file and its children as one: a name that a child uses counts as used by the file.
-    // The root is left out, because all files are its children.
+    // First treat each file and its children as one: a name that a child uses counts as used by its
+    // parent. The root of the crate is left out, because all files are its children.
     let mut whole = graph.clone();
     for child in graph.keys().filter(|path| path.len() > 1) {
         whole.entry(child[..child.len() - 1].to_vec()).or_default().insert(child.clone());
@@ -262,7 +271,7 @@ fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
     found
 }
 
-/// Returns the cycles that are not allowed among files whose texts are given.
+/// Returns the import cycles that are not allowed among `files`, which are given as path and text.
 fn by_hand(files: &[(&str, &str)]) -> Vec<String> {
     let path = |file: &str| file.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let texts = files.iter().map(|(file, text)| (path(file), (*text).to_owned())).collect();
@@ -277,17 +286,19 @@ fn circles_of_files_are_found() {
     assert_eq!(by_hand(&one_way), [""; 0]);
     let both = [("a", "use crate::{b::{x, y}, c};"), ("b", "let z = super::a::z;"), ("c", "")];
     assert_eq!(by_hand(&both), ["a b"]);
-    // A parent and its children may name each other, but no file outside may be part of their
-    // cycle.
+    // A parent and its children may name each other, but no file outside of the parent's folder may
+    // be part of their cycle.
     let parent = [("a", "use b::X;"), ("a/b", "use super::Y;"), ("c", "use crate::a::Y;")];
     assert_eq!(by_hand(&parent), [""; 0]);
     let between = [("a", "mod b;"), ("a/b", "use crate::c::Z;"), ("c", "use crate::a::Y;")];
     assert_eq!(by_hand(&between), ["a a/b c"]);
-    // If a module takes a name from its parent, the arrow goes to the file that defines the name.
+    // A module may name an item through its parent, which imports it from another module. The arrow
+    // then leads to the module that defines the item.
     let through =
         [("", ""), ("a", "pub use b::X; use c::Z;"), ("a/b", "use super::Z;"), ("a/c", "use super::X;")];
     assert_eq!(by_hand(&through), ["a/b a/c"]);
-    // An inline module belongs to its file, and `super` inside it is that file.
+    // An inline module belongs to the file that contains it. `super` inside the inline module is
+    // that file.
     let inline =
         "pub(crate) mod x {\n    mod y {\n        use super::super::super::b;\n    }\n    fn f() {}\n}\n";
     let both = [("", "mod a; mod b;"), ("a", inline), ("b", "use crate::a::x::f;")];
@@ -316,9 +327,9 @@ fn files_import_one_way() {
     assert!(found.is_empty(), "files import each other:{found}");
 }
 
-/// Outside of `convertor_hook`, only `hooks` and the root of the crate name Open MPI's convertor
-/// hook. The rest of the preload library reaches it through a trait, which `hooks` provides for
-/// Open MPI only.
+/// Tests that only the module `hooks` and the root of the crate name the module `convertor_hook`,
+/// which uses Open MPI's convertor hook. The rest of the preload library reaches this hook through
+/// a trait, which `hooks` provides for Open MPI only.
 #[test]
 fn only_hooks_names_the_hook_of_open_mpi() {
     let is_inside = |path: &Path| path.first().is_some_and(|first| first == "convertor_hook");

@@ -1,6 +1,6 @@
-//! Tests of the examples in the documents. The tag after the opening fence says what a block
-//! contains. Blocks of nests and plans are generated: each shows what its stage makes of the last
-//! `datatype` or `nest input` block before it.
+//! Tests of the examples in the documents. The tag after the opening fence of a block says what the
+//! block contains. Blocks of nests and plans are generated: each shows what a stage of the compiler
+//! makes of the last block with the tag `datatype` or `nest input` before it.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::kind::Direction;
@@ -15,14 +15,14 @@ use ddtc::internal::{legalize, lower, normalize, refine, schedule};
 use crate::kinds;
 use crate::text::{Block, blocks, files, hold, read, with_blocks};
 
-/// Input of a stage that writes a block of a document: a datatype or a nest.
+/// Input of the stage of the compiler that generates a block of a document: a datatype or a nest.
 pub(crate) enum Source {
     Datatype(Datatype),
     Nest(LoopNest<Lowered>),
 }
 
-/// Returns the text of a nest, after checking that the nest verifies and that its text is read
-/// back.
+/// Returns the text of a nest. Checks first that the nest passes its verifier, and that its text
+/// parses to a nest with the same text.
 fn text<P: Phase, L: Leaf, S: Side>(nest: &LoopNest<P, L, S>) -> String {
     nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
     let text = nest.to_string();
@@ -30,7 +30,7 @@ fn text<P: Phase, L: Leaf, S: Side>(nest: &LoopNest<P, L, S>) -> String {
     text
 }
 
-/// Returns the text of the normal form.
+/// Returns the text of the normal form of a lowered nest.
 fn normal_text<L: Leaf, S: Side>(nest: &LoopNest<Lowered, L, S>) -> String {
     text(nest);
     text(&normalize::normalize(nest, 1).unwrap().nest)
@@ -55,7 +55,8 @@ impl Source {
         normalize::normalize(&self.lowered(), 1).unwrap().nest
     }
 
-    /// Returns the text of the normal form with leaves of one kind.
+    /// Returns the text of the normal form of the datatype's nest, which is lowered with the given
+    /// kind of leaves.
     fn normal_of(&self, leaves: impl Leaves) -> String {
         normal_text(&lower::lower(self.datatype(), leaves).unwrap())
     }
@@ -69,7 +70,8 @@ impl Source {
     }
 }
 
-/// Returns the text that a generated block must have, or `None` for blocks that are input or prose.
+/// Returns the text that the block of a document must have, or `None` if the block is not
+/// generated: if it is input for later blocks, or prose. Input is stored in `source`.
 fn wanted(block: &Block, source: &mut Option<Source>) -> Option<String> {
     let words: Vec<&str> = block.tag.split_whitespace().collect();
     let from = source.as_ref();
@@ -151,7 +153,8 @@ fn every_constructor_has_its_form() {
     }
 }
 
-/// Returns the words in double quotes of the grammar whose first rule is `rule`.
+/// Returns the words in double quotes of a grammar in docs/IR.md. `rule` is the first rule of the
+/// grammar.
 fn terminals(rule: &str) -> Vec<String> {
     let blocks = blocks(&read("docs/IR.md"));
     let grammar = blocks.iter().find(|b| b.tag == "ebnf" && b.text.starts_with(&format!("{rule} ")));
@@ -193,7 +196,7 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
         for rest in read("src/plan/text.rs").split(call).skip(1) {
             let format = rest.split("\")").next().unwrap().split("\",").next().unwrap();
             // `format` is a format string of the printer. Take the words outside of its braces. The
-            // letter `i` alone is the prefix of a width and no word.
+            // single letter `i` is the prefix of a width and not a word of the grammar.
             let mut depth = 0;
             let words: String = format
                 .chars()
@@ -212,8 +215,8 @@ fn the_printer_of_plans_writes_the_words_of_the_grammar() {
 #[test]
 fn families_have_their_roles() {
     let document = read("docs/IR.md");
-    // The table need not list each family, because a family states its roles itself. But what the
-    // table says must be right.
+    // The table of families in docs/IR.md need not list each family of micro-kernels, because the
+    // source of a family states its roles itself. But each row of the table must be right.
     let table = document.lines().skip_while(|l| !l.starts_with("| Family | Roles |")).skip(2);
     let mut rows: Vec<&str> = table.take_while(|l| l.starts_with('|')).collect();
     assert!(rows.len() > 1, "docs/IR.md has a table of families");
@@ -225,7 +228,7 @@ fn families_have_their_roles() {
         let words: Vec<String> = roles.iter().map(|role| format!("`{}`", role.name())).collect();
         let row = format!("| `{}` | {} |", family.name, words.join(" "));
         rows.retain(|found| !found.starts_with(&row));
-        // Both directions have the same roles, possibly in another order.
+        // Packing and unpacking have the same roles, possibly in another order.
         let mut others = (family.parameters)(Direction::Unpack).to_vec();
         others.retain(|role| !role.is_address());
         others.sort_unstable();
@@ -236,7 +239,7 @@ fn families_have_their_roles() {
     assert!(rows.is_empty(), "docs/IR.md: no family has that name and these roles: {rows:#?}");
 }
 
-/// Returns the text of all filetests of a stage.
+/// Returns the text of all filetests of a stage of the compiler.
 fn filetests(stage: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests").join(stage);
     let files = std::fs::read_dir(folder).unwrap();

@@ -1,9 +1,10 @@
-//! Tests of docs/EXTENDING.md, which has a recipe for everything that is likely to be added.
-//! recipes.rs tests the patches with which it adds a family and a kind.
+//! Tests of docs/EXTENDING.md, which has a recipe for everything that is likely to be added to
+//! ddtc. Two of its recipes come with patches, which add a family of micro-kernels and a kind. The
+//! file recipes.rs tests that sources with these patches compile.
 
 use crate::text::{quoted, read, root};
 
-/// Headings of the recipes, in the order of the document.
+/// Headings of the recipes in docs/EXTENDING.md, in the order of the document.
 const RECIPES: [&str; 9] = [
     "A rewrite of normalize",
     "A kind",
@@ -16,8 +17,8 @@ const RECIPES: [&str; 9] = [
     "A C surface",
 ];
 
-/// Checks the parts of each recipe. The module `links` checks, for all documents, that the files
-/// that they name exist.
+/// Tests that each recipe of docs/EXTENDING.md has its parts. Whether the files that a recipe names
+/// exist is checked by the module `links`, for all documents.
 #[test]
 fn every_recipe_names_its_files_and_an_example() {
     let document = read("docs/EXTENDING.md");
@@ -28,15 +29,16 @@ fn every_recipe_names_its_files_and_an_example() {
         let files = quoted(section).iter().filter(|w| root().join(w).exists()).count();
         assert!(files >= 3, "{name} names {files} files");
         for part in ["| File", "\nExample: ", "\nHeld by: "] {
-            // Each recipe must have these three parts, except for the recipe for a target, which
-            // has a table of another form.
+            // Each recipe must have a table of files, an example, and a line that says which tests
+            // hold it. The recipe for a target is an exception, because its table has another form.
             assert!(section.contains(part) || section.contains("| What | Files |"), "{name} lacks {part}");
         }
     }
 }
 
-/// Checks in the fast tier, and without git, that the patches fit the sources. A part of e2e
-/// (recipes.rs) tests that the patched copies compile.
+/// Tests that the patches of docs/EXTENDING.md fit the sources. This test is in the fast tier and
+/// does not need git. That the patched sources compile is tested by recipes.rs, which is a part of
+/// e2e.
 #[test]
 fn the_patches_fit_the_sources() {
     for patch in ["docs/extending/family.patch", "docs/extending/kind.patch"] {

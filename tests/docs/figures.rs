@@ -1,17 +1,18 @@
-//! Tests of the figures in the documents: the tables between a mark and `<!-- end -->` are those of
-//! the records that the mark names.
+//! Tests of the figures in the documents: each table between a mark and `<!-- end -->` must show
+//! the figures of the records that the mark names.
 //!
 //! * `<!-- figures: FILE -->` and `<!-- rates: FILE -->` are for the record FILE.
-//! * `<!-- break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the records
-//!   STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record in full.
-//! * `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for MPICH with our datatype
-//!   engine.
+//! * `<!-- break-even: STEM HOST.. -->` and `<!-- applications: STEM HOST.. -->` are for the
+//!   records STEM-HOST.csv, one per MPI library. The table of a break-even shows the first record
+//!   in full.
+//! * `<!-- runtime: FILE -->` and `<!-- runtime-ratios: FILE -->` are for the record FILE, which
+//!   was measured with an MPICH that uses ddtc as its datatype engine.
 
 use std::fmt::Write as _;
 
 use crate::text::{hold, read};
 
-/// A line of a record: a layout in one direction.
+/// A line of a benchmark record: the figures of one layout in one direction.
 struct Line {
     name: String,
     direction: String,
@@ -19,7 +20,7 @@ struct Line {
     fields: Vec<Option<f64>>,
 }
 
-/// Returns the names of the figures and the lines of a record.
+/// Reads a benchmark record and returns the names of its figures and its lines.
 fn record(file: &str) -> (Vec<String>, Vec<Line>) {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -28,7 +29,7 @@ fn record(file: &str) -> (Vec<String>, Vec<Line>) {
         let mut fields = line.split(',');
         let mut next = || fields.next().unwrap().to_owned();
         let (name, payload, direction) = (next(), next().parse().unwrap(), next());
-        // The last field is text that may contain commas.
+        // The last field of a line is text that may contain commas, so it is left out.
         let fields = fields.take(names.len() - 1).map(|f| f.parse().ok()).collect();
         Line { name, direction, payload, fields }
     });
@@ -40,8 +41,8 @@ fn figure(names: &[String], line: &Line, name: &str) -> Option<f64> {
     line.fields[names.iter().position(|n| n == name).unwrap()]
 }
 
-/// Returns the document with each table between marks replaced by what `table` returns for the key
-/// of the mark and the record that it names, and the number of tables.
+/// Returns the document with new tables between its marks, and the number of tables. Each mark has
+/// a key and names a record; `table` returns the text of the table for this key and record.
 fn with_tables(document: &str, table: impl Fn(&str, &str) -> String) -> (String, usize) {
     let (mut out, mut inside, mut tables) = (String::new(), false, 0);
     for line in document.lines() {
@@ -67,8 +68,9 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     (logs.iter().sum::<f64>() / logs.len() as f64).exp()
 }
 
-/// Returns for each layout the number of calls after which a commit has paid off, from the columns
-/// `packs`, `unpacks` and `known_packs`. The number is infinite if the record says `never`.
+/// Reads the record `file` and returns, for each layout, the numbers of calls after which a commit
+/// has paid off. They are from the columns `packs`, `unpacks` and `known_packs`. A number is
+/// infinite if the record has `never` in its place.
 fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     let text = read(file);
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -85,7 +87,8 @@ fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
     lines.map(row).collect()
 }
 
-/// Returns the tables of the break-even with each MPI library: medians, and all layouts.
+/// Returns two tables about the number of calls after which a commit has paid off under each MPI
+/// library: one with medians, and one with all layouts.
 fn break_even(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
@@ -109,7 +112,8 @@ fn break_even(records: &str) -> String {
         }
         out.push('\n');
     }
-    // Show all columns for the first MPI library, and only packing for the others.
+    // Show all three columns for the first MPI library, and only the column for packing for the
+    // remaining libraries.
     let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
     columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
     out += "\n| Layout, S / L |";
@@ -132,16 +136,17 @@ fn break_even(records: &str) -> String {
     out
 }
 
-/// Returns the table of applications under each MPI library. It has, for each case, the time with the
-/// preload library relative to the time without it. It also counts the cases in which this ratio is
-/// above certain limits, and those in which the ratio to the faster of the unmodified library and
-/// packing by hand is above a limit.
+/// Returns the table of application benchmarks under each MPI library. It has, for each case, the
+/// time with the preload library relative to the time without the preload library. Its last two
+/// rows count the cases in which this ratio is above a limit, and those in which the time relative
+/// to the faster of two alternatives, the unmodified library and packing by hand, is above a limit.
 fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
     let hosts: Vec<&str> = words.collect();
-    // Read the lines of the record of each MPI library. A line has the case, the payload, the time
-    // relative to the unmodified library, and the time relative to the better alternative.
+    // Read the lines of the record of each MPI library. A line has the name of the case, the
+    // payload in bytes, the time relative to the unmodified library, and the time relative to the
+    // better alternative.
     let rows: Vec<Vec<(String, [f64; 3])>> = hosts
         .iter()
         .map(|host| {
@@ -214,7 +219,7 @@ fn ratio(names: &[String], lines: &[Line], name: &str, direction: &str) -> Optio
     figure(names, line, "ratio_to_best_loop")
 }
 
-/// Returns the table of times relative to the best C loop, for all layouts.
+/// Returns the table of ddtc's times relative to the best C loop, for all layouts.
 fn ratios(names: &[String], lines: &[Line]) -> String {
     let mut out = String::from("| Layout | pack S | unpack S | pack L | unpack L |\n|---|---|---|---|---|\n");
     for line in lines.iter().filter(|l| l.direction == "pack") {
@@ -236,7 +241,7 @@ fn ratios(names: &[String], lines: &[Line]) -> String {
     out
 }
 
-/// Returns the table of packing rates of a few layouts, in GB/s.
+/// Returns the table of the rates at which a few layouts are packed, in GB/s.
 fn rates(names: &[String], lines: &[Line]) -> String {
     let chosen = [
         ("struct_i_d_f3.S", "128 structs of int, double, float[3]"),
@@ -261,8 +266,9 @@ fn rates(names: &[String], lines: &[Line]) -> String {
     out
 }
 
-/// Returns the lines of a record of `tests/runtime.sh --bench`: a name, then nanoseconds with the
-/// original yaksa, with ours, and packed by hand.
+/// Returns the lines of a record of `tests/runtime.sh --bench`. Each line has a name and three
+/// times in nanoseconds: with the original yaksa (MPICH's datatype engine), with ddtc in its place,
+/// and with packing by hand.
 fn runtime_rows(file: &str) -> Vec<(String, f64, f64, Option<f64>)> {
     let text = read(file);
     let lines = text.lines().filter(|l| !l.starts_with('#')).skip(1);
@@ -273,7 +279,8 @@ fn runtime_rows(file: &str) -> Vec<(String, f64, f64, Option<f64>)> {
     lines.map(row).collect()
 }
 
-/// Returns the table of the times of a few calls inside MPICH, in microseconds.
+/// Returns the table of the times of a few calls inside MPICH, in microseconds. `file` is a record
+/// of `tests/runtime.sh --bench`.
 fn runtime(file: &str) -> String {
     let chosen = [
         ("pack struct_i_d_f3.L", "`MPI_Pack` of an array of structs of int, double, float[3]"),
@@ -307,8 +314,8 @@ fn runtime(file: &str) -> String {
     out
 }
 
-/// Returns the table of ratios of all lines of a record of `tests/runtime.sh --bench`, grouped by
-/// what they call.
+/// Returns the table of ratios of all lines of a record of `tests/runtime.sh --bench`. The lines
+/// are grouped by the MPI call that they measure.
 fn runtime_ratios(file: &str) -> String {
     let groups = [
         ("pack ", "`MPI_Pack`"),

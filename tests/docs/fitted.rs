@@ -1,25 +1,26 @@
-//! Tests of the table in docs/PRELOAD.md, "Fitted constants": each value is that in the sources.
+//! Tests of the table under "Fitted constants" in docs/PRELOAD.md: each value in the table must be
+//! the value of the constant in the sources.
 
 use crate::text::read;
 
-/// A row of the table.
+/// A row of the table of fitted constants in docs/PRELOAD.md.
 struct Row {
-    /// Path of the file from the root.
+    /// Path of the source file from the root of the workspace.
     file: String,
-    /// Name of the constant, the field or the function.
+    /// Name of the constant, field or function whose value the row gives.
     name: String,
-    /// Text of the cell with the value.
+    /// Text of the cell with the value of the constant.
     value: String,
 }
 
-/// Returns the section of the document.
+/// Returns the section "Fitted constants" of docs/PRELOAD.md.
 fn section() -> String {
     let document = read("docs/PRELOAD.md");
     let (_, section) = document.split_once("\n## Fitted constants\n").expect("the section");
     section.split("\n## ").next().unwrap().to_owned()
 }
 
-/// Returns the rows of the table in a section.
+/// Returns the rows of the table of constants in `section`.
 fn rows(section: &str) -> Vec<Row> {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
@@ -33,8 +34,8 @@ fn rows(section: &str) -> Vec<Row> {
     .collect()
 }
 
-/// Returns the value of a Rust expression of numbers, shifts, products and constants of the same
-/// source.
+/// Returns the value of a Rust expression that consists of numbers, shifts, products and constants
+/// of the same source file. Returns `None` for any other expression.
 fn evaluated(source: &str, expression: &str) -> Option<u64> {
     let expression = expression.trim();
     if let Some((left, right)) = expression.split_once("<<") {
@@ -47,7 +48,8 @@ fn evaluated(source: &str, expression: &str) -> Option<u64> {
     digits.parse().ok().or_else(|| constant(source, expression))
 }
 
-/// Returns the value of a constant, or the initial value of an atomic static.
+/// Returns the value of the constant `name` in a source, or the initial value of the atomic static
+/// of that name.
 fn constant(source: &str, name: &str) -> Option<u64> {
     let definition = source.lines().find_map(|line| {
         let line = line.trim_start().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
@@ -60,7 +62,8 @@ fn constant(source: &str, name: &str) -> Option<u64> {
     evaluated(source, inner.unwrap_or(expression))
 }
 
-/// Returns the number in a cell such as `80 KiB`, `1500 ns` or `63`.
+/// Returns the number in a cell of the table, such as `80 KiB`, `1500 ns` or `63`. Returns `None`
+/// if the cell does not begin with a whole number.
 fn said(cell: &str) -> Option<u64> {
     let mut words = cell.split(' ');
     let number: u64 = words.next()?.parse().ok()?;
@@ -71,7 +74,8 @@ fn said(cell: &str) -> Option<u64> {
     })
 }
 
-/// Returns the profiles whose costs the source sets, each with the text of its definition.
+/// Returns the four profiles of MPI libraries in which `source` sets costs, each with the text of
+/// its definition.
 fn profiles(source: &str) -> Vec<(&'static str, &str)> {
     [("MPICH", "MPICH"), ("MPICH 4.2", "MPICH_4_2"), ("Intel MPI", "INTEL"), ("Open MPI", "OPEN_MPI")]
         .into_iter()
@@ -82,19 +86,22 @@ fn profiles(source: &str) -> Vec<(&'static str, &str)> {
         .collect()
 }
 
-/// Returns the value of a field in a text, up to the next comma or the end of the line.
+/// Returns the text of the value of the field `name` in `text`, up to the next comma or the end of
+/// the line.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let at = text.find(&format!(" {name}: "))?;
     text[at..].split_once(": ")?.1.split([',', '\n']).next()
 }
 
-/// Returns what is wrong with a row, or `None`.
+/// Returns what is wrong with a row of the table of fitted constants, or `None` if its value is
+/// that in the sources.
 fn wrong(row: &Row) -> Option<String> {
     let Row { file, name, value } = row;
     let source = read(file);
     if file == "hosts/src/profile.rs" {
-        // The cell has the form "MPICH `2 << 20`, Intel MPI `u64::MAX` bytes". It must name exactly
-        // the libraries that set the field.
+        // For the file with the profiles, the cell has the form "MPICH `2 << 20`, Intel MPI
+        // `u64::MAX` bytes". The cell must name exactly the MPI libraries whose profiles set the
+        // field.
         return profiles(&source).into_iter().find_map(|(library, text)| {
             let listed = value
                 .split(", ")
@@ -106,11 +113,12 @@ fn wrong(row: &Row) -> Option<String> {
     let found = if name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
         constant(&source, name)
     } else if source.contains(&format!("fn {name}(")) {
-        // The row names a function. Its number is inside the function's body, which is not checked.
+        // The name in this row is that of a function. The number is inside the function's body,
+        // which is not checked.
         return None;
     } else {
-        // Take the first `name: value` whose value is a number. The definition of the field has a
-        // type instead.
+        // The name in this row is that of a field. Take the first `name: value` in the source whose
+        // value is a number; the definition of the field has a type in that place.
         let mark = format!(" {name}: ");
         source.match_indices(&mark).find_map(|(at, _)| evaluated(&source, field(&source[at..], name)?))
     };

@@ -1,12 +1,14 @@
-//! Tests of docs/GLOSSARY.md: it is short and sorted, and the owner of each word exists.
+//! Tests of docs/GLOSSARY.md: the table must be short and sorted, and the file or folder that is
+//! given as the owner of each word must exist.
 
 use crate::text::{read, root};
 
-/// Maximum number of entries. A longer list would show that words need to be replaced by usual
-/// ones.
+/// Maximum number of entries of the glossary. A longer glossary would show that private words need
+/// to be replaced by usual ones.
 const MAX_ENTRIES: usize = 60;
 
-/// Returns what is wrong with a glossary. `exists` says whether an owner exists.
+/// Returns what is wrong with a glossary. `exists` returns whether the file or folder that owns a
+/// word exists.
 fn faults(document: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     let rows = document.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let rows: Vec<Vec<&str>> = rows

@@ -1,4 +1,5 @@
-//! Tests that the user's guide fits on two pages, and that the changelog has the release.
+//! Tests that the user's guide, docs/GUIDE.md, fits on two pages, and that CHANGELOG.md has the
+//! release that packaging/released names.
 
 use crate::text::{blocks, read};
 

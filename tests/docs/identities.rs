@@ -1,5 +1,5 @@
-//! Tests of constructor identities: the types in one block of docs/records/identities.md have one
-//! meaning and one normal form, so they share a layout.
+//! Tests of constructor identities: the datatypes in one block of docs/records/identities.md have
+//! the same meaning. So they must have one normal form and share a layout.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::engine::{Config, Engine, Mode};
@@ -11,7 +11,8 @@ use ddtc::internal::{lower, normalize};
 
 use crate::text::{blocks, read};
 
-/// Returns the groups of the document: the line of each block and its datatypes.
+/// Returns the groups of equal datatypes in docs/records/identities.md: for each block, its line
+/// number and the texts of its datatypes.
 fn groups() -> Vec<(usize, Vec<String>)> {
     let found: Vec<_> = blocks(&read("docs/records/identities.md"))
         .into_iter()
@@ -22,8 +23,8 @@ fn groups() -> Vec<(usize, Vec<String>)> {
     found
 }
 
-/// Returns the bytes of three instances in packing order, as displacements from the first of these
-/// bytes.
+/// Returns the places of all bytes of three instances of `t`, in packing order. Each place is the
+/// displacement from the first of these bytes.
 fn bytes(t: &Datatype) -> Vec<i64> {
     let mut found = Vec::new();
     interp::for_each(t, 3, &mut |at, len, _| found.extend((at..).take(len))).unwrap();
@@ -44,7 +45,7 @@ fn equal_maps_give_equal_normal_forms() {
         let (first, rest) = types.split_first().unwrap();
         assert!(!rest.is_empty(), "docs/records/identities.md:{line}: an identity needs two sides");
         let (map, nest) = (bytes(first), normal(first));
-        // The engine compiles nothing, because the test is about layouts that are shared.
+        // The engine compiles nothing, because this test checks only which layouts are shared.
         let engine = Engine::new(Config { mode: Mode::Interpret, ..Config::default() });
         let committed = engine.commit(first).unwrap();
         for (t, text) in rest.iter().zip(&texts[1..]) {
@@ -69,7 +70,8 @@ fn equal_maps_give_equal_normal_forms() {
     }
 }
 
-/// Types whose maps differ in one byte or one place must have different normal forms.
+/// Tests that datatypes have different normal forms if their type maps differ, even in one byte or
+/// one place.
 #[test]
 fn different_maps_give_different_normal_forms() {
     let types: Vec<Datatype> = groups().iter().flat_map(|(_, g)| g).map(|t| t.parse().unwrap()).collect();

@@ -1,8 +1,9 @@
-//! The worked example of docs/records/kinds.md: ranges, positions, external32, reductions and
-//! direct copies use the nest of one datatype under different kinds.
+//! The worked example of docs/records/kinds.md. It uses the nest of one datatype under different
+//! kinds: for ranges of the packed stream, positions in it, external32, reductions and direct
+//! copies.
 //!
-//! Each evaluator has a few lines over `visit` or `interval`, and each is compared with the type
-//! map.
+//! The evaluator of each kind consists of a few lines over `LoopNest::visit` or `Interval`. Its
+//! result is compared with what the type map gives.
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::exec::interp;
@@ -17,7 +18,7 @@ use ddtc::internal::{normalize, refine};
 
 use crate::text::{blocks, read};
 
-/// A copy of `len` bytes.
+/// A copy of `len` bytes between an offset in user memory and an offset in the packed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     at: Offsets,
@@ -31,8 +32,9 @@ fn normal<V: Leaves>(t: &Datatype, leaves: V) -> LoopNest<Normal, V::Leaf> {
     normal.nest
 }
 
-/// Returns the leaf copies of a type at their original offsets. Normalization subtracts one common
-/// offset, so that the normal nest begins at 0, and this function adds that offset again.
+/// Returns the leaf copies of a type at their original offsets in user memory. Normalization
+/// subtracts one common offset, so that the normal nest begins at 0. This function adds that offset
+/// again.
 fn placed_visits(t: &Datatype, count: u64) -> Vec<Visit> {
     let normal = normalize::normalize(&lower::lower(t, Bytes).unwrap(), t.arguments()).unwrap();
     let mut found = visits(&normal.nest, count);
@@ -48,7 +50,8 @@ fn visits<P: Phase, L: Leaf>(nest: &LoopNest<P, L>, count: u64) -> Vec<Visit<L>>
     found
 }
 
-/// Returns the leaf copies that lie in an interval of the stream, cut at its ends.
+/// Returns the leaf copies of a nest that lie in an interval of the packed stream, cut at the ends
+/// of the interval.
 fn range(nest: &LoopNest<Normal>, count: u64, interval: Interval) -> Vec<Piece> {
     let pieces = visits(nest, count).into_iter().map(|v| {
         let (at, len) = interval.clip(v.at, v.n as i64);
@@ -57,18 +60,21 @@ fn range(nest: &LoopNest<Normal>, count: u64, interval: Interval) -> Vec<Piece> 
     pieces.filter(|p| p.len > 0).collect()
 }
 
-/// The place of a packed byte: the iteration of each loop and table that contains it, its row of a
-/// list of blocks, and the rest of its leaf from this byte on.
+/// The place of a packed byte in a nest: the iteration of each loop and table that contains the
+/// byte, the row of a list of blocks if there is one, and the rest of the byte's leaf copy from
+/// this byte on.
 struct Place {
     path: Vec<(&'static str, u64)>,
     rest: Piece,
 }
 
-/// Returns the place of packed byte `position`, by division and binary search.
+/// Finds the place in `nest` of the packed byte with offset `position`, by division and binary
+/// search.
 fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let byte = Interval { from: position, to: position + 1 };
     // In each round, `at` is the offset of `body`, which contains the byte. Find the node of `body`
-    // that contains it, and enter that node's iteration, or return if the node is a leaf.
+    // that contains the byte. If the node is a leaf, return; otherwise enter the node's iteration
+    // that contains the byte.
     let mut path = Vec::new();
     let mut at = Offsets::ZERO;
     let mut body: Body = nest.root();
@@ -104,8 +110,8 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     }
 }
 
-/// Returns an integer of little-endian bytes in `len` bytes: truncated, or extended by its sign or,
-/// if it has none, by zeros.
+/// Returns an integer, given as little-endian bytes, in `len` bytes. The integer is truncated or
+/// extended. A signed integer is extended by its sign, and an unsigned one by zeros.
 fn resized(number: Number, value: &[u8], len: usize) -> Vec<u8> {
     let negative = number == Number::Int && value.last().is_some_and(|b| b & 0x80 != 0);
     assert!(matches!(number, Number::Int | Number::Uint), "the example has no {number:?} of two sizes");
@@ -124,7 +130,7 @@ fn turned(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Converts one value between native bytes and external32 bytes, which are big-endian. Integers are
-/// truncated or extended, those with a sign by the sign (MPI 5.0, 14.5.2).
+/// truncated or extended, signed ones by their sign (MPI 5.0, 14.5.2).
 fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) {
     let converted = |from: &[u8], len| match value.class() {
         Class::Resize(number) => {
@@ -142,7 +148,8 @@ fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) 
     }
 }
 
-/// Converts to or from external32. Visits the leaves as a copy does, and converts their values.
+/// Converts `count` instances to or from external32. The function visits the leaves as a copy does,
+/// and converts each value.
 fn external32(
     nest: &LoopNest<Normal, Value>,
     direction: Direction,
@@ -159,7 +166,8 @@ fn external32(
     }
 }
 
-/// Adds one packed value to the value in user memory, for the classes that the example has.
+/// Adds one packed value to the value in user memory. Only the classes of values that the example
+/// contains are known.
 fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     macro_rules! sum {
         ($t:ty) => {{
@@ -176,7 +184,8 @@ fn add(value: Value, user: &mut [u8], packed: &[u8]) {
     }
 }
 
-/// Reduces packed values into user memory. Visits the leaves as a copy does, and adds their values.
+/// Reduces packed values into user memory by addition. The function visits the leaves as a copy
+/// does, and adds each packed value to the value in user memory.
 fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &[u8]) {
     for v in visits(nest, count) {
         let len = v.unit.user() as usize;
@@ -187,8 +196,9 @@ fn reduce(nest: &LoopNest<Normal, Value>, count: u64, user: &mut [u8], packed: &
     }
 }
 
-/// Returns the pieces of a direct copy: the visits of two nests, cut at the ends of both. A piece
-/// goes from `at.user` in the first layout to `at.packed` in the second.
+/// Returns the pieces of a direct copy from one layout to another. `from` and `to` are the leaf
+/// copies of both layouts; a piece ends where a leaf copy of either layout ends. A piece goes from
+/// `at.user` in the first layout to `at.packed` in the second.
 fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     let (mut i, mut j, mut position) = (0, 0, 0);
     let mut found = Vec::new();
@@ -205,7 +215,8 @@ fn direct(from: &[Visit], to: &[Visit]) -> Vec<Piece> {
     found
 }
 
-/// Returns the text of a `kind` block of docs/records/kinds.md.
+/// Returns the text that a block of docs/records/kinds.md must have if its tag is `kind` with the
+/// given words after it. `t` is the datatype of the example.
 pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     let number = |w: &str| w.parse::<i64>().unwrap();
     let copy = |p: &Piece| format!("user {} packed {} len {}\n", p.at.user, p.at.packed, p.len);
@@ -239,7 +250,8 @@ pub(crate) fn shown(words: &[&str], t: &Datatype) -> String {
     }
 }
 
-/// Returns the example's datatype, and the second layout of its direct copy.
+/// Returns the datatype of the example in docs/records/kinds.md, and the second datatype of the
+/// example's direct copy.
 fn example() -> (Datatype, Datatype) {
     let document = read("docs/records/kinds.md");
     let (_, section) = document.split_once("\n## The example\n").expect("the example");
@@ -254,7 +266,7 @@ fn example() -> (Datatype, Datatype) {
 const COUNT: u64 = 5;
 
 /// Returns user memory with small values of each basic type, so that sums and conversions are
-/// exact. Gaps have the byte 0xdd.
+/// exact. The bytes in gaps between values are 0xdd.
 fn values(t: &Datatype, first: i32) -> Vec<u8> {
     let mut user = vec![0xdd; (COUNT as i64 * t.extent()) as usize];
     let mut value = first;
@@ -329,10 +341,11 @@ fn external32_is_another_leaf_and_other_lengths() {
     let user = values(&t, -2);
     let mut stream = vec![0; nest.size() as usize * COUNT as usize];
     external32(&nest, Direction::Pack, COUNT, &mut user.clone(), &mut stream);
-    // The first values were computed by hand: int -2, long -1 = -(-2) - 3, float -2 = -(-1) - 3.
+    // These first values were computed by hand by the formula in `values`: int -2, long -1 = -(-2)
+    // - 3, float -2 = -(-1) - 3.
     assert_eq!(stream[..12], [0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xc0, 0, 0, 0]);
     // Compute the expected stream by the type map: convert one value after the other, and append
-    // each to the stream.
+    // each converted value to `want`.
     let mut want = Vec::new();
     interp::for_each(&t, COUNT, &mut |at, len, basic| {
         let mut value = vec![0; basic.external32_size() as usize];
@@ -359,8 +372,8 @@ fn lengths_of_every_named_type() {
     for &named in Named::ALL {
         assert!(named.external32_size() <= 2 * named.size(), "{named}: the limit in lower");
         lowered(named, Bytes, named.size());
-        // In external32, pairs and complex numbers are split into their values. If values are
-        // combined, a pair is one value.
+        // In external32, pairs and complex numbers are split into the values that they consist of.
+        // For reductions (`Native`), a pair is one value.
         let parts = named.parts().iter().map(|&(part, at)| {
             let (value, n) = Value::external32(part);
             (value.to_string(), n, at)
@@ -371,7 +384,8 @@ fn lengths_of_every_named_type() {
     }
 }
 
-/// A datatype is refused because of its size only for external32, whose sizes can be larger.
+/// Tests that a datatype can be refused because of its size only for external32, whose sizes can be
+/// larger than the native ones.
 #[test]
 fn long_types_are_refused_in_external32_only() {
     let t: Datatype = "contiguous(5000000000000000000, byte)".parse().unwrap();
@@ -382,8 +396,8 @@ fn long_types_are_refused_in_external32_only() {
     assert!(refused.to_string().contains("the size in external32 must fit in 64 bits"), "{refused}");
 }
 
-/// Neighbouring values are merged like bytes: values whose classes are converted in the same way
-/// become one run, and a long list of runs becomes one node with columns.
+/// Tests that neighbouring values are merged in the same way as bytes: values whose classes are
+/// converted in the same way become one run, and a long list of runs becomes one node with columns.
 #[test]
 fn values_merge_and_are_columns() {
     let lengths: Vec<i64> = (0..100_000).map(|i| 1 + i % 3).collect();
@@ -429,8 +443,9 @@ fn direct_copy_is_two_user_sides() {
         got[b..b + len].copy_from_slice(&source[a..a + len]);
     }
     assert_eq!(got, want);
-    // Make the same copy with one nest that has the second layout as its packed side. Normalization
-    // has subtracted 4 bytes from the offsets of the second layout, so the copy begins at byte 4.
+    // Make the same copy with one nest whose packed side is the memory of the second layout.
+    // Normalization has subtracted 4 bytes from the offsets of the second layout, so the copy
+    // begins at byte 4.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();
     assert_eq!((second.origin, second.packed_origin), (4, 0));
     let joint = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();

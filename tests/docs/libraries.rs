@@ -1,5 +1,5 @@
-//! Tests that the tables of MPI libraries in docs/LIBRARIES.md and README.md are those of
-//! `hosts/src/tried.txt`.
+//! Tests that the tables of MPI libraries in docs/LIBRARIES.md and README.md agree with
+//! `hosts/src/tried.txt`, which lists the MPI libraries under which the tests were run.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,13 @@ use crate::text::{hold, read};
 const KINDS: [&str; 7] =
     ["messages", "exchanges", "collectives", "neighbors", "persistent", "windows", "files"];
 
-/// The families of MPI libraries: the word in the file, and the name in prose.
+/// The families of MPI libraries. Each entry has the word that `hosts/src/tried.txt` uses, and the
+/// name that the documents use.
 const FAMILIES: [(&str, &str); 3] = [("mpich", "MPICH"), ("intel", "Intel MPI"), ("openmpi", "Open MPI")];
 
-/// A run of the matrix of tests.
+/// A line of `hosts/src/tried.txt`: a run of the test matrix under one release of an MPI library.
 struct Run {
-    /// Index of the family in [`FAMILIES`].
+    /// Index in [`FAMILIES`] of the family that the MPI library belongs to.
     family: usize,
     version: Vec<u32>,
     device: String,
@@ -38,8 +39,8 @@ fn runs() -> Vec<Run> {
     read("hosts/src/tried.txt").lines().filter(|line| !line.starts_with('#')).map(parse).collect()
 }
 
-/// Names the releases that have runs with one of `transports`, and whose messages were right in all
-/// of these runs.
+/// Returns the names of the releases that were run over one of `transports`, and whose messages
+/// were right in all runs over these transports.
 fn right_over(runs: &[Run], transports: &[&str]) -> String {
     let over = |run: &&Run| transports.contains(&run.transport.as_str());
     let mut names = Vec::new();
@@ -51,8 +52,8 @@ fn right_over(runs: &[Run], transports: &[&str]) -> String {
         };
         let mut releases: Vec<String> = Vec::new();
         for run in of_family().filter(|run| is_right(&run.version)) {
-            // If several releases of a series were run and all were right, the series stands for
-            // all its releases.
+            // If several releases of a series, such as 4.1, were run and were right in all runs,
+            // list the series in place of its releases.
             let series = &run.version[..2];
             let is_series = is_right(series)
                 && of_family().any(|other| other.version.starts_with(series) && other.version != run.version);
@@ -73,7 +74,7 @@ fn numbers(version: &[u32]) -> String {
     words.join(".")
 }
 
-/// Replaces the text between the marks of a generated part.
+/// Returns the document with `text` between the marks that enclose its generated part `name`.
 fn with(document: &str, name: &str, text: &str) -> String {
     let (from, to) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
     let (head, rest) = document.split_once(&from).unwrap_or_else(|| panic!("no mark {name}"));

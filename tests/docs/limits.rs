@@ -1,5 +1,5 @@
-//! Tests that docs/PRELOAD.md, "Limits", contains each limit that the last column of
-//! preload/tests/hosts/repro.txt names.
+//! Tests that the section "Limits" of docs/PRELOAD.md contains each limit of the preload library
+//! that the last column of preload/tests/hosts/repro.txt names.
 
 use std::collections::BTreeSet;
 

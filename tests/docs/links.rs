@@ -1,14 +1,15 @@
-//! Tests that no document names a file that does not exist, and that Rust sources name no document
-//! that does not exist.
+//! Tests that no document names a file that does not exist, and that no Rust source names a
+//! document that does not exist.
 
 use std::collections::BTreeSet;
 
 use crate::text::{documents, files, quoted, read, root};
 
-/// Files that exist only after something was built or run.
+/// Folders and files that documents may name although they exist only after something was built or
+/// run.
 const MADE: [&str; 1] = ["target/"];
 
-/// Returns true if a word is meant as a path inside the repository.
+/// Returns true if a word of a document is meant as a path inside the repository.
 fn is_path(word: &str) -> bool {
     let folders = [
         "src/",
@@ -42,8 +43,8 @@ fn must_exist(document: &str, path: &str) {
     assert!(root().join(path).exists(), "{document} mentions {path}, which does not exist");
 }
 
-/// Returns the anchors of the headings of a document, as GitHub makes them: lower-case letters,
-/// hyphens for spaces, no other punctuation.
+/// Returns the anchors of the headings of a document, as GitHub makes them from the text of a
+/// heading: lower-case letters, hyphens in place of spaces, and no other punctuation.
 fn anchors(document: &str) -> BTreeSet<String> {
     let mut fenced = false;
     let headings = document.lines().filter_map(|line| {
@@ -61,7 +62,7 @@ fn headings_have_anchors() {
     assert_eq!(anchors(text), ["one-type-two", "a-b"].map(str::to_owned).into());
 }
 
-/// The pages that are read first must be short enough to be read.
+/// Tests that the pages that a new reader reads first are short enough to be read.
 #[test]
 fn the_way_in_has_at_most_60_kilobytes() {
     let pages = ["README.md", "docs/GUIDE.md", "docs/ARCHITECTURE.md", "docs/GLOSSARY.md"];
@@ -69,13 +70,13 @@ fn the_way_in_has_at_most_60_kilobytes() {
     assert!(bytes <= 60_000, "{pages:?} have {bytes} bytes");
 }
 
-/// Returns true for notes of finished work, which are not changed any more. What they name may be
-/// gone.
+/// Returns true if a document contains notes of finished work, which are not changed any more.
+/// Files that such a document names may have been deleted.
 fn is_frozen(document: &str) -> bool {
     document.starts_with("docs/history/")
 }
 
-/// Every page in docs/history must say at its head that it is not maintained.
+/// Tests that every page in docs/history says in its first three lines that it is not maintained.
 #[test]
 fn frozen_documents_say_so() {
     for document in files("docs/history", "md") {
@@ -95,7 +96,8 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, word.trim_end_matches('/'));
             }
         }
-        // A section may say in which folder its files lie, and name them without the folder.
+        // A section may say in which folder its files lie, and then name the files without the
+        // folder.
         for section in text.split("\n## ") {
             let Some((_, rest)) = section.split_once("Files of this section lie in `") else { continue };
             let (folder, rest) = rest.split_once('`').unwrap();
@@ -103,8 +105,8 @@ fn documents_mention_no_missing_file() {
                 must_exist(&document, &format!("{folder}/{word}"));
             }
         }
-        // Check the links of the form `[words](target)`, which are relative to the document's
-        // folder.
+        // Check the targets of links of the form `[words](target)`. Targets are relative to the
+        // folder of the document.
         let folder = document.rsplit_once('/').map_or("", |(f, _)| f);
         for rest in text.split("](").skip(1) {
             let link = rest.split(')').next().unwrap();
@@ -120,7 +122,7 @@ fn documents_mention_no_missing_file() {
                 assert!(known, "{document} links to {link}, and {path} has no such heading");
             }
         }
-        // Check the names of documents in running text, without backquotes.
+        // Check the names of documents that stand in running text without backquotes.
         for word in text.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))) {
             let word = word.trim_end_matches('.');
             if word.ends_with(".md") && word.starts_with("docs/") {
@@ -160,15 +162,16 @@ fn every_document_is_reachable_from_the_readme() {
     }
 }
 
-/// Longer lines are hard to read in a terminal, next to the source, and in a diff.
+/// Tests that documents have no very long lines. These are hard to read in a terminal, next to a
+/// source, and in a diff.
 #[test]
 fn no_line_of_a_document_is_longer_than_160_characters() {
     let mut found = Vec::new();
     for document in documents() {
-        // Rows of tables have a line each, and indented or fenced output of programs is left as it
-        // was.
+        // Lines of tables and of blocks may be longer: a row of a table takes one line, and output
+        // of programs, which is indented or fenced, is left as it was.
         let (text, mut fenced) = (read(&document), false);
-        // These pages are written by programs.
+        // Pages for which `is_written` is true, and the two pages below, are written by programs.
         let is_written = document.starts_with("docs/findings/") && !document.ends_with("README.md");
         if is_written || ["benches/record/POLICY.md", "tests/runtime/record.md"].contains(&document.as_str())
         {

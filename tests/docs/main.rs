@@ -1,8 +1,8 @@
 //! Tests that the documents agree with the sources: modules, stages, examples, grammars, links, and
 //! the commands of the README.
 //!
-//! `DDTC_BLESS=1` rewrites what is generated, for example the importers in docs/ARCHITECTURE.md,
-//! the blocks of nests and plans, and the figures.
+//! With `DDTC_BLESS=1` the tests rewrite the generated parts of the documents, for example the
+//! importers in docs/ARCHITECTURE.md, the blocks of nests and plans, and the figures.
 
 mod api;
 mod circles;

@@ -1,12 +1,13 @@
-//! Tests of tests/parts.txt, the parts of e2e: each test of the binary `hosts` is in one of them,
-//! each binary of e2e is in one or more, and docs/TESTING.md has the parts as a table.
+//! Tests of tests/parts.txt, which lists the parts of e2e. Each test of the binary `hosts` must be
+//! in exactly one part, each test binary of e2e must be in at least one part, and docs/TESTING.md
+//! must show the parts as a table.
 
 use std::collections::BTreeSet;
 
 use crate::text::{files, hold, read, root};
 
-/// Maximum time of all parts together that run without being asked for, in seconds on two idle
-/// cores.
+/// Maximum time, in seconds on two idle cores, of all parts together that need no environment
+/// variable `DDTC_..` and so run without being asked for.
 const SECONDS: u32 = 3900;
 
 struct Part {
@@ -34,7 +35,8 @@ fn parts() -> Vec<Part> {
     read("tests/parts.txt").lines().filter(|l| !l.starts_with('#')).map(part).collect()
 }
 
-/// Returns the words of a command after `--`: filters, and the filters of tests that are skipped.
+/// Returns the filters in the words after `--` of a command that runs tests: those that select
+/// tests, and those that come after `--skip`.
 fn filters(command: &str) -> (Vec<&str>, Vec<&str>) {
     let words: Vec<&str> = command.split_once(" -- ").map_or("", |c| c.1).split_whitespace().collect();
     let at = words.iter().position(|w| *w == "--skip").unwrap_or(words.len());
@@ -42,7 +44,7 @@ fn filters(command: &str) -> (Vec<&str>, Vec<&str>) {
     (words[..at].to_vec(), skipped)
 }
 
-/// Returns the tests of the binary `hosts`, with the names that the test runner gives them.
+/// Returns the tests of the test binary `hosts`, with the names that the test runner gives them.
 fn tests_of_hosts() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let main = read("preload/tests/hosts/main.rs");
@@ -73,7 +75,8 @@ fn every_test_of_a_host_is_in_one_part() {
         let names: Vec<&str> = ours.iter().filter(takes).map(|p| p.name.as_str()).collect();
         assert_eq!(names.len(), 1, "{test} is in {names:?}");
     }
-    // Each filter must match a test. One that is misspelled would otherwise not be noticed.
+    // Each filter must match at least one test. Otherwise nobody would notice a filter that is
+    // misspelled.
     for part in &ours {
         let (filters, skipped) = filters(&part.command);
         for word in filters.iter().chain(&skipped) {

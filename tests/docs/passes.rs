@@ -1,5 +1,6 @@
-//! Tests of docs/PASSES.md, which has each rewrite with its rule and the lowering of each
-//! constructor, and of docs/records/constants.md, which has each cost constant with its source.
+//! Tests of two documents about the compiler. docs/PASSES.md must have each rewrite of
+//! normalization with its rule, and the lowering of each constructor. docs/records/constants.md
+//! must have each cost constant with its source.
 
 use ddtc::internal::normalize::REWRITES;
 use ddtc::internal::target::Level;
@@ -11,7 +12,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the first paragraph of a file's module documentation.
+/// Returns the first paragraph of the module documentation (`//!`) of a source file.
 fn rule(file: &str) -> String {
     let source = read(file);
     let lines = source.lines().map_while(|l| l.strip_prefix("//!"));
@@ -24,8 +25,9 @@ fn every_rewrite_has_its_rule_and_its_file() {
     let document = read("docs/PASSES.md");
     let sections: Vec<&str> = document.split("\n### ").skip(1).collect();
     let names: Vec<&str> = sections.iter().map(|s| s.lines().next().unwrap()).collect();
-    // The document has the rewrites in their order: first those of single nodes, then those of
-    // lists, then that of the offset. It has no other sections of this level.
+    // The document must have one section for each rewrite, in the order of `REWRITES`: first the
+    // rewrites of single nodes, then those of lists, and then that of the offset. It has no other
+    // sections of this level.
     assert_eq!(names, REWRITES, "sections of docs/PASSES.md (left) and normalize::REWRITES (right)");
     for (name, section) in names.iter().zip(sections) {
         let rule = rule(&format!("src/normalize/{name}.rs"));
@@ -47,16 +49,16 @@ fn every_constructor_is_lowered() {
     let section = document.split("\n## ").find(|s| s.starts_with("lower\n")).unwrap();
     for rest in read("src/datatype/text/mod.rs").split("name: \"").skip(1) {
         let name = rest.split('"').next().unwrap();
-        // A legacy form, whose name ends in `_integer`, shares the row of the form that means the
-        // same. The f90 types share one row.
+        // The legacy form of a constructor, whose name ends in `_integer`, shares the row of the
+        // current form. The types of Fortran 90, whose names begin with `f90`, share one row.
         let name = name.trim_end_matches("_integer");
         let name = if name.starts_with("f90") { "f90_*" } else { name };
         assert!(section.contains(&format!("`{name}")), "docs/PASSES.md says nothing on lowering {name}");
     }
 }
 
-/// The widths of accesses after legalization are stated in three places. They must be those of the
-/// levels.
+/// Tests that three files, which state the widths of accesses after legalization, give the widths
+/// of the instruction-set levels.
 #[test]
 fn access_widths_are_those_of_the_levels() {
     let widest = Level::ALL.map(Level::widest_access).into_iter().max().unwrap();
@@ -68,8 +70,8 @@ fn access_widths_are_those_of_the_levels() {
     }
 }
 
-/// Returns the constants and public functions of a source: name, value and documentation. A
-/// function has the words "a function" as value.
+/// Returns the constants and public functions of a source file, each with name, value and
+/// documentation. In place of a value, a function has the words "a function".
 fn constants(file: &str) -> Vec<(String, String, String)> {
     let source = read(file);
     let mut found = Vec::new();
@@ -100,15 +102,15 @@ fn cost_constants_are_listed() {
     assert!(target.contains("pub mod cost {"));
     for file in ["src/target.rs", "src/schedule/mod.rs", "src/schedule/irregular.rs", "src/plan/mod.rs"] {
         for (name, value, docs) in constants(file) {
-            // In src/target.rs, check only what the module `cost` contains. In other files, check
-            // only constants, not functions.
+            // Of src/target.rs, list only what the module `cost` contains. Of the other files, list
+            // only constants and no functions.
             let inside = file != "src/target.rs" || target.find(&name) > target.find("pub mod cost {");
             let upper = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
             if !inside || !(upper || file == "src/target.rs") || name == "NAME" {
                 continue;
             }
-            // The costs of the schedule are those of target.rs. Its own constants are limits, and
-            // `PIECES_PER_STORE`, which says how a table is filled.
+            // The schedule takes its costs from src/target.rs. The constants that src/schedule has
+            // itself are limits, and `PIECES_PER_STORE`, which says how a table is filled.
             const OWN: [&str; 5] = ["MAX_DEPTH", "MAX_OPS", "MAX", "MAX_STRETCH_CALLS", "PIECES_PER_STORE"];
             assert!(!file.starts_with("src/schedule") || OWN.contains(&&*name), "{file}: {name} is a cost");
             assert!(!docs.is_empty(), "{file}: {name} has no documentation");

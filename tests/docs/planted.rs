@@ -1,5 +1,6 @@
-//! Tests of tests/mutants/planted.txt: each fault still fits its place in the sources, so that a
-//! change of the sources does not make it useless.
+//! Tests of tests/mutants/planted.txt, which lists faults that can be planted into the sources to
+//! see whether the tests find them. Each fault must still fit its place in the sources, because a
+//! fault that a change of the sources has made obsolete is useless.
 
 use crate::text::read;
 

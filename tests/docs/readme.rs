@@ -1,4 +1,5 @@
-//! Tests of README.md: its examples are doctests, and each of its commands is run somewhere.
+//! Tests of README.md: its examples must be doctests, and each of its commands must be run by
+//! .ci/run or by a test of the user's guide.
 
 use crate::text::{blocks, read};
 
@@ -14,7 +15,7 @@ fn the_commands_are_run() {
             blocks(&read(file)).into_iter().filter(|b| b.tag == "sh").map(|b| b.text).collect();
         shell.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
     };
-    // preload/tests/hosts/guide.rs runs the commands of the guide.
+    // The test preload/tests/hosts/guide.rs runs the commands of docs/GUIDE.md.
     let (guide, run) = (commands("docs/GUIDE.md"), read(".ci/run"));
     let readme = commands("README.md");
     assert!(readme.len() >= 3, "{readme:?}");

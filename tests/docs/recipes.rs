@@ -1,5 +1,6 @@
-//! Tests of docs/EXTENDING.md: the family and the kind that it adds as patches. This is a part of
-//! e2e, because it compiles the library of a patched copy.
+//! Tests of the patches of docs/EXTENDING.md, which add a family of micro-kernels and a kind. These
+//! tests are a part of e2e, because each of them compiles the library in a patched copy of the
+//! sources.
 
 #[allow(dead_code, reason = "the documents' tests use the rest")]
 mod text;
@@ -10,7 +11,7 @@ use std::process::Command;
 
 use text::root;
 
-/// Copies a file, or a folder with everything in it.
+/// Copies a file, or a folder with everything that it contains.
 fn copy(from: &Path, to: &Path) {
     if !from.is_dir() {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -23,7 +24,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns a new copy of the files from which the packages are built.
+/// Makes a new copy of the files from which the packages of the workspace are built, and returns
+/// its folder.
 fn copied(name: &str) -> PathBuf {
     let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extending").join(name);
     let _ = std::fs::remove_dir_all(&to);
@@ -37,7 +39,8 @@ fn copied(name: &str) -> PathBuf {
     to
 }
 
-/// Returns the standard output of a program that must succeed and write no warning.
+/// Runs a program, which must succeed and write nothing to standard error, and returns its standard
+/// output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?} does not start: {e}"));
     let error = String::from_utf8_lossy(&output.stderr);
@@ -45,14 +48,15 @@ fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Applies a patch to a copy of the current tree, compiles the library with it, and returns the
-/// files that the patch changes.
+/// Applies the patch docs/extending/`name`.patch to a copy of the current tree, compiles the
+/// library in this copy, and returns the files that the patch changes.
 fn patched(name: &str) -> BTreeSet<String> {
     let tree = copied(name);
     let git = || {
         let mut git = Command::new("git");
         git.current_dir(&tree).args(["apply"]).arg(root().join(format!("docs/extending/{name}.patch")));
-        // The copy does not belong to the repository whose folder contains it.
+        // Keep git from looking for a repository above the copied files. The folder that contains
+        // the copy belongs to a repository, but the copy itself does not.
         git.env("GIT_CEILING_DIRECTORIES", tree.parent().unwrap()).env_remove("GIT_DIR");
         git
     };
@@ -65,8 +69,8 @@ fn patched(name: &str) -> BTreeSet<String> {
         let is = std::fs::read_to_string(tree.join(file)).unwrap();
         assert!(was.is_none_or(|was| was != is), "{file}");
     }
-    // Check the library with its tests. Use the target folder of this build: other checks, such as
-    // clippy, have already compiled the dependencies there.
+    // Check the patched library and its tests. Use the target folder of the build that runs now:
+    // other checks, such as clippy, have already compiled the dependencies there.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let mut check = Command::new(env!("CARGO"));
     check.args([
@@ -84,7 +88,8 @@ fn patched(name: &str) -> BTreeSet<String> {
     files
 }
 
-/// A new family consists of its file, its line in the list, and its filetest.
+/// Tests that adding a family of micro-kernels takes at most three files: the file of the family, a
+/// line in the list of families, and a filetest.
 #[test]
 fn a_family_is_three_files() {
     let files = patched("family");
@@ -93,8 +98,8 @@ fn a_family_is_three_files() {
     assert!(old == ["src/micro/mod.rs"] && filetests == 1 && files.len() <= 3, "{files:?}");
 }
 
-/// A new leaf operation consists of its variant, its values, its file and its line among those that
-/// are applied, and its test.
+/// Tests that adding a leaf operation takes at most six files: those with its variant, its values,
+/// its implementation, its line in the list of operations that are applied, and its test.
 #[test]
 fn a_kind_is_six_files_at_most() {
     let files = patched("kind");

@@ -1,5 +1,5 @@
-//! Tests of the modules ("rooms") in src/: which there are, which imports which, and that
-//! docs/ARCHITECTURE.md says so.
+//! Tests of the modules ("rooms") in src/: which rooms there are and which room imports which. The
+//! table in docs/ARCHITECTURE.md must say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,28 @@ use ddtc::internal::engine::STAGES;
 use crate::circles;
 use crate::text::{files, hold, read, root};
 
-/// Folders of the workspace's members, with their sources and tests.
+/// Folders of the members of the workspace, with their sources and tests. `src` is the library's.
 pub(crate) const SOURCES: [&str; 10] =
     ["src", "bench", "capi", "cli", "gpu", "hosts", "hunt", "preload", "python", "yaksa"];
 
-/// Maximum number of lines of code in a source file.
+/// Maximum number of lines of code that a source file may have.
 const MAX_LINES: usize = 640;
 
-/// Maximum number of lines of code in a function.
+/// Maximum number of lines of code that a function may have.
 const MAX_FUNCTION: usize = 80;
 
-/// A row of the table of rooms.
+/// A row of the table of modules ("rooms") in docs/ARCHITECTURE.md.
 struct Row {
     room: String,
     kind: String,
 }
 
-/// Folders of src/ that are not rooms: each file in them is a room of its own.
+/// Folders of src/ that are not modules of the table ("rooms") themselves. Each file in such a
+/// folder is a room of its own.
 const FOLDERS: [&str; 2] = ["code", "exec"];
 
-/// Returns the rooms: the modules of the library, and those in folders that are not rooms.
+/// Returns the modules that the table calls rooms: those that src/lib.rs declares, and, for folders
+/// that are not rooms, the modules in the folder.
 fn modules() -> BTreeSet<String> {
     let of = |file: &str| -> Vec<String> {
         let text = read(&format!("src/{file}.rs"));
@@ -40,31 +42,33 @@ fn modules() -> BTreeSet<String> {
         of("lib").into_iter().partition(|name| FOLDERS.contains(&name.as_str()));
     assert_eq!(folders, FOLDERS, "folders of rooms");
     rooms.extend(folders.iter().flat_map(|folder| of(folder)));
-    // `internal` re-exports the other rooms and is not a room.
+    // The module `internal` re-exports the rooms and is not a room itself.
     rooms.retain(|name| name != "internal");
     rooms.into_iter().collect()
 }
 
-/// Returns the room that a module of the library belongs to.
+/// Returns the room that a module of the library belongs to, or `None` for the root of the crate.
 fn room_of(module: &[String]) -> Option<&str> {
     let at = usize::from(FOLDERS.contains(&module.first()?.as_str()));
     module.get(at).map(String::as_str)
 }
 
-/// Returns the code of a file without comments, and without what is compiled for tests only.
+/// Returns the code of a source file without comments, and without code that is compiled for tests
+/// only.
 pub(crate) fn code(file: &str) -> String {
     if file.ends_with("/tests.rs") || file.contains("/tests/") {
         return String::new();
     }
     let text = read(file);
-    // By convention, the test module is the last item of a file.
+    // Cut off the test module, which by convention is the last item of a file.
     let end = text.find("\n#[cfg(test)]\nmod ").unwrap_or(text.len());
     let lines = text[..end].lines().filter(|l| !l.trim_start().starts_with("//"));
     lines.map(|l| format!("{l}\n")).collect()
 }
 
-/// Returns which room imports which, from the sources. A room counts as imported if it is named,
-/// whichever room the name was re-exported from.
+/// Returns, for each room of the library, the rooms that it imports according to the sources. A
+/// room counts as imported if an item is taken from it, whether the room defines the item or
+/// re-exports it.
 fn graph() -> BTreeMap<String, BTreeSet<String>> {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (from, to) in circles::graph_of("src", false) {
@@ -76,7 +80,7 @@ fn graph() -> BTreeMap<String, BTreeSet<String>> {
     graph
 }
 
-/// Returns the rows of the table of rooms in docs/ARCHITECTURE.md.
+/// Returns the rows of the table of modules ("rooms") in docs/ARCHITECTURE.md.
 fn rows(document: &str) -> Vec<Row> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()
@@ -91,8 +95,9 @@ fn rows(document: &str) -> Vec<Row> {
         .collect()
 }
 
-/// Returns the text of the cell with the importers of a room, without test support. If there are
-/// more than nine, the text is "nearly all".
+/// Returns the text of the table cell that lists the importers of a room. Rooms of kind `support`,
+/// which are for tests, are not listed. If there are more than nine importers, the text is "nearly
+/// all".
 fn importers(room: &str, graph: &BTreeMap<String, BTreeSet<String>>, rows: &[Row]) -> String {
     let counts = |from: &str| rows.iter().any(|r| r.room == from && r.kind != "support");
     let from =
@@ -119,7 +124,8 @@ fn every_room_has_a_row_and_a_section() {
         let known = room_of(&module).is_none_or(|room| unique.contains(room));
         assert!(known, "{file} belongs to no room");
     }
-    // src/internal.rs has a table of rooms, too.
+    // The file src/internal.rs has a table of rooms as well, which must list all rooms except
+    // `fuzzing`.
     let page = read("src/internal.rs");
     for room in unique.iter().filter(|r| *r != "fuzzing") {
         assert!(
@@ -127,7 +133,7 @@ fn every_room_has_a_row_and_a_section() {
             "the table of rooms in src/internal.rs lacks `{room}`"
         );
     }
-    // The importers are generated, so that the table cannot be out of date.
+    // The column of importers is generated here, so that the table cannot be out of date.
     let graph = graph();
     let mut wanted = String::new();
     for line in document.lines() {
@@ -155,16 +161,17 @@ fn arrows_point_one_way() {
         "passes of docs/ARCHITECTURE.md (left) and stages (right)"
     );
     assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "walk"]));
-    // A datatype and its bytes do not depend on the machine or on the process, so the rooms of data
-    // and those of machine and state are listed separately.
+    // The meaning of a datatype and of its bytes does not depend on the machine or on the process.
+    // So modules ("rooms") that describe data have a kind of their own, apart from those of the
+    // kinds "machine" and "state".
     assert_eq!(of_kind("machine"), BTreeSet::from(["arena", "kernel", "micro", "plan"]));
     assert_eq!(of_kind("state"), BTreeSet::from(["cache", "calls", "files", "layout", "process"]));
     for (from, to) in graph() {
         for to in to {
             let (a, b) = (kind[&from].as_str(), kind[&to].as_str());
             let allowed = match a {
-                // All rooms may import `process`, since values that are made once per process need
-                // its locks.
+                // All rooms may import `process`, because values that are made once per process
+                // need the locks of that room.
                 "data" => b == "data" || to == "process",
                 "machine" => ["data", "machine"].contains(&b) || to == "process",
                 "state" => ["data", "machine", "state"].contains(&b),
@@ -185,7 +192,8 @@ fn stage_names_are_the_same_everywhere() {
     for stage in STAGES {
         assert!(modules.contains(stage), "no module of that name: {stage}");
     }
-    // Log lines and timing labels: the pipeline names its stages in order.
+    // The pipeline in src/engine.rs gives the names of the stages to log lines and timings. It must
+    // name the stages in their order.
     let labels: Vec<String> = code("src/engine.rs")
         .split(".stage(\"")
         .skip(1)
@@ -198,7 +206,8 @@ fn stage_names_are_the_same_everywhere() {
         assert!(place >= last, "{label} is out of order in src/engine.rs");
         last = place;
     }
-    // Commands that print one stage.
+    // Some commands of the command line print the result of one stage. Their names must be those of
+    // the stages.
     let verbs: Vec<String> = read("cli/src/lib.rs")
         .split("explain::stage(\"")
         .skip(1)
@@ -207,13 +216,13 @@ fn stage_names_are_the_same_everywhere() {
     let printed: Vec<&str> = STAGES.into_iter().filter(|s| verbs.iter().any(|v| v == s)).collect();
     assert_eq!(verbs, printed, "verbs of the command line (left) that are stages, in order (right)");
     assert!(printed.len() >= 5, "{printed:?}");
-    // Filetests: one folder for each stage that has any.
+    // The folder of filetests has one folder for each stage that has filetests.
     for folder in std::fs::read_dir(root().join("tests/filetests")).unwrap() {
         let name = folder.unwrap().file_name().into_string().unwrap();
-        // `engines` has cases that go through all stages.
+        // The folder `engines` is an exception: its cases go through all stages.
         assert!(STAGES.contains(&name.as_str()) || name == "engines", "tests/filetests/{name} is no stage");
     }
-    // The documents that draw the flow show the stages in order.
+    // These documents draw the flow of the stages. They must show the stages in their order.
     for file in ["docs/README.md", "src/internal.rs", "docs/ARCHITECTURE.md"] {
         let text = read(file);
         let drawn: Vec<&str> = text
@@ -226,7 +235,8 @@ fn stage_names_are_the_same_everywhere() {
     }
 }
 
-/// Returns true for a line of code, false for a comment or a blank line, which no limit counts.
+/// Returns true for a line of code, and false for a comment or a blank line. The limits on lengths
+/// count only lines of code.
 fn is_code(line: &str) -> bool {
     !line.trim().is_empty() && !line.trim_start().starts_with("//")
 }
@@ -241,7 +251,7 @@ fn files_are_short() {
     }
 }
 
-/// Returns the functions of a text by name, each with its number of lines of code.
+/// Returns the functions in a source text: the name of each, and its number of lines of code.
 fn functions(text: &str) -> Vec<(&str, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let begins = |line: &str| -> Option<usize> {
@@ -282,8 +292,9 @@ fn functions_are_short() {
     assert!(seen > 3000, "{seen}");
 }
 
-/// An argument of `then_some` is made even if the condition is false, and then dropped. If its
-/// `Drop` ends something, it would end what was never begun. So such values must be made inside
+/// Tests that no value with a `Drop` implementation is the argument of `then_some`. Such an
+/// argument is made even if the condition is false, and is then dropped. If its `Drop` ends
+/// something, it would end what was never begun. So such values must be made inside the closure of
 /// `then`.
 #[test]
 fn no_value_that_ends_something_is_made_in_vain() {

@@ -1,4 +1,5 @@
-//! Tests of docs/TESTING.md: the list of fuzz targets, and how they are run.
+//! Tests of docs/TESTING.md: its list of fuzz targets must be complete, and its command that runs a
+//! target must be the one that is used in .ci/run.
 
 use ddtc::internal::fuzzing::targets::TARGETS;
 
@@ -14,8 +15,8 @@ fn fuzz_targets_are_those_of_the_library() {
         section.lines().filter_map(|l| l.strip_prefix("| `")).filter_map(|l| l.split('`').next()).collect();
     assert_eq!(rows, names, "the table of docs/TESTING.md (left) and fuzzing::targets::TARGETS (right)");
 
-    // The command is the one that .ci/run runs, with the same toolchain and options and one of the
-    // targets.
+    // The command in docs/TESTING.md must be the one that .ci/run uses: it has the same toolchain
+    // and options, and names one of the targets.
     let run = read(".ci/run");
     let shared = read("tests/tiers.sh");
     let nightly = shared.lines().find_map(|l| l.strip_prefix("nightly=")).and_then(|l| l.split(' ').next());

@@ -1,19 +1,21 @@
-//! Functions that read documents and sources, and that rewrite generated text with `DDTC_BLESS=1`.
+//! Functions that read documents and sources for the tests of documents, and that rewrite generated
+//! text in documents if `DDTC_BLESS=1`.
 
 use std::path::{Path, PathBuf};
 
-/// Returns the folder of the workspace, whichever of its members compiles this.
+/// Returns the root folder of the workspace, whichever member of the workspace compiles this
+/// module.
 pub(crate) fn root() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().find(|folder| folder.join("Cargo.lock").is_file()).expect("the workspace")
 }
 
-/// Returns the text of a file, by its path from the root.
+/// Returns the text of a file. `path` is relative to the root of the workspace.
 pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// Returns all Markdown files that are tested, by path from the root.
+/// Returns the paths, from the root of the workspace, of all Markdown files that are tested.
 pub(crate) fn documents() -> Vec<String> {
     let mut found = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
     for folder in ["docs", "benches", "packaging", "python", "tests"] {
@@ -22,8 +24,8 @@ pub(crate) fn documents() -> Vec<String> {
     found
 }
 
-/// Returns all files with an extension in a folder and its subfolders, by path from the root,
-/// sorted.
+/// Returns all files with the given extension in a folder and its subfolders. The paths are
+/// relative to the root of the workspace, and sorted.
 pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::from(folder)];
@@ -42,17 +44,17 @@ pub(crate) fn files(folder: &str, extension: &str) -> Vec<String> {
     found
 }
 
-/// A fenced block of a document.
+/// A fenced block of a Markdown document.
 pub(crate) struct Block {
-    /// The text after the opening fence.
+    /// The text after the opening fence, which says what the block contains.
     pub(crate) tag: String,
-    /// The lines between the fences, each with its end of line.
+    /// The lines between the two fences, each with its end of line.
     pub(crate) text: String,
-    /// Line number of the opening fence, from 1.
+    /// Line number of the opening fence in the document, counted from 1.
     pub(crate) line: usize,
 }
 
-/// Returns the fenced blocks of a document in order.
+/// Returns the fenced blocks of a document, in the order of the document.
 pub(crate) fn blocks(document: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Option<Block> = None;
@@ -70,8 +72,8 @@ pub(crate) fn blocks(document: &str) -> Vec<Block> {
     found
 }
 
-/// Returns the document with other texts in some of its blocks, which are given as `(line of the
-/// opening fence, text)`.
+/// Returns the document with new texts in some of its fenced blocks. Each entry of `texts` has the
+/// line number of a block's opening fence and the block's new text.
 pub(crate) fn with_blocks(document: &str, texts: &[(usize, String)]) -> String {
     let mut out = String::new();
     let mut skip = false;
@@ -90,14 +92,17 @@ pub(crate) fn with_blocks(document: &str, texts: &[(usize, String)]) -> String {
     out
 }
 
-/// Checks that a document has the wanted text, and writes that text if `DDTC_BLESS=1`.
+/// Checks that the document at `path` has the text `wanted`. If it has another text and
+/// `DDTC_BLESS=1`, the function writes `wanted` to the document; otherwise it panics and shows the
+/// differences.
 pub(crate) fn hold(path: &str, wanted: &str) {
     let found = read(path);
     if found == wanted {
         return;
     }
     if std::env::var("DDTC_BLESS").is_ok_and(|v| v == "1") {
-        // Other tests may be reading the file, so it is replaced in one step.
+        // Other tests may be reading the document at the same time, so the file is replaced in one
+        // step.
         let draft = root().join(format!("{path}.draft"));
         std::fs::write(&draft, wanted).unwrap();
         std::fs::rename(draft, root().join(path)).unwrap();
@@ -120,7 +125,7 @@ pub(crate) fn hold(path: &str, wanted: &str) {
     panic!("{path} is not what the sources say (DDTC_BLESS=1 rewrites it):\n{difference}");
 }
 
-/// Returns the words in backquotes of a document, outside of fenced blocks.
+/// Returns the words in backquotes of a document, except for those inside fenced blocks.
 pub(crate) fn quoted(document: &str) -> Vec<String> {
     let mut prose = String::new();
     let mut fenced = false;

@@ -1,5 +1,5 @@
-//! Faults in nests that copy from one layout to another, and in their plans. They are judged by
-//! packing and unpacking by the type map.
+//! Faults in nests that copy from one layout directly to another, and in the plans of these nests.
+//! To judge the result of such a copy, the bytes are packed and unpacked by the type map.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,8 +16,9 @@ use super::nests::{meaning, nest_faults};
 use super::plans::plan_faults;
 use super::{normal, parse};
 
-/// Pairs of source and target layouts whose streams can be matched: loops, tables on either side,
-/// blocks, matrices, and layouts that repeat themselves.
+/// Pairs of a source layout and a target layout that can be refined into one nest, because their
+/// packed streams can be matched. The pairs contain loops, tables on either side, blocks, matrices,
+/// and layouts that repeat themselves.
 const PAIRS: [[&str; 2]; 6] = [
     ["vector(6, 1, 2, int)", "vector(4, 1, 3, int)"],
     ["indexed_block(2, [0, 5, 9, 30], int)", "vector(4, 2, 5, int)"],
@@ -27,7 +28,8 @@ const PAIRS: [[&str; 2]; 6] = [
     ["vector(4, 1, 3, double)", "hvector(2, 2, 24, double)"],
 ];
 
-/// Number of joint periods of both layouts that each test copies.
+/// Number of common periods of both layouts that each test copies. After a common period, both
+/// layouts repeat themselves.
 const PERIODS: u64 = 3;
 
 struct Judge {
@@ -92,9 +94,9 @@ fn refine_and_what_follows() {
         for direction in Direction::BOTH {
             let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
             let refined = refine(&user.nest, &packed.nest).unwrap().unwrap();
-            // Compute by the type map what a copy of `PERIODS` common periods must do: pack their
-            // bytes from the source, and unpack them into the target. Then judge the nest before
-            // and after normalization, and its plans.
+            // Compute by the type map what a copy of `PERIODS` common periods must do: pack the
+            // bytes of these periods from the source, and unpack them into the target. Then judge
+            // the refined nest before and after normalization, and its plans.
             let bytes = (refined.period * PERIODS) as usize;
             let spans = types.each_ref().map(|t| {
                 let count = bytes.div_ceil(t.size() as usize) as u64;
@@ -116,8 +118,8 @@ fn refine_and_what_follows() {
                 plan.verify().unwrap();
                 assert!(judge.plan(&plan), "{what}\n{plan}");
                 for (fault, faulty) in plan_faults(&plan) {
-                    // Bytes that are copied in excess can be overwritten by a later copy, so a
-                    // fault in a length may have no effect.
+                    // Bytes that a copy moves in excess can be overwritten by a later copy of the
+                    // same plan. So a fault in a length may have no effect.
                     if fault.starts_with("length") && faulty.verify().is_ok() && judge.plan(&faulty) {
                         harmless += 1;
                         continue;

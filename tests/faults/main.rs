@@ -1,10 +1,10 @@
-//! Tests that the oracles of the tests catch faults. Faults are put into the output of each stage
-//! of the compiler, one at a time, and the oracle of the stage must catch each of them.
+//! Tests that the oracles of the tests catch faults. A fault is put into the output of a stage of
+//! the compiler, one at a time, and the oracle of that stage must catch each fault.
 //!
-//! Strides, trip counts, lengths, offsets, table entries and the order in the output of each stage
-//! are changed a little. Nests and plans are data: they are judged by evaluation, or refused by
-//! their verifier. Code and contexts that are made from faulty data run in a child process, because
-//! they can do anything: write a wrong byte, crash, or not end.
+//! A fault changes a stride, trip count, length, offset, table entry or the order in the output of
+//! the stage a little. Nests and plans are data: a faulty one is judged by evaluation, or refused
+//! by its verifier. Machine code and contexts that are made from faulty data run in a child
+//! process, because they can do anything: write a wrong byte, crash, or not end.
 
 mod layouts;
 mod nests;
@@ -38,27 +38,27 @@ use ddtc::internal::target::{Accesses, Level, Target};
 use nests::{Faulty, meaning, nest_faults};
 use plans::plan_faults;
 
-/// Types for all kinds of nodes and operations.
+/// Datatypes whose nests and plans together contain all kinds of nodes and operations.
 const TYPES: &[&str] = &[
-    // Straight-line moves in an unrolled loop over the instances.
+    // The plan of this type has straight-line moves in an unrolled loop over the instances.
     "resized(0, 400, hindexed([3, 7, 20], [0, 100, 300], char))",
-    // A loop around a strided call.
+    // The plan of this type is a loop around a call of a strided micro-kernel.
     "hvector(5, 1, 3000, vector(34, 10, 64, char))",
-    // A loop of two nodes over the instances and inside the type.
+    // The nest of this type has loops of two nodes, over the instances and inside the type.
     "hvector(6, 1, 700, struct([1, 1], [0, 400], [vector(20, 1, 3, int), short]))",
-    // A table over one copy.
+    // The nest of this type is a table over one copy.
     "indexed_block(3, [0, 7, 31, 40, 52, 61, 80, 91, 100, 120, 131, 140, 152, 160, 171, 180, 195], int)",
-    // A table over a nest.
+    // The nest of this type is a table over another nest.
     "hindexed_block(1, [0, 1000, 2017, 2999], vector(20, 1, 3, int))",
-    // Irregular blocks.
+    // This type has many irregular blocks.
     "hindexed([1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8, 2, 9, 3, 10, 4, 11, 5, 12, 6, 13, 7, 1, 8], [0, 11, 30, 42, 61, 74, 94, 108, 129, 144, 166, 182, 205, 222, 233, 251, 263, 282, 295, 315, 329, 350, 365, 387, 403, 426, 443, 454, 472, 484, 503, 516, 536, 550, 571, 586, 608, 624, 647, 664, 675, 693, 705, 724, 737, 757, 771, 792, 807, 829, 845, 868, 885, 896], char)",
-    // Long rows, with one call each.
+    // This type has long rows, and its plan moves each row by a call.
     "hindexed([1000, 2000, 3001], [0, 5000, 9000], char)",
-    // A permutation pattern, on levels that have one.
+    // The plan of this type has a permutation pattern, on levels that have such patterns.
     "contiguous(40, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))",
-    // Short blocks near each other.
+    // This type has short blocks that lie near each other.
     "vector(19, 1, 2, double)",
-    // A transpose of a matrix.
+    // This type transposes a matrix.
     "contiguous(32, resized(0, 16, vector(16, 1, 64, double_complex)))",
 ];
 
@@ -72,7 +72,8 @@ fn normal(t: &Datatype) -> Normalized {
     normalize(&lower(t, Bytes).unwrap(), t.arguments()).unwrap()
 }
 
-/// Checks that all faults are caught and that there are some. Returns their number.
+/// Checks that `caught` returns true for each of the faults, and that there is at least one fault.
+/// Returns the number of faults.
 fn all_caught<T: Display>(text: &str, faults: Faulty<T>, mut caught: impl FnMut(&T) -> bool) -> usize {
     let n = faults.len();
     assert!(n > 0, "{text}: no fault to inject");
@@ -101,14 +102,16 @@ fn lower_and_normalize() {
         n += nests_caught(text, &case, &lower(&t, Bytes).unwrap(), 0);
         let Normalized { nest, origin, .. } = normal(&t);
         n += nests_caught(text, &case, &nest, origin);
-        // The origin is part of the result of normalization, so a wrong one must be caught as well.
+        // The origin is part of the result of normalization, so a wrong origin must be caught as
+        // well.
         assert!(case.nest("faulty", &nest, origin + 1).is_err(), "{text}");
     }
     assert!(n > 400, "{n} faults");
 }
 
-/// Makes the description of segments from a nest with a fault, and uses it with the sound nest.
-/// Each description that differs from the sound one must be caught.
+/// Tests that faults in descriptions of segments are caught. `Runs::new` makes each faulty
+/// description from a nest with a fault. The segments of the sound nest are then listed by the
+/// faulty description. Each description that differs from that of the sound nest must be caught.
 #[test]
 fn segments() {
     let (mut n, mut silent) = (0, 0);
@@ -138,7 +141,7 @@ fn segments() {
 }
 
 /// Calls `each` with the sound plans of all types, for both directions and all targets that this
-/// machine runs, together with the case and the origin.
+/// machine runs. The arguments of `each` are the type's text, its case, the origin and the plan.
 fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
     for text in TYPES {
         let t = parse(text);
@@ -154,8 +157,8 @@ fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
     }
 }
 
-/// Returns true if a fault has no effect: when packing, bytes that are copied in excess can be
-/// overwritten by a later copy.
+/// Returns true if a fault in a plan has no effect. When packing, bytes that the plan copies in
+/// excess can be overwritten by a later copy, so a fault in a length may have no effect.
 fn harmless<P: plan::Phase>(case: &Case, origin: i64, what: &str, faulty: &Plan<P>) -> bool {
     let length = what.starts_with("length") || what.starts_with("last row");
     faulty.direction() == Direction::Pack && length && case.plan("faulty", faulty, origin).is_ok()
@@ -196,15 +199,15 @@ fn schedule_and_legalize() {
 /// Runs `f` in a child process. Returns true if `f` returned true, panicked, crashed, or did not
 /// end within 20 seconds.
 fn in_child(f: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs only `f` and `_exit`. `f` takes no lock that another thread may hold,
-    // except those of the allocator, which glibc makes usable after a fork. Unless it panics, it
-    // prints nothing.
+    // SAFETY: the child process runs only `f` and `_exit`. `f` takes no lock that another thread
+    // may hold, except the locks of the allocator, which glibc makes usable after a fork. Unless
+    // `f` panics, it prints nothing.
     match unsafe { libc::fork() } {
         0 => {
-            // SAFETY: `alarm` has no precondition; the name is a string that ends in NUL, and
+            // SAFETY: `alarm` has no precondition; the path is a string that ends in NUL, and
             // `dup2` replaces only the child's standard error. A child that has not ended after 20
-            // seconds is in an endless loop, which counts as caught, too. The messages of a crash
-            // are not needed.
+            // seconds is in an endless loop, which counts as a caught fault, too. The messages of a
+            // crash are not needed, so they go to `/dev/null`.
             unsafe {
                 libc::alarm(20);
                 libc::dup2(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY), 2);
@@ -223,7 +226,8 @@ fn in_child(f: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// Returns, for each byte that a run writes, where its last value came from.
+/// Returns, for each byte that is written, the offset from which its last value came. `pairs`
+/// contains the user offset and the packed offset of each byte that is moved, in order.
 fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeMap<i64, i64> {
     match direction {
         Direction::Pack => pairs.map(|(user, packed)| (packed, user)).collect(),
@@ -231,11 +235,12 @@ fn last(direction: Direction, pairs: impl Iterator<Item = (i64, i64)>) -> BTreeM
     }
 }
 
-/// Runs `subject` in a child process, and returns true if the oracle catches a fault in it.
+/// Runs `subject`, which may be faulty, in a child process. Returns true if the oracle catches a
+/// fault in it.
 fn run_caught(case: &Case, subject: Subject<'_>, direction: Direction, rig: &mut Rig) -> bool {
     in_child(|| {
-        // A child that ends early for any other reason counts as caught, too. So the caller must
-        // check that a sound subject is not caught.
+        // A child process that ends early for any other reason counts as a caught fault as well. So
+        // the caller must check that a sound subject is not caught.
         Edge::BOTH
             .into_iter()
             .any(|edge| case.guarded("faulty", subject, rig, direction, edge, None).is_err())
@@ -256,8 +261,9 @@ fn walk() {
             };
             assert!(!caught(&nest), "{text}");
             let mut faults = nest_faults(&nest);
-            // A later assignment to the same byte may hide a fault, so only the last assignments
-            // count. And the interpreter of nests moves only bytes that lie in the stream.
+            // A later assignment to the same byte may hide a fault, so compare only the last
+            // assignment to each byte. And the interpreter of nests moves only bytes that lie in
+            // the packed stream, so leave out assignments outside of it.
             let end = |nest: &LoopNest<nest::Normal>| {
                 let inside = |m: &(i64, i64)| (0..case.packed_len() as i64).contains(&m.1);
                 last(direction, meaning(nest).into_iter().filter(inside))
@@ -270,7 +276,7 @@ fn walk() {
     assert!(n > 200, "{n} faults");
 }
 
-/// Returns the kernel of a plan after `change` has changed its machine code.
+/// Returns the kernel of a plan. `change` can change the machine code before it is loaded.
 fn kernel_of(plan: &Plan<Legal>, change: impl FnOnce(&mut Vec<u8>)) -> Kernel {
     let emitter = emit::Cranelift::for_host(true).unwrap();
     let mut code = emit(&emitter, plan).unwrap();
@@ -292,7 +298,7 @@ fn emit_and_context() {
         let direction = legal.direction();
         let sound = kernel(&legal);
         assert!(!run_caught(case, Subject::Kernel(&sound, origin), direction, &mut rig), "{text}");
-        // Only a few of the faults are tried, since each needs a compile and a child process.
+        // Try only a few of the faults, since each fault needs a compile and a child process.
         let mut faults = plan_faults(&legal);
         faults.retain(|(what, f)| f.verify().is_ok() && !harmless(case, origin, what, f));
         let step = faults.len() / 6 + 1;
@@ -305,8 +311,8 @@ fn emit_and_context() {
     assert!(n > 150, "{n} faults");
 }
 
-/// Returns true if the code of `op` reads `field` and its value matters. A field that is not an
-/// argument of a call is always taken to matter.
+/// Returns true if the code of `op` reads `field` and the value of the field matters. A field that
+/// is not an argument of a call is always taken to matter.
 fn is_read(op: &Op, field: Field) -> bool {
     let Op::Call { call, .. } = op else { return true };
     let single = call.argument(Role::Iterations) == Some(Argument::Number(plan::Quantity::fixed(1)));
@@ -317,7 +323,7 @@ fn is_read(op: &Op, field: Field) -> bool {
     }
 }
 
-/// All constants that an operation may have.
+/// All fields of an operation that can hold a constant.
 const FIELDS: [Field; 20] = [
     Field::UserOffset,
     Field::PackedOffset,
@@ -341,8 +347,9 @@ const FIELDS: [Field; 20] = [
     Field::Argument(Role::Permutation),
 ];
 
-/// Checks faults in the words of a context, which are constants and tables. The plans are
-/// parametric, which means that their code takes all constants from the context.
+/// Tests that faults in the words of a context are caught. The words are constants and addresses of
+/// tables. The plans in this test are parametric, which means that their code takes all constants
+/// from the context.
 #[test]
 fn context_words() {
     let mut rig = Rig::default();
@@ -357,13 +364,13 @@ fn context_words() {
         let words: Vec<u64> = (0..context.len()).map(|i| context.word(i)).collect();
         for (i, op) in legal.ops().iter().enumerate() {
             for field in FIELDS.into_iter().filter(|&field| is_read(op, field)) {
-                // An offset of zero has no word in the context.
+                // Fields without a word in the context are skipped, such as an offset of zero.
                 let Some(Operand::Word(word)) = legal.operands().get(i, field) else { continue };
                 let mut words = words.clone();
-                // Decrease the value and never increase it, since an increase may have no effect.
-                // With one row more, the code reads memory after the end of the table, where an
-                // empty block may lie. Bytes that are packed in excess are overwritten by the bytes
-                // after them.
+                // Decrease the word and never increase it, since an increase may have no effect. If
+                // the number of rows were one too high, the code would read memory after the end of
+                // the table, where an empty block may lie. And bytes that are packed in excess are
+                // overwritten by the bytes after them.
                 let word = &mut words[word as usize];
                 if *word == 0 {
                     continue;
@@ -379,7 +386,8 @@ fn context_words() {
     assert!(n > 30, "{n} faults");
 }
 
-/// Checks a fault in a constant of the machine code, which is the distance of two moves.
+/// Tests that a fault in the machine code is caught. The fault changes a constant in the code,
+/// which is the distance of two moves.
 #[test]
 fn code_bytes() {
     let mut rig = Rig::default();
@@ -392,8 +400,8 @@ fn code_bytes() {
         assert!(!run_caught(&case, Subject::Kernel(&sound, origin), direction, &mut rig));
         let mut found = false;
         let faulty = kernel_of(&legal, |bytes| {
-            // On x86-64 the constant is in the code as it is, once per copy of the body. Other
-            // machines may load it into a register in parts.
+            // On x86-64 the constant stands in the code as it is, once per copy of the loop's body.
+            // Machines of other architectures may load the constant into a register in parts.
             for at in 0..bytes.len() - 1 {
                 if bytes[at..at + 2] == 30583_u16.to_le_bytes() {
                     bytes[at] ^= 1;
@@ -408,8 +416,9 @@ fn code_bytes() {
     }
 }
 
-/// Checks faults in plans of values, which are judged by the interpreter's own conversion to
-/// external32, and faults that only the verifier can find.
+/// Tests that faults in plans of values, which convert to or from external32, are caught. They are
+/// judged by the conversion of the reference interpreter, which is separate. A few faults can be
+/// found only by the verifier.
 #[test]
 fn plans_of_values() {
     let kinds = Direction::BOTH.map(|direction| Kind { direction, operation: Operation::External32 });
@@ -444,8 +453,8 @@ fn plans_of_values() {
                     || catch_unwind(AssertUnwindSafe(|| !right(&faulty))).unwrap_or(true);
                 assert!(caught, "{text}: {what}\n{faulty}");
             }
-            // The verifier must refuse the same calls in a plan of bytes, and a move of bytes in a
-            // plan of values.
+            // The verifier must refuse a plan of bytes that calls the same micro-kernels, and a
+            // plan of values with a move of bytes.
             let (ops, tables) = (plan.ops().to_vec(), plan.tables().to_vec());
             let bytes = Plan::<plan::Scheduled>::new(
                 ops.clone(),

@@ -1,25 +1,26 @@
-//! Faulty nests, with one stride, trip count, length, offset, row or order changed.
+//! Makes faulty nests for tests: in each of them one stride, trip count, length, offset, row or
+//! order is changed.
 
 use ddtc::internal::column::Column;
 use ddtc::internal::nest::{Byte, LoopNest, Node, Offsets, Phase, Quantity, Side};
 
-/// Changed values, each with a description of the change.
+/// Copies of a value that are faulty in one place, each with a description of the fault.
 pub(crate) type Faulty<T> = Vec<(String, T)>;
 
 pub(crate) fn more(trip: Quantity, by: i64) -> Quantity {
     Quantity { k: trip.k.saturating_add_signed(by), ..trip }
 }
 
-/// Returns the column with one entry changed.
+/// Returns a copy of a column in which the entry at index `at` is changed by `by`.
 pub(crate) fn entry(column: &Column, at: usize, by: i64) -> Column {
     column.iter().enumerate().map(|(i, v)| if i == at { v + by } else { v }).collect()
 }
 
-/// Returns copies of a node with one number or order changed.
+/// Returns copies of a node of a nest. In each copy, one number or one order is changed.
 fn node_faults(node: &Node) -> Faulty<Node> {
     let mut out = Vec::new();
     let mut put = |what: &str, node: Node| out.push((what.to_owned(), node));
-    // For each kind of node, change the numbers that only this kind has.
+    // For each kind of node, change the numbers that only nodes of this kind have.
     match node {
         Node::Loop { at, trip, step, body } => {
             let (at, trip, step, body) = (*at, *trip, *step, *body);
@@ -69,7 +70,8 @@ fn node_faults(node: &Node) -> Faulty<Node> {
             put("length", Node::Copy { at, n: more(n, -1), unit });
         }
     }
-    // Nodes of all kinds have an offset on either side.
+    // Nodes of all kinds have an offset in user memory and one on the packed side. Change both of
+    // them.
     for by in [Offsets::new(1, 0), Offsets::new(0, 1)] {
         put("offset", node.placed(node.at() + by));
     }
@@ -98,8 +100,8 @@ pub(crate) fn nest_faults<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Fau
 }
 
 /// Returns the user offset and the packed offset of each byte that a nest moves for `COUNT`
-/// instances, in order. Two nests with equal results move the same bytes, so a change that keeps
-/// the result is not a fault.
+/// instances, in the order of the moves. Two nests with equal results move the same bytes. So a
+/// change of a nest that keeps this result is not a fault.
 pub(crate) fn meaning<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Vec<(i64, i64)> {
     let mut out = Vec::new();
     nest.visit(super::COUNT, |v| out.extend((0..v.n as i64).map(|i| (v.at.user + i, v.at.packed + i))));

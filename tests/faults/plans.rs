@@ -1,5 +1,5 @@
-//! Faulty plans, with one number of an operation or one row of a column changed, or with two words
-//! or two tables of an operation exchanged.
+//! Makes faulty plans for tests: in each of them one number of an operation or one row of a column
+//! is changed, or two words or two tables of an operation are exchanged.
 
 use ddtc::internal::micro::{Argument, Call, Role, Table};
 use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
@@ -7,7 +7,7 @@ use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
 use super::COUNT;
 use super::nests::{Faulty, entry, more};
 
-/// Adds `by` to the offsets of an operation. A guard has none.
+/// Adds `by` to the two offsets of an operation. A guard has no offsets and stays as it is.
 fn moved(op: &mut Op, by: Offsets) {
     match op {
         Op::Loop { at, .. }
@@ -19,8 +19,9 @@ fn moved(op: &mut Op, by: Offsets) {
     }
 }
 
-/// Returns copies of an operation with one number changed. The unrolling is not changed, because
-/// evaluation does not see it, nor are steps that a single block does not use.
+/// Returns copies of an operation with one number changed. Two kinds of numbers are not changed,
+/// because their change would have no effect: the unrolling of a loop, which evaluation ignores,
+/// and steps that an operation with a single block does not use.
 fn op_faults(op: &Op) -> Faulty<Op> {
     let mut out: Faulty<Op> = Vec::new();
     macro_rules! change {
@@ -32,7 +33,8 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(($what.to_owned(), op));
         }};
     }
-    // Operations of all kinds except guards have an offset on either side.
+    // Operations of all kinds except guards have an offset in user memory and one on the packed
+    // side. Change both of them.
     if !matches!(op, Op::Guard { .. }) {
         for by in [Offsets::new(1, 0), Offsets::new(0, 1), Offsets::new(-1, 0)] {
             let mut op = op.clone();
@@ -40,7 +42,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
             out.push(("offset".to_owned(), op));
         }
     }
-    // Increase and decrease by 1 each number that only this kind of operation has.
+    // Increase and decrease by 1 each number that only operations of this kind have.
     for by in [1, -1_i64] {
         let count = |trip: &mut Quantity| *trip = more(*trip, by);
         let user_side = |step: &mut Offsets| step.user += by;
@@ -65,8 +67,8 @@ fn op_faults(op: &Op) -> Faulty<Op> {
     out
 }
 
-/// Returns the permutation with two neighbouring words exchanged: the first two for a positive
-/// `by`, otherwise the last two.
+/// Returns a permutation like `words`, but with two neighbouring words exchanged. These are the
+/// first two words if `by` is positive, and otherwise the last two.
 fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
     let unit = words.unit();
     let mut offsets: Vec<i64> =
@@ -76,8 +78,8 @@ fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
     Op::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
 }
 
-/// Returns copies of a call with one number or step changed by `by`. If `by` is positive, there are
-/// also copies in which two different tables are exchanged.
+/// Returns copies of a call in which one number or step is changed by `by`. If `by` is positive,
+/// there are also copies in which two different tables are exchanged.
 fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
     let single = call.argument(Role::Iterations) == Some(Argument::Number(Quantity::fixed(1)));
     let mut out: Faulty<Call> = Vec::new();
@@ -89,7 +91,8 @@ fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
     for (i, &(role, argument)) in arguments.iter().enumerate() {
         let mut list = arguments.to_vec();
         match argument {
-            // A single call has no step, and its number of iterations is not changed either.
+            // A call with one iteration does not use its step, and its number of iterations is not
+            // changed either.
             Argument::Number(_) if role == Role::Iterations && single => continue,
             Argument::Step(_) if single => continue,
             Argument::Number(n) => list[i].1 = Argument::Number(more(n, by)),
@@ -111,8 +114,8 @@ pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
     let rebuilt =
         |ops: Vec<Op>, tables: Vec<Table>| Plan::new(ops, plan.root(), tables, plan.kind(), plan.target());
-    // Of the two sides of a guard only one runs at this count. Faults in the other side have no
-    // effect.
+    // Of the two sides of a guard only one runs for `COUNT` instances. Collect the operations of
+    // the side that does not run, because faults in them have no effect.
     let dead: Vec<std::ops::Range<usize>> = plan
         .ops()
         .iter()
@@ -136,7 +139,7 @@ pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
         }
     }
     for (i, table) in plan.tables().iter().enumerate() {
-        // Permutations have tests of their own.
+        // Tables that are permutations are tested elsewhere.
         let Some(column) = table.column() else { continue };
         let mut tables = plan.tables().to_vec();
         tables[i] = Table::Column(entry(column, column.len() - 1, 1));

@@ -1,4 +1,4 @@
-//! Faults in plans of reductions, and the two ways in which a loop that was made for copies is
+//! Faults in plans of reductions, and the two ways in which a loop that is right for copies is
 //! wrong for reductions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,13 +18,14 @@ use ddtc::internal::target::{Level, Target};
 use super::plans::plan_faults;
 use super::{COUNT, parse};
 
-/// Returns bytes of which none is zero, so that adding them changes a sum.
+/// Returns `len` bytes, of which none is zero, so that adding them changes a sum.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| (1 + (i * 37 + seed * 11) % 127) as u8).collect()
 }
 
-/// Returns the packed stream, and user memory before and after unpacking `COUNT` instances from
-/// displacement 0 on.
+/// Returns three images: the packed stream, and the user memory before and after the stream is
+/// unpacked into it by a reduction. The stream has `COUNT` instances, which begin at displacement
+/// 0.
 fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     let span = (t.true_ub() + (COUNT as i64 - 1) * t.extent()).max(t.true_ub()) as usize;
     let (stream, before) = (numbers(COUNT as usize * t.size() as usize, 1), numbers(span, 2));
@@ -33,8 +34,8 @@ fn images(op: Op, t: &Datatype) -> [Vec<u8>; 3] {
     [stream, before, after]
 }
 
-/// Checks faults in plans of reductions: a changed number, a copy in place of a combination, and
-/// the call of another operation.
+/// Tests that faults in plans of reductions are caught: a changed number, a copy in place of a
+/// combination, and the call of another operation.
 #[test]
 fn plans_of_reductions() {
     let mut n = 0;
@@ -63,8 +64,8 @@ fn plans_of_reductions() {
             assert!(caught, "{text}: {what}\n{faulty}");
             n += 1;
         }
-        // The verifier must refuse the same calls in a plan of bytes or of another operation, and a
-        // copy among them.
+        // The verifier must refuse the same calls in a plan whose kind is bytes or another
+        // operation. It must also refuse a call that copies in a plan of a reduction.
         let remade = |ops: Vec<plan::Op>, kind: Kind| {
             Plan::<Scheduled>::new(ops, plan.root(), plan.tables().to_vec(), kind, plan.target())
         };
@@ -87,9 +88,9 @@ fn plans_of_reductions() {
     assert!(n > 40, "{n} faults");
 }
 
-/// Adds the integers of `stream` to those at `places` in `before`, and returns the result. Works as
-/// a loop that loads `at_once` integers before it stores any of them, and that handles the last
-/// `again` integers a second time.
+/// Adds the integers of `stream` to those at `places` in `before`, and returns the result. The
+/// function works like a loop that loads `at_once` integers before it stores any of them, and that
+/// handles the last `again` integers a second time.
 fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again: usize) -> Vec<u8> {
     let mut user = before.to_vec();
     let number = |bytes: &[u8], at: usize| i32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -105,8 +106,8 @@ fn looped(stream: &[u8], before: &[u8], places: &[usize], at_once: usize, again:
     user
 }
 
-/// A loop that loads ahead of its stores loses sums if entries overlap, and a tail that starts
-/// before the end of the loop counts values twice. The oracle must see both.
+/// Tests that the oracle notices two wrong loops. A loop that loads ahead of its stores loses sums
+/// if entries overlap. A tail that starts before the end of the loop counts values twice.
 #[test]
 fn loops_that_lose_sums() {
     for (text, overlaps) in [

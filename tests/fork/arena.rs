@@ -1,5 +1,5 @@
-//! Tests of the arena across `fork`: a fork seals all arenas of its process, so parent and child
-//! can no longer change each other's code.
+//! Tests of the arena, which holds executable memory, across `fork`. A fork seals all arenas of its
+//! process, so that parent and child can no longer change each other's code.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ fn slot(arena: &Arena, value: u8) -> Slot {
     draft.seal().unwrap()
 }
 
-/// One end of a connection by which parent and child proceed in lockstep.
+/// One end of a connection between parent and child, by which both proceed in lockstep.
 struct Turns(OwnedFd);
 
 fn turns() -> (Turns, Turns) {
@@ -24,11 +24,11 @@ fn turns() -> (Turns, Turns) {
 }
 
 impl Turns {
-    /// Waits until the other process has come to the same point.
+    /// Waits until the process at the other end of the connection has also called `meet`.
     fn meet(&self) {
         let mut byte = [0u8];
-        // SAFETY: `byte` is one byte that is valid for reads and writes, and both calls transfer
-        // one byte.
+        // SAFETY: `byte` is one byte that is valid for reads and writes, and each of the two calls
+        // transfers one byte.
         unsafe {
             assert_eq!(libc::write(self.0.as_raw_fd(), byte.as_ptr().cast(), 1), 1);
             assert_eq!(libc::read(self.0.as_raw_fd(), byte.as_mut_ptr().cast(), 1), 1);
@@ -36,8 +36,9 @@ impl Turns {
     }
 }
 
-/// Does what both parent and child do after the fork: writes code into the arena, checks it, frees
-/// it, writes again and checks again. Returns the number of the first fault, or 0.
+/// Runs what both parent and child do after the fork: the function writes code into the arena,
+/// checks it, frees it, writes code again and checks it again. Returns the number of the first
+/// check that fails, or 0.
 fn one_side(turns: &Turns, arena: &Arena, old: Slot, dropped: Slot, value: u8) -> u8 {
     let new = slot(arena, value);
     turns.meet();
@@ -66,9 +67,11 @@ fn both_sides_compile_and_free() {
     let _alone = alone();
     for arena in [Arena::new(1 << 20), Arena::without_memfd(1 << 20)] {
         let (old, dropped, spare) = (slot(&arena, 1), slot(&arena, 2), slot(&arena, 3));
-        drop(spare); // A slot that is free at the fork must not be handed out on either side.
+        // A slot that is free at the time of the fork must not be handed out again, in neither
+        // process.
+        drop(spare);
         let (parents, childs) = turns();
-        // The child has copies of both slots, so what it drops are its own.
+        // The child has copies of the slots `old` and `dropped`. Each process drops its own copies.
         let (mut parent_slots, mut child_slots) = (None, Some((old, dropped)));
         let pid = fork(|| {
             let (old, dropped) = child_slots.take().unwrap();

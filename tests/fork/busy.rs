@@ -1,7 +1,7 @@
 //! Tests of a process that forks while its threads commit, free, set attributes, pack and read
-//! counters. Each child must be able to go on with all of this.
+//! counters. Each child process must be able to continue with all of these operations.
 //!
-//! `DDTC_FORKS` is the number of forks.
+//! The environment variable `DDTC_FORKS` is the number of forks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
@@ -21,8 +21,9 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Returns layout number `i`. One third of these layouts have code of their own. In each of the
-/// other two thirds, layouts with plans of one shape share code.
+/// Returns the datatype with number `i`. If `i` is divisible by 3, the layout of the datatype has
+/// machine code of its own. Among the datatypes with remainder 1, and among those with remainder 2,
+/// layouts whose plans have one shape share code.
 fn numbered(i: i64) -> Datatype {
     let text = match i % 3 {
         0 => format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + i % 700, 1000 + i % 1500),
@@ -36,8 +37,8 @@ fn numbered(i: i64) -> Datatype {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// Returns true if the committed type of `handle` packs as the type map says, and unpacks what it
-/// packed.
+/// Returns true if the committed type of `handle` packs the bytes that the type map gives, and if
+/// it unpacks these bytes as the type map says.
 fn right(handle: Handle) -> bool {
     let run = || -> ddtc::Result<bool> {
         object::with("test", handle, |o| {
@@ -68,51 +69,51 @@ impl Callbacks for Copied {
     }
 }
 
-/// Runs the life of one type with everything that a program may do with it, and counts its steps in
-/// `step`. Returns true if all was right.
+/// Runs through the life of one datatype, with everything that a program may do with a datatype,
+/// and counts its steps in `step`. Returns true if all results were right.
 fn life(i: i64, keyval: i32, step: &AtomicU32) -> bool {
     let next = || step.fetch_add(1, Relaxed);
     let t = object::create(numbered(i)).unwrap();
-    next(); // 1: commit
+    next(); // Step 1 commits the type.
     object::commit(t).unwrap();
-    next(); // 2: pack and unpack
+    next(); // Step 2 packs and unpacks.
     let mut good = right(t);
-    next(); // 3: attributes, names, integers
+    next(); // Step 3 sets an attribute and a name, and converts to an integer.
     object::set_attribute(t, keyval, 7).unwrap();
     object::set_name(t, b"name").unwrap();
     let integer = object::to_integer(t).unwrap();
     good &= object::from_integer(integer) == Ok(t);
-    next(); // 4: duplicate
+    next(); // Step 4 duplicates the type.
     let d = object::dup(t).unwrap();
     good &= object::get_attribute(d, keyval) == Ok(Some(7)) && object::name(t).unwrap() == b"name";
-    next(); // 5: free
+    next(); // Step 5 frees the type.
     object::free(t).unwrap();
-    next(); // 6: the duplicate goes on
+    next(); // Step 6 uses the duplicate.
     good &= right(d);
     object::delete_attribute(d, keyval).unwrap();
     object::free(d).unwrap();
-    next(); // 7: a keyval of its own
+    next(); // Step 7 creates a keyval and frees it.
     let own = object::create_keyval(Box::new(Copied)).unwrap();
     object::free_keyval(own).unwrap();
     good
 }
 
-/// Runs everything that does not belong to a single type, and counts its steps in `step`. Returns
-/// true if all was right.
+/// Runs all operations of the library that do not belong to a single datatype, and counts its steps
+/// in `step`. Returns true if all results were right.
 fn rest(step: &AtomicU32) -> bool {
     let next = || step.fetch_add(1, Relaxed);
-    next(); // 8: counters, report, configuration
+    next(); // Step 8 reads counters and the report, and configures the library.
     let report = tool::report();
     let totals = calls::totals();
     runtime::configure(|_| Ok(())).unwrap();
-    next(); // 9: tool variables
+    next(); // Step 9 reads a variable of the tool interface.
     tool::init();
     let session = tool::open_session().unwrap();
     let meter = tool::alloc_performance(session, 0).unwrap();
     let value = tool::read_performance(session, meter);
     tool::close_session(session).unwrap();
     tool::finalize().unwrap();
-    next(); // 10: predefined types, unnamed ones, the default engine
+    next(); // Step 10 uses predefined types, an F90 type, and the default engine.
     let pair = object::create(Datatype::f90_integer(9).unwrap()).unwrap();
     object::commit(pair).unwrap();
     let named = right(Handle::of_named(Named::DoubleInt));
@@ -121,7 +122,8 @@ fn rest(step: &AtomicU32) -> bool {
 }
 
 fn configured() {
-    // Use Cranelift, whose compiles take longest, and a small cache, which evicts all the time.
+    // Configure the default engine to use Cranelift, whose compiles take longest, and a small
+    // cache, which evicts layouts all the time.
     runtime::configure(|c| {
         (c.native, c.precompiled, c.both_directions, c.cache_bytes) = (false, false, true, 50_000);
         Ok(())
@@ -137,7 +139,8 @@ fn children_of_busy_threads_go_on_with_everything() {
     let _counting = Counting::start();
     let keyval = object::create_keyval(Box::new(Copied)).unwrap();
     let (stop, step, unseen) = (AtomicBool::new(false), Step::new(), AtomicU32::new(0));
-    // The types that two threads are committing at present. A child commits the same types.
+    // The numbers of the types that two threads are committing at present. A child process commits
+    // the same types.
     let current = [const { AtomicI64::new(0) }; 2];
     let mut faults = Vec::new();
     std::thread::scope(|scope| {
@@ -153,7 +156,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             });
         }
         scope.spawn(|| {
-            // Run one type first, so that `rest` finds counters that are not 0.
+            // Run through the life of one type first, so that `rest` finds counters that are not 0.
             assert!(life(1, keyval, &unseen));
             let mut i = 0;
             while !stop.load(Relaxed) {
@@ -162,10 +165,11 @@ fn children_of_busy_threads_go_on_with_everything() {
                 if i % 16 == 0 {
                     configured();
                 }
-                // Make a kernel from templates in a separate engine, and drop that engine.
+                // Make a kernel from templates in a separate engine, and drop this engine at the
+                // end of the round.
                 let engine = Engine::new(Config::default());
                 assert!(engine.commit(&numbered(i)).unwrap().kernel(Direction::Pack).is_some());
-                // Start a thread that soon ends.
+                // Start a thread that ends soon.
                 scope.spawn(|| assert!(life(0, keyval, &AtomicU32::new(0))));
             }
         });
@@ -178,7 +182,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             };
             if let Err(fault) = step.run(child) {
                 faults.push(format!("fork {i}: {fault}"));
-                // Each fault may take minutes, so stop after three.
+                // A fault may take minutes, because a child may hang. So stop after three faults.
                 if faults.len() == 3 {
                     break;
                 }
@@ -190,8 +194,8 @@ fn children_of_busy_threads_go_on_with_everything() {
     object::free_keyval(keyval).unwrap();
 }
 
-/// Subscriber that blocks its thread in a compile, after the stage `schedule`, until the test sends
-/// the go-ahead.
+/// Subscriber of `tracing` that blocks a thread in the middle of a compile, after the stage
+/// `schedule`, until the test sends to `go` or closes the channel.
 struct Held {
     reached: Sender<()>,
     go: Mutex<Receiver<()>>,
@@ -226,7 +230,8 @@ impl Subscriber for Held {
     fn exit(&self, _: &Id) {}
 }
 
-/// The fork does not wait for a compile of another thread, and the child compiles for itself.
+/// Tests a fork during a compile of another thread: the fork does not wait for the compile, and the
+/// child process compiles the layout itself.
 #[test]
 fn a_child_compiles_what_another_thread_was_compiling() {
     let _alone = alone();
@@ -251,9 +256,9 @@ fn a_child_compiles_what_another_thread_was_compiling() {
     });
 }
 
-/// As the test above, for a layout that is compiled once its calls have moved enough bytes
-/// ([`Mode::Lazy`]). The call that reaches the threshold compiles, and the child inherits the bytes
-/// that were counted. So the next call of the child must compile.
+/// Tests a fork during a compile in lazy mode ([`Mode::Lazy`]), in which a layout is compiled once
+/// its calls have moved enough bytes. The call that reaches the threshold compiles. The child
+/// process inherits the number of bytes that were counted, so its next call must compile.
 #[test]
 fn a_child_compiles_what_a_call_of_another_thread_was_compiling() {
     let _alone = alone();
@@ -274,7 +279,7 @@ fn a_child_compiles_what_a_call_of_another_thread_was_compiling() {
             tracing::subscriber::with_default(held, || pack(instances));
         });
         is_reached.recv_timeout(PATIENCE).unwrap();
-        // Other threads do not wait for the compile, and do not compile again.
+        // Calls of other threads do not wait for the compile, and do not start another compile.
         pack(1);
         assert_eq!(engine.counters().compiles, 0);
         let done = step.run(|_| {

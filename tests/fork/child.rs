@@ -1,16 +1,17 @@
-//! Functions that run tests in forked processes.
+//! Functions that run tests in forked child processes.
 //!
-//! A child of a process with threads may find locks of the standard library taken, so it prints
-//! nothing. It reports by its exit status, and counts its steps on a page that both processes see.
+//! If a process has threads, a child of it may find locks of the standard library taken, so the
+//! child prints nothing. It reports by its exit status, and counts its steps in memory that parent
+//! and child share.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Time after which a child is taken to hang.
+/// Time after which a child process is taken to hang and is killed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `child` in a forked process and returns the process number. The status of the process is
-/// what `child` returns, 255 if it panics, or the signal that ends it when it hangs.
+/// Runs `child` in a forked process and returns the process identifier. The exit status of the
+/// process is what `child` returns, or 255 if it panics. If the process hangs, a signal ends it.
 pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
     // SAFETY: the child process calls only `alarm`, `child` and `_exit`. Unless it panics, which
     // fails the test, `child` prints nothing.
@@ -29,7 +30,8 @@ pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
     }
 }
 
-/// Returns the exit status of `pid`, or 1000 + the signal that ended it.
+/// Waits for the process `pid` to end, and returns its exit status, or 1000 + the number of the
+/// signal that ended it.
 pub(crate) fn wait(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: `status` is a local variable that is valid for writes during the call.
@@ -37,7 +39,8 @@ pub(crate) fn wait(pid: i32) -> i32 {
     if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
 }
 
-/// A number on a page that parent and child share.
+/// A number in a page of memory that parent and child share. The child counts its steps in this
+/// number.
 pub(crate) struct Step(*mut AtomicU32);
 
 // SAFETY: the page is never unmapped, and it is accessed only as an atomic number, through
@@ -61,8 +64,9 @@ impl Step {
         unsafe { &*self.0 }
     }
 
-    /// Runs `child` in a forked process. Returns an error if it returns false, panics, hangs, or is
-    /// ended by a signal.
+    /// Runs `child` in a forked process. Returns an error if `child` returns false, panics or
+    /// hangs, or if a signal ends the process. The error contains the number of the step that the
+    /// child had reached.
     pub(crate) fn run(&self, child: impl FnOnce(&AtomicU32) -> bool) -> Result<(), String> {
         self.number().store(0, Relaxed);
         let status = wait(fork(|| u8::from(!child(self.number()))));

@@ -1,5 +1,5 @@
-//! Tests of forks that are delayed by a fork handler of the program, and of threads that wait to
-//! enter a fork section meanwhile.
+//! Tests of forks that take long because a fork handler of the program delays them, and of threads
+//! that want to enter a fork section during such a fork.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -11,22 +11,23 @@ use ddtc::internal::process::{Latch, Mutex, is_inconsistent, section, when_incon
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// A fork handler of the program that delays the forks of its thread.
+/// A handler that a program registers with `pthread_atfork`. It delays a fork that its own thread
+/// makes.
 struct Handler {
-    /// Whether the handler is running.
+    /// Whether the handler has begun to run.
     began: AtomicBool,
-    /// Whether the handler may return.
+    /// Whether the handler may return and so let the fork go on.
     done: AtomicBool,
 }
 
-/// The handler that is registered before the library's handlers. It runs after them, like the
+/// The handler that is registered before the library's fork handlers. It runs after them, like the
 /// handlers of a program that registers them at its start.
 static AFTER: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
-/// The handler that is registered after the library's handlers. It runs before them.
+/// The handler that is registered after the library's fork handlers. It runs before them.
 static BEFORE: Handler = Handler { began: AtomicBool::new(false), done: AtomicBool::new(false) };
 
 thread_local! {
-    /// The handler that is to delay the forks of this thread.
+    /// The handler that is to delay the forks of this thread, or none.
     static HELD_UP: Cell<Option<&'static Handler>> = const { Cell::new(None) };
 }
 
@@ -35,14 +36,16 @@ impl Handler {
         if HELD_UP.get().is_some_and(|held| std::ptr::eq(held, self)) {
             self.began.store(true, SeqCst);
             let start = Instant::now();
-            // The handler sleeps, like the handler of a program that waits for a lock.
+            // The handler sleeps while it delays the fork, like the handler of a program that waits
+            // for a lock.
             while !self.done.load(SeqCst) && start.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
 
-    /// Runs `fork`, and delays it by this handler until `meanwhile` has returned in another thread.
+    /// Runs `fork` in this thread and `meanwhile` in another thread. This handler delays the fork
+    /// until `meanwhile` has returned.
     fn holds_up<T>(&'static self, meanwhile: impl FnOnce() + Send, fork: impl FnOnce() -> T) -> T {
         self.began.store(false, SeqCst);
         self.done.store(false, SeqCst);
@@ -76,7 +79,8 @@ extern "C" fn register_after() {
     assert_eq!(unsafe { libc::pthread_atfork(Some(after), None, None) }, 0);
 }
 
-/// Registers the handler `AFTER` before `main`, and therefore before the first fork section.
+/// Registers the handler `AFTER` before `main` runs, and therefore before the first fork section,
+/// which registers the library's handlers.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = register_after;
@@ -90,7 +94,8 @@ fn register_before() {
     }
 }
 
-/// Returns true if a child that is forked now is consistent, and checks that the parent stays so.
+/// Forks, and returns true if the child process is not marked as inconsistent. Also checks that the
+/// parent is not marked.
 fn fork_is_consistent() -> bool {
     let child = Step::new().run(|_| !is_inconsistent());
     assert!(!is_inconsistent(), "the parent has all its threads");
@@ -100,7 +105,8 @@ fn fork_is_consistent() -> bool {
 static LATCH: Latch<u32> = Latch::new(0);
 static MUTEX: Mutex<u32> = Mutex::new(0);
 
-/// Enters a section and takes both kinds of locks. The first call registers the library's handlers.
+/// Enters a fork section, and takes locks of both kinds, which enter one as well. The first call in
+/// a process registers the library's fork handlers.
 fn enter_all() {
     drop(section());
     *MUTEX.lock() += 1;
@@ -112,16 +118,18 @@ fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
     let _alone = alone();
     enter_all();
     for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
-        // Enter twice during the fork. The first entry waits up to a limit, and the child is marked
-        // as inconsistent. The second entry then need not wait.
+        // Enter a section twice while the handler delays the fork. The first entry waits up to a
+        // limit, and then the child is marked as inconsistent. The second entry therefore need not
+        // wait.
         let twice = || (0..2).for_each(|_| enter());
         assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
         assert!(fork_is_consistent(), "the next one is not");
     }
 }
 
-/// The library's handler runs last, so no thread waits to enter a section while the other handler
-/// delays the fork.
+/// Tests a handler of the program that runs before the library's handler. No thread waits to enter
+/// a section while the program's handler delays the fork, because the library's handler runs only
+/// after it.
 #[test]
 fn a_handler_that_runs_before_ours_holds_nobody_up() {
     let _alone = alone();
@@ -149,7 +157,8 @@ fn a_fork_goes_on_while_a_thread_stays_in_a_section() {
     }
 }
 
-/// Two threads fork. A fork handler delays the first fork until the second one has returned.
+/// Tests two forks at the same time. A fork handler delays the fork of one thread until the fork of
+/// another thread has returned.
 #[test]
 fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
@@ -158,8 +167,9 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     assert!(AFTER.holds_up(second, fork_is_consistent), "no thread was in a section");
 }
 
-/// If a fork reaches the limit of its wait, its child is marked as inconsistent. Children of such a
-/// child are marked as well, and its forks do not wait for other threads.
+/// Tests the mark of a child process as inconsistent, which a child gets if its fork reached the
+/// limit of its wait. Children of a marked child are marked as well, and the forks of a marked
+/// child do not wait for other threads.
 #[test]
 fn a_marked_child_is_told_and_hands_the_mark_on() {
     let _alone = alone();
@@ -177,8 +187,9 @@ fn a_marked_child_is_told_and_hands_the_mark_on() {
     assert_eq!((TOLD.load(SeqCst), step.run(|_| TOLD.load(SeqCst) == 0)), (0, Ok(())));
 }
 
-/// Forks are not marked on a busy machine, where more threads want a processor than there are
-/// processors. Some of the threads are in sections most of the time, and the others never are.
+/// Tests that forked children are not marked as inconsistent because a machine is busy: more
+/// threads want a processor than there are processors. Half of the threads are in fork sections
+/// most of the time, and the other half never are.
 #[test]
 fn forks_among_spinning_threads_are_not_marked() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Tests of limits on a process: a commit works under each of them, and falls back to what the
-//! limit allows.
+//! Tests of limits that a system can set on a process. A commit must work under each of these
+//! limits, with what the limit allows, such as the interpreter in place of compiled code.
 //!
 //! Each test runs in a child process, since a lowered limit would stay for the tests after it.
 
@@ -26,7 +26,8 @@ fn limit(what: Resource, to: u64) {
     assert_eq!(unsafe { libc::setrlimit(what, &raw const limit) }, 0);
 }
 
-/// Returns layout number `i`. Layouts of different numbers share no code.
+/// Returns the datatype with number `i`. The layouts of datatypes with different numbers share no
+/// code.
 fn odd(i: i64) -> Datatype {
     let text = format!("struct([1, 3, 2], [0, {}, {}], [char, short, int])", 8 + 2 * i, 1000 + 4 * i);
     text.parse().unwrap()
@@ -36,7 +37,8 @@ fn engine() -> Engine {
     Engine::new(Config { both_directions: true, precompiled: false, ..Config::default() })
 }
 
-/// Returns true if a new layout is committed and moves the right bytes.
+/// Commits a new datatype with number `i`, and returns true if it packs and unpacks the right
+/// bytes.
 fn right(engine: &Engine, i: i64) -> bool {
     let t = odd(i);
     let committed = engine.commit(&t).unwrap();
@@ -50,7 +52,7 @@ fn right(engine: &Engine, i: i64) -> bool {
     packed == expected && back == wanted
 }
 
-/// Returns true if the layout has a kernel.
+/// Returns true if the layout of the datatype with number `i` has a kernel for packing.
 fn compiled(engine: &Engine, i: i64) -> bool {
     engine.commit(&odd(i)).unwrap().kernel(Direction::Pack).is_some()
 }
@@ -68,8 +70,8 @@ fn a_limit_on_file_sizes_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// The first segment of the arena fits under the limit on file sizes, and the second one does not.
-/// Code in the first segment stays usable.
+/// Tests a limit on file sizes under which the first segment of the executable memory fits, but not
+/// the second one. Code in the first segment must stay usable.
 #[test]
 fn a_limit_on_file_sizes_in_the_middle() {
     let _alone = alone();
@@ -87,7 +89,7 @@ fn a_limit_on_file_sizes_in_the_middle() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Another thread lowers and raises the limit on file sizes while commits go on.
+/// Tests commits while another thread lowers and raises the limit on file sizes all the time.
 #[test]
 fn a_limit_on_file_sizes_that_changes_meanwhile() {
     let _alone = alone();
@@ -105,8 +107,8 @@ fn a_limit_on_file_sizes_that_changes_meanwhile() {
                     set(libc::RLIM_INFINITY);
                 }
             });
-            // Each engine opens a segment of executable memory of its own, so each is affected by
-            // the limit at that time.
+            // Each engine opens a segment of executable memory of its own. So the limit at the time
+            // of its commit affects each engine.
             let good = (0..500).all(|i| right(&engine(), i));
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             good
@@ -144,14 +146,14 @@ fn no_file_descriptor_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// If no page can be mapped, types are interpreted.
+/// Tests that datatypes are interpreted if no page of memory can be mapped.
 #[test]
 fn no_address_space_leaves_the_walker() {
     let _alone = alone();
     let seen = Step::new().run(|_| {
         let engine = engine();
         // Give the heap what it will need before the address space is limited.
-        // SAFETY: `mallopt` has no precondition; both settings are valid ones.
+        // SAFETY: `mallopt` has no precondition; both settings are valid.
         unsafe {
             libc::mallopt(libc::M_MMAP_MAX, 0);
             libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
@@ -165,13 +167,13 @@ fn no_address_space_leaves_the_walker() {
     assert_eq!(seen, Ok(()));
 }
 
-/// Makes a system call fail from now on: always if `bits` is 0, otherwise if its third argument has
-/// one of these bits.
+/// Makes the system call `call` fail from now on in this process. If `bits` is 0, the call always
+/// fails. Otherwise it fails if its third argument has one of these bits.
 fn refuse(call: libc::c_long, bits: u32) {
     let op = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    // In `seccomp_data`, the number of the call is at offset 0, and the low half of the third
-    // argument at offset 32.
+    // The filter reads a structure `seccomp_data`. In this structure, the number of the system call
+    // is at offset 0, and the low half of the third argument is at offset 32.
     let mut filter = [
         op(load, 0, 0, 0),
         op(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 3, call as u32),
@@ -181,7 +183,7 @@ fn refuse(call: libc::c_long, bits: u32) {
         op(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     if bits == 0 {
-        // Fail always: skip the test of the argument.
+        // The call is to fail always, so replace the test of the argument by a jump to the failure.
         filter[3] = op(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0);
     }
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
@@ -205,8 +207,8 @@ fn a_filter_on_memfd_leaves_anonymous_pages() {
     assert_eq!(seen, Ok(()));
 }
 
-/// If a filter of system calls forbids `mmap` and `mprotect` to make memory executable, types are
-/// interpreted.
+/// Tests that datatypes are interpreted if a filter of system calls forbids `mmap` and `mprotect`
+/// to make memory executable.
 #[test]
 fn a_filter_on_executable_memory_leaves_the_walker() {
     let _alone = alone();
@@ -221,8 +223,8 @@ fn a_filter_on_executable_memory_leaves_the_walker() {
     assert_eq!(seen, Ok(()));
 }
 
-/// `without_sigxfsz` changes neither the action, nor the mask, nor the pending state of the signal
-/// SIGXFSZ that the program has set.
+/// Tests that `without_sigxfsz` changes nothing that the program has set for the signal SIGXFSZ:
+/// neither the signal's action, nor its mask, nor whether it is pending.
 #[test]
 fn the_signal_of_the_program_is_untouched() {
     let _alone = alone();
@@ -255,12 +257,12 @@ fn the_signal_of_the_program_is_untouched() {
         let next = || step.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let free = grow().is_ok() && state() == [false, false];
         limit(libc::RLIMIT_FSIZE, 0);
-        next(); // 1: the default action
+        next(); // Step 1: the signal has its default action.
         let default = grow().is_err() && state() == [false, false];
-        next(); // 2: blocked by the program
+        next(); // Step 2: the program blocks the signal.
         block();
         let blocked = grow().is_err() && state() == [true, false];
-        next(); // 3: and pending
+        next(); // Step 3: the signal is blocked and pending.
         // SAFETY: `raise` has no precondition. The signal is blocked, so it only becomes pending.
         unsafe { libc::raise(libc::SIGXFSZ) };
         let pending = grow().is_err() && state() == [true, true];

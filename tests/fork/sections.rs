@@ -1,4 +1,5 @@
-//! Tests of fork sections, and of the locks and values that use them.
+//! Tests of fork sections, which are short pieces of work that a fork waits for, and of the locks
+//! and values that use fork sections.
 
 use std::sync::Barrier;
 use std::sync::mpsc::channel;
@@ -9,8 +10,9 @@ use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 use crate::alone;
 use crate::child::{PATIENCE, Step};
 
-/// Delay that is long enough for a fork that does not wait to happen first. A fork that waits does
-/// not depend on the delay.
+/// Time for which a thread stays in a fork section while another thread forks. A fork that wrongly
+/// does not wait for the section happens within this time, so that the test notices it. A fork that
+/// waits does not depend on the length of the time.
 const WHILE: Duration = Duration::from_millis(50);
 
 #[test]
@@ -59,7 +61,8 @@ fn a_value_that_is_being_made_is_made_before_the_fork() {
     });
 }
 
-/// Neither the fork nor the child waits for a value that takes long to make.
+/// Tests a value that one thread takes long to make. If another thread forks meanwhile, neither the
+/// fork nor the child process waits for the value.
 #[test]
 fn a_child_makes_its_own_of_what_is_awaited() {
     let _alone = alone();
@@ -77,8 +80,8 @@ fn a_child_makes_its_own_of_what_is_awaited() {
         });
         told.recv_timeout(PATIENCE).unwrap();
         let seen = step.run(|_| {
-            // Another thread of the child makes the value first. The second use in this thread
-            // returns the same value.
+            // Another thread of the child makes the value first. The call after it, in this thread,
+            // must return the same value.
             let other = std::thread::scope(|s| s.spawn(|| *value.get_or_init(|| 2)).join().unwrap());
             other == 2 && *value.get_or_init(|| 3) == 2
         });
@@ -89,13 +92,13 @@ fn a_child_makes_its_own_of_what_is_awaited() {
     });
 }
 
-/// A callback inside the making of a value forks. Both parent and child finish the value.
+/// Tests a fork in the callback that makes a value. Both the parent and the child finish making it.
 #[test]
 fn whoever_makes_a_value_may_fork_meanwhile() {
     let _alone = alone();
     let (value, step) = (Awaited::<u32>::new(), Step::new());
     let made = value.get_or_init(|| {
-        // The child asks for the same value inside the callback.
+        // The child process asks for the same value inside the callback.
         assert_eq!(step.run(|_| *value.get_or_init(|| 5) == 5), Ok(()));
         6
     });
@@ -124,8 +127,8 @@ fn a_panic_leaves_everything_usable() {
     assert!(usable());
 }
 
-/// A signal handler or an allocator may fork inside a section. Such a fork does not wait for other
-/// threads, since these may wait for the section.
+/// Tests a fork inside a fork section, which a signal handler or an allocator may cause. Such a
+/// fork does not wait for other threads, since they may wait for the section.
 #[test]
 fn a_fork_inside_a_section_does_not_wait() {
     let _alone = alone();
@@ -142,20 +145,20 @@ fn a_fork_inside_a_section_does_not_wait() {
         let outer = section();
         let child = |_: &_| {
             drop(outer);
-            // Threads that were in a section do not exist in the child, so a fork of the child must
-            // not wait for them.
+            // The threads of the parent that were in a section do not exist in the child, so a fork
+            // of the child must not wait for them.
             drop(section());
             Step::new().run(|_| forks() >= 2).is_ok()
         };
         assert_eq!(step.run(child), Ok(()));
         go.send(()).unwrap();
     });
-    // No thread is in a section any more, so this fork does not wait.
+    // No thread is in a fork section any more, so this fork does not wait.
     assert_eq!(step.run(|_| true), Ok(()));
 }
 
-/// Forks also wait for threads in sections if there are more threads than reader slots. The threads
-/// run one after the other and at the same time, and in the parent and in a child.
+/// Tests that forks also wait for threads in sections if there are more threads than reader slots.
+/// The threads run one after the other and at the same time, in the parent and in a child process.
 #[test]
 fn threads_beyond_all_seats_are_waited_for() {
     let _alone = alone();

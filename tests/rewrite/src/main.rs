@@ -1,8 +1,8 @@
-//! Checks that a commit changes comments and documentation only.
+//! Checks that a commit changes only comments and documentation.
 //!
 //! The program compares the tokens of every file that differs between two versions of the tree.
-//! Comments, whitespace and documentation are not tokens; all string literals are. For each file
-//! whose tokens differ it prints the first difference.
+//! Comments, whitespace and documentation are not tokens, but all string literals are. For each
+//! file whose tokens differ, the program prints the first difference.
 
 mod tokens;
 
@@ -21,7 +21,7 @@ Compares the tokens of the files that differ between two versions of the tree.
 
 Exit status: 0 if all files that could be compared have the same tokens, 1 if any differ, 2 if there was nothing to compare or git failed.";
 
-/// Runs git and returns what it prints.
+/// Runs git with `arguments` and returns its standard output.
 fn git(arguments: &[&str]) -> Result<Vec<u8>, String> {
     let output = Command::new("git").args(arguments).output().map_err(|e| format!("git: {e}"))?;
     if !output.status.success() {
@@ -34,7 +34,7 @@ fn git(arguments: &[&str]) -> Result<Vec<u8>, String> {
     Ok(output.stdout)
 }
 
-/// Returns the text of a file in a commit, or in the working tree for `None`.
+/// Returns the text of the file `path` in a commit, or in the working tree if `commit` is `None`.
 fn read(commit: Option<&str>, path: &str) -> Result<String, String> {
     let bytes = match commit {
         Some(commit) => git(&["show", &format!("{commit}:{path}")])?,
@@ -43,16 +43,16 @@ fn read(commit: Option<&str>, path: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|e| format!("{path}: {e}"))
 }
 
-/// What the comparison of one file found.
+/// Result of the comparison of two versions of one file.
 enum Outcome {
     Same,
-    /// The language has no lexer here.
+    /// The file was not compared, because this program has no lexer for its language.
     NotCompared,
-    /// The first difference, as a line of the report.
+    /// The tokens differ. The text describes the first difference, as the report shows it.
     Differs(String),
 }
 
-/// Compares the two versions of a file.
+/// Compares the tokens of two versions of the file `path`.
 fn compare(path: &str, before: &str, after: &str) -> Result<Outcome, String> {
     let Some(language) = Language::of_file(path, after) else { return Ok(Outcome::NotCompared) };
     let lex = |text: &str| language.tokens(text).map_err(|e| format!("{path}: {e}"));
@@ -71,7 +71,8 @@ fn compare(path: &str, before: &str, after: &str) -> Result<Outcome, String> {
     Ok(Outcome::Differs(format!("{path}{note}\n  before  {}\n  after   {}", show(&before), show(&after))))
 }
 
-/// Compares all files that changed; returns whether all have the same tokens.
+/// Compares all files that changed between the versions that `arguments` name. Returns true if no
+/// file has tokens that differ.
 fn run(arguments: &[String]) -> Result<bool, String> {
     let end = arguments.iter().position(|a| a == "--").unwrap_or(arguments.len());
     let commits: Vec<&str> = arguments[..end].iter().map(String::as_str).collect();
@@ -85,8 +86,9 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         [from, to] => (from.to_owned(), Some(to)),
         _ => return Err(USAGE.to_owned()),
     };
-    // Paths on the command line are relative to the current folder, those that git prints are
-    // relative to the root.
+    // Paths on the command line are relative to the current folder, but the paths that git prints
+    // are relative to the root of the repository. So change to the root after git has listed the
+    // files.
     let mut diff = vec!["diff", "--name-status", "--no-renames", "-z", &from];
     diff.extend(to);
     diff.push("--");
@@ -107,7 +109,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
                     Some(_) => Outcome::Differs(format!("{path} is deleted")),
                 }
             }
-            // Text that cannot be read or lexed is reported and counts as different.
+            // A file whose text cannot be read or lexed is reported and counts as different.
             _ => read(Some(&from), path)
                 .and_then(|before| compare(path, &before, &read(to, path)?))
                 .unwrap_or_else(Outcome::Differs),
@@ -147,7 +149,8 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// The report on two versions of a file; empty if their tokens are the same.
+    /// Returns the report on two versions of a file. The report is empty if the tokens are the
+    /// same.
     fn report(path: &str, before: &str, after: &str) -> String {
         match compare(path, before, after) {
             Ok(Outcome::Same) => String::new(),
@@ -184,7 +187,8 @@ mod tests {
         differ("a.rs", "a && b", "a & & b");
         differ("a.rs", "fn a() {}", "#[inline] fn a() {}");
         differ("a.rs", "#[doc(hidden)] fn a() {}", "fn a() {}");
-        // This text comes from another file, whose examples are run as doctests.
+        // The text of this documentation comes from another file, whose examples are run as
+        // doctests. So it is compared.
         differ("a.rs", "#![doc = include_str!(\"README.md\")]", "");
         differ("a.rs", "f(1) // g(2)", "f(1)\ng(2)");
         differ("a.rs", "r#\"a // b\"#", "r#\"a\"#");
@@ -221,7 +225,7 @@ mod tests {
         );
         differ("a.py", "a = '# s'\n", "a = '# t'\n");
         differ("a.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n");
-        // What a program prints of its own documentation is seen by users.
+        // If a program prints its own documentation, users see the text. So it is compared.
         differ("a.py", "\"\"\"Old.\"\"\"\nprint(__doc__)\n", "\"\"\"New.\"\"\"\nprint(__doc__)\n");
 
         let script = "#!/bin/sh\n# old\ncat <<EOF # old\n# text\nEOF\necho \"$# ${a#b} # s\"\n";

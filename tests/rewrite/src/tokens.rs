@@ -1,18 +1,18 @@
-//! The tokens of a source file, without comments, whitespace and documentation.
+//! Finds the tokens of a source file, without comments, whitespace and documentation.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
-/// A token, or for shell and TOML one line of a canonical form of the file.
+/// A token of a file. For shell and TOML, it is one line of a canonical form of the file.
 pub(crate) struct Token {
     pub(crate) text: String,
-    /// Line in the file, from 1; for shell, line in the canonical form.
+    /// Line of the token in the file, from 1. For shell and TOML, the line in the canonical form.
     pub(crate) line: usize,
 }
 
-/// Languages whose tokens can be compared.
+/// Languages of source files whose tokens can be compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Rust,
@@ -24,7 +24,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// Returns the language of a file by its extension, or by its first line if it has none.
+    /// Returns the language of a file. The extension of the file determines it, or the first line
+    /// of the text if the file has no extension.
     pub(crate) fn of_file(path: &str, text: &str) -> Option<Self> {
         let name = path.rsplit('/').next().unwrap_or(path);
         Some(match name.rsplit_once('.').map(|(_, extension)| extension) {
@@ -48,7 +49,7 @@ impl Language {
         })
     }
 
-    /// Returns the tokens of a text in this language.
+    /// Returns the tokens of a text in this language, or a message if the text cannot be lexed.
     pub(crate) fn tokens(self, text: &str) -> Result<Vec<Token>, String> {
         match self {
             Self::Rust => {
@@ -74,8 +75,9 @@ impl Language {
     }
 }
 
-/// Prints the line and the text of each token of a Python file. Documentation is a string that is a
-/// statement of its own; where the program uses `__doc__`, its documentation is output and stays.
+/// Python program that prints the line and the text of each token of a Python file. A string that
+/// is a statement of its own is documentation and is left out. If the file uses `__doc__`, its
+/// documentation is part of its output and is kept.
 const PYTHON: &str = r#"
 import io, sys, tokenize
 text = sys.stdin.read()
@@ -88,7 +90,7 @@ for i, t in enumerate(tokens):
         print(t.start[0], tokenize.tok_name[t.type] if t.type in marks else repr(t.string))
 "#;
 
-/// Prints each value of a TOML file with its path.
+/// Python program that prints each value of a TOML file with the path of the value.
 const TOML: &str = r#"
 import sys, tomllib
 def walk(path, value):
@@ -101,7 +103,7 @@ def walk(path, value):
 walk("", tomllib.loads(sys.stdin.read()))
 "#;
 
-/// Runs a program with `text` as its standard input. Returns its standard output.
+/// Runs a program with `text` as its standard input, and returns its standard output.
 fn filtered(program: &str, arguments: &[&str], text: &str) -> Result<String, String> {
     let failed = |e: std::io::Error| format!("{program}: {e}");
     let mut child = Command::new(program)
@@ -113,7 +115,8 @@ fn filtered(program: &str, arguments: &[&str], text: &str) -> Result<String, Str
         .map_err(failed)?;
     let mut input = child.stdin.take().expect("a pipe");
     let output = std::thread::scope(|scope| {
-        // Write in a separate thread, because the program may print before it has read everything.
+        // Write the text in a separate thread, because the program may print before it has read
+        // everything.
         scope.spawn(move || input.write_all(text.as_bytes()));
         child.wait_with_output()
     });
@@ -124,20 +127,21 @@ fn filtered(program: &str, arguments: &[&str], text: &str) -> Result<String, Str
     String::from_utf8(output.stdout).map_err(|e| format!("{program}: {e}"))
 }
 
-/// Returns the lines of a text that are not blank.
+/// Returns the lines of a text that are not blank, each as one token.
 fn lines(text: &str) -> Vec<Token> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(i, line)| Token { text: line.to_owned(), line: i + 1 }).collect()
 }
 
-/// Appends the tokens of a stream without doc attributes, which doc comments have become.
+/// Appends the tokens of a stream to `found`. Attributes `doc` are left out: doc comments have
+/// become such attributes in the stream.
 fn rust(stream: TokenStream, found: &mut Vec<Token>) {
     let trees: Vec<TokenTree> = stream.into_iter().collect();
     let is =
         |i: usize, wanted: char| matches!(trees.get(i), Some(TokenTree::Punct(p)) if p.as_char() == wanted);
     let mut i = 0;
     while i < trees.len() {
-        // `#[doc = "..."]` or `#![doc = "..."]`.
+        // Skip an attribute `#[doc = "..."]` or `#![doc = "..."]`.
         if is(i, '#') {
             let group = if is(i + 1, '!') { i + 2 } else { i + 1 };
             if matches!(trees.get(group), Some(TokenTree::Group(g)) if is_documentation(g)) {
@@ -159,7 +163,8 @@ fn rust(stream: TokenStream, found: &mut Vec<Token>) {
                 found.push(Token { text: close.to_owned(), line: group.span_close().start().line });
             }
             TokenTree::Punct(_) => {
-                // Join all characters of an operator, so that `&&` is different from `& &`.
+                // Join all characters of an operator into one token, so that `&&` is different from
+                // `& &`.
                 let mut text = String::new();
                 while let Some(TokenTree::Punct(punct)) = trees.get(i) {
                     text.push(punct.as_char());
@@ -177,8 +182,8 @@ fn rust(stream: TokenStream, found: &mut Vec<Token>) {
     }
 }
 
-/// Returns true for the group of `#[doc = "..."]`. A text that a macro makes is not documentation
-/// in this sense: it is compared.
+/// Returns true if `group` is the group in brackets of an attribute `#[doc = "..."]`. If a macro
+/// makes the text of the attribute, the result is false, so that the attribute is compared.
 fn is_documentation(group: &Group) -> bool {
     let trees: Vec<TokenTree> = group.stream().into_iter().collect();
     let [TokenTree::Ident(name), TokenTree::Punct(equals), TokenTree::Literal(text)] = &trees[..] else {
@@ -188,20 +193,20 @@ fn is_documentation(group: &Group) -> bool {
     name == "doc" && equals.as_char() == '=' && (text.starts_with('"') || text.starts_with('r'))
 }
 
-/// Operators of more than one character in C, C++ and Fortran. An operator comes before the shorter
-/// operators with which it begins.
+/// Operators of more than one character in C, C++ and Fortran. If one operator begins with another
+/// operator of the list, the longer one comes first.
 const OPERATORS: [&str; 30] = [
     "<<=", ">>=", "...", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "+=", "-=", "*=",
     "/=", "%=", "&=", "|=", "^=", "##", "::", "**", "=>", "//", "(/", "/)", "!$",
 ];
 
-/// Returns the tokens of a text in C or C++, or in free-form Fortran. The end of a preprocessor
-/// directive is a token, and so is the end of a line of Fortran that has any other token.
+/// Returns the tokens of a text in C, C++ or free-form Fortran. Two kinds of line ends are tokens:
+/// the end of a preprocessor directive, and the end of a line of Fortran that has any other token.
 fn c_or_fortran(text: &str, is_fortran: bool) -> Vec<Token> {
     let mut found: Vec<Token> = Vec::new();
     let (mut i, mut line) = (0, 1);
-    // Whether the next token is the first one of its line, and whether the line belongs to a
-    // directive of the preprocessor.
+    // `is_first` is true if the next token is the first one of its line. `in_directive` is true if
+    // the line belongs to a directive of the preprocessor.
     let (mut is_first, mut in_directive) = (true, false);
     while let Some(c) = text[i..].chars().next() {
         let rest = &text[i..];
@@ -232,7 +237,7 @@ fn c_or_fortran(text: &str, is_fortran: bool) -> Vec<Token> {
             };
             in_directive |= is_first && c == '#' && !is_fortran;
             is_first = false;
-            // In `#define A (x)` the space matters.
+            // In a directive such as `#define A (x)`, the space before the parenthesis matters.
             let space =
                 if in_directive && c == '(' && text[..i].ends_with(char::is_whitespace) { " " } else { "" };
             found.push(Token { text: format!("{space}{}", &rest[..length]), line });
@@ -248,13 +253,14 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Length of a comment to the end of its line, which a backslash at that end continues.
+/// Returns the length of a comment that reaches to the end of its line. A backslash at the end of
+/// the line continues the comment on the next line.
 fn to_end_of_line(text: &str) -> usize {
     let mut ends = text.match_indices('\n').map(|(at, _)| at);
     ends.find(|&at| !text[..at].ends_with('\\')).unwrap_or(text.len())
 }
 
-/// Length of a literal that begins with `quote`.
+/// Returns the length of a literal at the start of `text`, which begins and ends with `quote`.
 fn quoted(text: &str, quote: char, has_escapes: bool) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
