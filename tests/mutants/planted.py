@@ -28,15 +28,19 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Minimum number of faults that the fast tier must catch.
+# Number of faults that the fast tier must catch for this script to succeed.
 LEAST = 30
-# Seconds after which tests count as hanging, and the fault as caught. All tests together take a
-# small part of this time.
+# Seconds after which a run of tests counts as hanging, so that its fault counts as caught. Without
+# a fault, all tests together take a small part of this time.
 LIMIT = 900
 
 
 def faults():
-    """Yields each fault: its name, file and first test, the original text, and the planted text."""
+    """Yields each fault of planted.txt as a tuple.
+
+    A tuple has the name of the fault, its file, a filter for the tests to run first, the original
+    text, and the text that replaces it.
+    """
     with open(os.path.join(ROOT, "tests/mutants/planted.txt")) as file:
         blocks = file.read().split("\n= ")[1:]
     for block in blocks:
@@ -47,9 +51,9 @@ def faults():
 
 
 def planted(root, path, old, new):
-    """Returns the text of a file with `new` in place of `old`, and its text as it is.
+    """Returns the text of a file with `new` in place of `old`, and the unchanged text.
 
-    The first text is None if the file does not have `old` exactly once.
+    If `old` does not occur exactly once in the file, the first result is None.
     """
     with open(os.path.join(root, path)) as file:
         text = file.read()
@@ -59,7 +63,7 @@ def planted(root, path, old, new):
 
 
 class Tree:
-    """A copy of the sources with a target folder of its own."""
+    """A copy of the sources, in which cargo builds into a target folder of its own."""
 
     def __init__(self, folder, limit):
         self.limit = limit
@@ -74,7 +78,8 @@ class Tree:
         pack.stdin.write(names)
         pack.stdin.close()
         pack.wait(), unpack.wait()
-        # The copy uses the pinned MPI libraries of this checkout.
+        # The tests in the copy use the MPI libraries that this checkout has installed from pinned
+        # wheels: link their folder into the target folder of the copy.
         hosts, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
         if os.path.isdir(hosts) and not os.path.exists(here):
             os.symlink(os.path.realpath(hosts), here)
@@ -85,7 +90,7 @@ class Tree:
         return subprocess.run(["cargo", *arguments], cwd=self.root, env=env, capture_output=True, text=True)
 
     def binary(self, package, test):
-        """Returns the path of a test binary, and builds it at the first call."""
+        """Returns the path of a test binary. The first call for a binary builds it."""
         if test not in self.binaries:
             out = self.cargo("test", "--locked", "-p", package, "--test", test, "--no-run", "--message-format=json")
             if out.returncode:
@@ -97,13 +102,13 @@ class Tree:
         return self.binaries[test]
 
     def run(self, package, test, *arguments):
-        """Runs tests, and returns None if they pass.
+        """Runs a test binary with these arguments, and returns None if the tests pass.
 
-        If they fail, returns the names of at most three failed tests. If the output names no failed
-        test, returns `hangs` if the time limit was exceeded, and `ends` otherwise.
+        If tests fail, returns the names of at most three of them. If the output names no failed
+        test, the result is `hangs` if the time limit was exceeded, and `ends` otherwise.
         """
         command = [self.binary(package, test), *arguments]
-        # cargo starts tests in the folder of their package, so do the same.
+        # Start the tests in the folder of their package, as cargo does.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
         log = os.path.join(self.target, "planted.log")
         with open(log, "w") as file:
@@ -124,9 +129,10 @@ class Tree:
 
 
 def end(session):
-    """Kills the processes that are left of a session.
+    """Kills all processes that are left of a session.
 
-    The process group would not suffice, since launchers and ranks have groups of their own.
+    It would not suffice to kill the process group of the test binary, since the launchers and ranks
+    of MPI jobs have process groups of their own.
     """
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -165,8 +171,8 @@ def main():
             command = next(line.rsplit(" | ", 1)[1] for line in file if line.startswith(args.part + " | "))
         test, filters = re.search(r"--test (\w+)", command).group(1), command.partition(" -- ")[2].split()
     # Plant one fault at a time: write the changed file, build the library, run the tests, and
-    # restore the file. A fault that has a result is skipped, except with --part if it survived
-    # before.
+    # restore the file. Skip a fault that has a result from an earlier run. With --part, however, do
+    # not skip it if its result is that it survived.
     for name, path, first, old, new in everything:
         survived = known.get(name, {}).get("verdict") == "survived"
         if args.only not in name or (name in known and not (survived and args.part)):
