@@ -4,7 +4,7 @@
 # list of the parts in tests/parts.txt, and run tests by filters of which each must match a test. A
 # script sources this file with the root of the repository as its current folder.
 
-nightly=nightly-2026-04-20 # cargo-fuzz and Miri need a nightly; dated, so that it is the same tomorrow
+nightly=nightly-2026-04-20 # for cargo-fuzz and Miri; a dated one, so that it never changes
 
 fail() { echo "error: $*" >&2; exit 1; }
 
@@ -140,7 +140,7 @@ miri() {
 rustdoc() {
     local manifest package target status=0
     for manifest in Cargo.toml */Cargo.toml tests/*/Cargo.toml; do
-        [ "$manifest" != fuzz/Cargo.toml ] || continue # a workspace of its own
+        [ "$manifest" != fuzz/Cargo.toml ] || continue # fuzz/ is no member of this workspace
         package=$(sed -n 's/^name = "\(ddtc.*\)"$/\1/p' "$manifest" | head -n 1)
         target=--lib
         [ -f "${manifest%Cargo.toml}src/lib.rs" ] || [ ! -f "${manifest%Cargo.toml}src/main.rs" ] || target=--bins

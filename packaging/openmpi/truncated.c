@@ -1,9 +1,12 @@
-/* A message of 6000 ints for a receive of 3000, plain MPI_INT, blocking calls, MPI_ERRORS_RETURN.
+/* Checks that a receive of 3000 ints is not overrun by a message of 6000 ints. The program uses
+ * MPI_INT, blocking calls and MPI_ERRORS_RETURN.
  *
  *     mpicc truncated.c -o truncated && mpiexec -n 2 ./truncated
  *
- * MPI 5.0, 3.2.4: the receive is an error of class MPI_ERR_TRUNCATE, and nothing but its own 3000 ints is written. Exit status 1, and what
- * was written behind them, where that does not hold: packaging/openmpi/README.md, "Truncation". */
+ * By MPI 5.0, section 3.2.4, the receive must return an error of class MPI_ERR_TRUNCATE, and must
+ * write nothing but its own 3000 ints. The program prints the class of the error and the number of
+ * ints that were written after these 3000. The exit status is 1 if the class is another one or if
+ * such ints were written. See packaging/openmpi/README.md, "Truncation". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Tells whether the fast tier notices the 44 faults of planted.txt.
+"""Finds out whether the fast tier of the tests notices the 44 faults of planted.txt.
 
-Each fault is planted alone into a copy of the sources in DIR. A fault of the preload library must
-be noticed by the smoke tests under MPI libraries, and a fault of the C library by the programs of
-the C library.
+Each fault is planted alone into a copy of the sources in the folder DIR. A fault of the preload
+library must be noticed by the smoke tests under MPI libraries, and a fault of the C library by the
+test that builds and runs programs in C.
 
     tests/mutants/planted.py DIR [--only WORDS]
-        Tries the faults, and continues an interrupted run. Each fault takes a build of the library
-        and a few seconds of tests.
+        Tries the faults, and continues a run that was interrupted. Each fault takes a build of the
+        library and a few seconds of tests.
     tests/mutants/planted.py --check
-        Checks only whether each fault still fits its file.
+        Only checks whether each fault still fits its file.
     tests/mutants/planted.py DIR --part NAME
-        Runs a part of e2e (tests/parts.txt) on the faults that survived or were not tried yet.
+        Runs a part of e2e (tests/parts.txt) on the faults that the tests of an earlier run did not
+        notice, and on the faults that were not tried yet.
 
 The script adds a line for each fault to DIR/results.jsonl. The exit status is 0 if the fast tier
-catches at least 30 faults, including those of earlier runs in DIR. It is 1 if the fast tier catches
+notices at least 30 faults, including those of earlier runs in DIR. It is 1 if the fast tier notices
 fewer, or if something failed.
 """
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Tells which mutants of the modules that move bytes the tests notice.
+"""Finds out which mutants of the modules that move bytes are noticed by the tests.
 
-A mutant is a change of one operator, match arm, guard, field or result of a function.
-cargo-mutants lists the mutants, and a seeded shuffle takes a sample of them. A build for each
-mutant would cost minutes of compilation for seconds of tests. So the mutants of the sample are put
-into one copy of the sources. Each has its own copy of its function's body, and the environment
+A mutant is a change of one operator, match arm, guard, field or result of a function. cargo-mutants
+lists the mutants, and a seeded shuffle takes a sample of them. To build each mutant alone would
+cost minutes of compilation for seconds of tests. So the mutants of the sample are put into one copy
+of the sources, in which each mutant has its own copy of its function's body. The environment
 variable DDTC_MUTANT selects the mutant that runs:
 
     fn f(..) { if mutant::is(7) { BODY WITH MUTANT 7 } else { BODY } }
 
-A mutant that does not compile in this way is built alone. If it does not compile alone either, it
-is unviable. Start the script in the root of the repository. It writes everything into DIR, and
-continues an interrupted run.
+A mutant that does not compile together with the others is built alone. If it does not compile alone
+either, its verdict is "unviable". Start the script in the root of the repository. It writes
+everything into the folder DIR, and continues a run there that was interrupted.
 
     tests/mutants/run.py DIR --sample 400 --seed 1
 """
@@ -213,11 +213,10 @@ class Tree:
         return misfits, where
 
     def replace(self, name, mutants):
-        """Replaces code in the original text of one file by all of `mutants`, which must not
-        overlap.
+        """Replaces code in the original text of one file by all of `mutants`.
 
-        The lines after a mutant keep their numbers, unless the mutant has more lines than the code
-        that it replaces.
+        The mutants must not overlap. The lines after a mutant keep their numbers, unless the mutant
+        has more lines than the code that it replaces.
         """
         text = self.read(name)
         starts = [0]
