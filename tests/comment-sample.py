@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print a random sample of comments, for somebody who has not read the code.
+"""Prints a random sample of comments, to be judged by somebody who has not read the code.
 
     tests/comment-sample.py FOLDER.. [-n 60] [--seed S] [--words 8] [--blind] [--safety] [--docs]
     tests/comment-sample.py FOLDER.. --count

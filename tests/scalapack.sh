@@ -7,10 +7,10 @@
 #
 # The script fills the folder WHEELS/scalapack. In it, the folders `mpich` and `openmpi` have the
 # programs built for the ABI of MPICH and of Open MPI, `data` has the input of the programs, and
-# `lib` has the libraries that all of them need. Each folder `with-HOST` has the MPI library HOST
-# and its Fortran binding under the names by which the programs look for them. Nothing is installed
-# in the system: apt fetches the packages and checks their signatures, and this script unpacks them
-# in that folder.
+# `lib` has the libraries that all of them need. A folder `with-HOST` has files that belong to the
+# MPI library HOST, under the names by which the programs look for an MPI library and its Fortran
+# binding. Nothing is installed in the system: apt fetches the packages and checks their signatures,
+# and this script unpacks them in WHEELS/scalapack.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }

@@ -21,7 +21,8 @@ there() {
     esac
 }
 
-# Prints the names of the Debian packages to install for the word $1, a word as `there` takes it.
+# Prints the names of the Debian packages to install if the thing is missing that the word $1 names.
+# The word has the same meaning as for the function `there`.
 package() {
     case $1 in
         cc) echo gcc libc6-dev ;;
