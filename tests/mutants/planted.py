@@ -172,8 +172,8 @@ def main():
             command = next(line.rsplit(" | ", 1)[1] for line in file if line.startswith(args.part + " | "))
         test, filters = re.search(r"--test (\w+)", command).group(1), command.partition(" -- ")[2].split()
     # Plant one fault at a time: write the changed file, build the library, run the tests, and
-    # restore the file. Skip a fault that has a result from an earlier run. With --part, however, do
-    # not skip it if its result is that it survived.
+    # restore the file. Skip a fault that has a result from an earlier run, except that --part runs
+    # again on faults that no test noticed before ("survived").
     for name, path, first, old, new in everything:
         survived = known.get(name, {}).get("verdict") == "survived"
         if args.only not in name or (name in known and not (survived and args.part)):
