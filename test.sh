@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Runs the tests, after making sure that what they need is there. Wheels are put below target/, and
-# Debian's packages are installed if the script runs as root. Otherwise one line names what is
-# missing and says what to type, before anything that takes long starts.
+# Runs the tests of ddtc. Before that, the script makes sure that everything they need is there: it
+# downloads Python wheels with MPI libraries into target/, and installs Debian packages if it runs
+# as root. If something is missing that it cannot install, it prints one line that names it and says
+# what to type, and ends before anything that takes long starts.
 #
-#   ./test.sh               the fast tier, which is `cargo test`
-#   ./test.sh all           the fast tier and all parts of e2e, as before a release. A part that
-#                           needs an archive of sources runs if a variable names the archive
-#   ./test.sh PART..        these parts: tests/parts.txt, docs/TESTING.md ("Parts"); `fast` is the
-#                           fast tier
-#   ./test.sh --list        names, seconds and descriptions of the parts
+#   ./test.sh               runs the fast tier, which is `cargo test`
+#   ./test.sh all           runs the fast tier and all parts of e2e, which is done before a release.
+#                           A part that needs an archive of sources runs only if an environment
+#                           variable names the archive
+#   ./test.sh PART..        runs these parts of e2e, which tests/parts.txt and docs/TESTING.md
+#                           ("Parts") list. `fast` is the fast tier
+#   ./test.sh --list        prints the names, seconds and descriptions of the parts
 set -euo pipefail
 cd "$(dirname "$0")"
 # shellcheck source=tests/tiers.sh
@@ -39,8 +41,8 @@ failed=()
 for name in "${wanted[@]}"; do
     began=$SECONDS
     [ "${#wanted[@]}" = 1 ] || printf '\n== %s\n' "$name"
-    # A part runs in a subshell of its own, so that `set -e` holds inside. In a condition it would
-    # not.
+    # Run a part in a subshell of its own, so that a command that fails ends it (`set -e`). If the
+    # part were the condition of an `if`, bash would ignore `set -e` in it.
     set +e
     if [ "$name" = fast ]; then cargo test --locked; else (set -e; part "$name"); fi
     status=$?

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the archive of the crate `ddtc` as cargo would publish it. Then it unpacks the archive in a
-# temporary folder and builds and tests the crate there, where no other file of the repository
-# exists.
+# Makes the archive of the crate `ddtc` that cargo would publish on crates.io. Then it unpacks the
+# archive in a temporary folder, and builds and tests the crate there. This shows that the crate
+# needs no file of the repository that is not in the archive.
 #
 #   packaging/archive.sh [--out DIR]
 #
-# --out: folder for ddtc-VERSION.crate [target/package].
+# --out: folder into which ddtc-VERSION.crate is copied [the archive stays in target/package].
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -23,8 +23,9 @@ cd "$here"
 target=$("$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 
-# `--workspace` takes every member that may be published, which is only the library.
-# `--allow-dirty` is needed because the working tree is tested, with its uncommitted changes.
+# `cargo publish --workspace` takes all crates of the workspace that may be published. That is only
+# the library `ddtc`. `--allow-dirty` is needed because the working tree may have changes that are
+# not committed, and these must be tested, too.
 "$cargo" publish --workspace --dry-run --locked --allow-dirty --no-verify
 "$cargo" package --package ddtc --locked --allow-dirty --no-verify
 archive=$target/package/ddtc-$version.crate
@@ -34,17 +35,17 @@ for file in Cargo.toml Cargo.lock README.md LICENSE-MIT LICENSE-APACHE src/lib.r
 done
 ! tar -tf "$archive" | grep -E "^ddtc-$version/(docs|e2e|capi|preload|benches)/" || fail "$archive has files that are no part of the library"
 
-# Unpack outside of the workspace, since cargo would otherwise take the crate for a member of it.
-# Keep using the workspace's target folder: the tests of the workspace use the same features, so the
-# dependencies are already compiled there.
+# Unpack the archive outside of the workspace, since cargo would otherwise take the crate for a
+# member of the workspace. But keep using the target folder of the workspace: its tests use the
+# dependencies with the same features, so that these are already compiled there.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar -xf "$archive" -C "$work"
 cd "$work/ddtc-$version"
 export CARGO_TARGET_DIR=$target
 "$cargo" test --locked --quiet --features foreign,fuzzing
-# Check the crate as a distribution would test it, with the default features. Then check it with
-# some of these features switched off.
+# Check that the tests compile with the default features, with which a distribution would build the
+# crate. Then check that the crate compiles with some of these features switched off.
 "$cargo" check --locked --quiet --tests
 if [ "$(uname -m)" = x86_64 ]; then
     for features in "" copies operations; do

@@ -1,19 +1,23 @@
 #!/bin/sh
-# Compares interfaces with those of the last release: the items at the root of the Rust crate with
-# cargo-semver-checks, and the C library with abidiff.
+# Compares the public interfaces of ddtc with those of its last release, and fails if a change
+# breaks programs that were written for the release. cargo-semver-checks compares the items at the
+# root of the Rust crate, and abidiff compares the C library.
 #
-#   packaging/compare.sh [COMMIT]       with the release that packaging/released names, or COMMIT
-#   packaging/compare.sh --self-check   only the self-check, which every run does first: on tiny
-#                                       crates and libraries, both tools notice what breaks programs
+#   packaging/compare.sh [COMMIT]
+#       Compares with the release that the file packaging/released names, or with COMMIT.
+#   packaging/compare.sh --self-check
+#       Only checks the two tools: on tiny crates and libraries they must notice a change that
+#       breaks programs. Every other run of this script does this first.
 #
-# Allowed are: additions; any change if the major version is new (while it is 0: the minor version);
-# fields at the end of ddtc_config; and any change inside committed types, which C holds only by
-# pointers.
-# Items that the crate has only for its own workspace are not compared. They are not public in the
-# current crate, and the script hides the modules that a release declares public. A test holds the
-# exports of the C library to capi/tests/abi.txt at any time.
+# These changes are allowed: additions; any change if the release has another major version or,
+# while the major version is 0, another minor version; new fields at the end of the C structure
+# ddtc_config; and any change inside of the structures of committed types, which a C program has
+# only as pointers. Items of the crate that are only for other crates of its workspace are not
+# compared. They are not public in the current crate, and for a release whose modules are public,
+# the script hides these. In addition, a test in capi/tests/installed.rs checks at any time that the
+# C library exports exactly the functions that its headers declare.
 #
-# cargo-semver-checks is pinned and built below the target folder, once.
+# The version of cargo-semver-checks is fixed. The tool is built once, in the target folder.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -23,7 +27,7 @@ mkdir -p "$target/compare"
 work=$(cd "$target/compare" && pwd)
 cargo=${CARGO:-cargo}
 
-# Look for everything that is needed before anything is built.
+# First make sure that everything is there that the comparison needs, before anything is built.
 base=
 if [ "${1-}" != --self-check ]; then
     command -v git >/dev/null || fail "git is missing: install it"
@@ -32,7 +36,8 @@ if [ "${1-}" != --self-check ]; then
     read -r version commit date <<RELEASE
 $release
 RELEASE
-    # If the release has a tag in this clone, the tag must name the commit in packaging/released.
+    # If this clone has a tag for the release, the tag must name the same commit as the file
+    # packaging/released.
     tagged=$(git rev-parse --verify --quiet "v$version^{commit}" || true)
     [ -z "$tagged" ] || [ "$tagged" = "$commit" ] || fail "tag v$version is $tagged, packaging/released says $commit: which one was released?"
     if [ $# -gt 0 ]; then
@@ -48,28 +53,32 @@ for tool in cc abidiff; do
 done
 semver=$target/tools/bin/cargo-semver-checks
 if [ ! -x "$semver" ]; then
-    # Build the tool without link-time optimization, in a third of the time. It compares only a few
-    # megabytes, so its own speed does not matter.
+    # Build cargo-semver-checks without link-time optimization, which takes a third of the time. It
+    # compares only a few megabytes, so its own speed does not matter.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
         "$cargo" install cargo-semver-checks --version 0.51.0 --locked --root "$target/tools" --target-dir "$target/tools/build"
 fi
 
-# Compares the Rust items of package $3 in folder $2 with those in folder $1.
+# Compares the public Rust items of package $3 in folder $2 with those of the same package in folder
+# $1.
 rust_items() {
     features=
     [ "$(uname -m)" = x86_64 ] || [ "$3" != ddtc ] || features="--features cranelift"
-    # Give each side a target folder of its own. In a common folder they would overwrite each other.
+    # Unset CARGO_TARGET_DIR, so that each of the two folders has a target folder of its own. In a
+    # common target folder, one would overwrite the files of the other.
     # shellcheck disable=SC2086
     env -u CARGO_TARGET_DIR "$semver" semver-checks --manifest-path "$2/Cargo.toml" --package "$3" --baseline-root "$1" --only-explicit-features $features
 }
 
-# Rust names of the structures that C holds only by pointers. Each name must exist, since a
-# misspelled name would allow nothing.
+# Rust names of the structures to which a C program only has pointers. abidiff gets these names and
+# ignores changes inside of the structures. Check that each name exists, since a misspelled name
+# would allow nothing.
 held='Committed CommittedOperation LayoutCopy'
 for name in $held; do
     grep -rqE "^pub struct $name\b" src/committed.rs src/committed || fail "no structure of src/committed is named $name: correct \`held\`"
 done
-# Compares library $2 with library $1. Both must have debug data: abidiff compares the types in it.
+# Compares the C library $2 with the C library $1. Both must have debug data, in which abidiff finds
+# the types.
 c_library() { abidiff --no-added-syms --suppressions "$work/allowed" "$1" "$2"; }
 cat > "$work/allowed" <<ALLOWED
 [suppress_type]
@@ -79,8 +88,8 @@ cat > "$work/allowed" <<ALLOWED
   name_regexp = ^(opaque|ddtc::committed::([a-z]+::)?($(echo $held | tr ' ' '|')))\$
 ALLOWED
 
-# Show on tiny crates and libraries that the comparisons can fail: they must refuse a function that
-# is gone and a field that moved, and accept what is allowed.
+# Check the two tools on tiny crates and libraries: they must report a function that is gone and a
+# field that has moved, and must accept changes that are allowed.
 tiny=$work/tiny
 rm -rf "$tiny"
 for side in old same gone; do
@@ -89,9 +98,9 @@ for side in old same gone; do
     printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n}\npub use room::{one, two};\n' > "$tiny/$side/src/lib.rs"
 done
 printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n}\npub use room::one;\n' > "$tiny/gone/src/lib.rs"
-# A function that exists only in a hidden module may disappear.
+# A function that is public only in a hidden module may be removed. So add one to the old crate.
 printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n    pub fn three() {}\n}\npub use room::{one, two};\n' > "$tiny/old/src/lib.rs"
-library() { # name, fields of ddtc_config, fields of another structure, those of one that is opaque
+library() { # $1: name; $2, $3, $4: fields of ddtc_config, of another and of an opaque structure
     printf 'struct ddtc_config { %s };\nstruct other { %s };\nstruct opaque { %s };\n' "$2" "$3" "$4" > "$tiny/$1.c"
     printf 'int tiny(struct ddtc_config *c, struct other *o, struct opaque *p) { return c->size + o->b + p->n; }\n' >> "$tiny/$1.c"
     cc -g -shared -fPIC -o "$tiny/$1.so" "$tiny/$1.c"
@@ -112,7 +121,8 @@ done
 echo "compare.sh: both comparisons notice what breaks programs"
 [ -n "$base" ] || exit 0
 
-# Compare copies of both sides. In the copies, public modules are hidden.
+# Compare copies of the sources of both versions. In the copies, hide the public modules, so that
+# only the items at the root of the crate are compared.
 new=$work/new
 mkdir -p "$base" "$new"
 for side in "$base" "$new"; do
@@ -123,7 +133,7 @@ git ls-files -z --cached --others --exclude-standard | tar -c --null -T - --igno
 for side in "$base" "$new"; do
     sed -i 's/^pub mod /#[doc(hidden)]\n&/' "$side/src/lib.rs"
 done
-# If the next release has a new minor version, a heading in CHANGELOG.md names the version.
+# If the next release will have a new minor version, a heading in CHANGELOG.md names that version.
 next=$(sed -n 's/^## Unreleased (\([0-9.]*\))$/\1/p' CHANGELOG.md)
 if [ -n "$next" ] && [ "${next%.*}" != "${version%.*}" ]; then
     echo "compare.sh: the next release is $next: of the Rust items of $version nothing is promised"
@@ -137,9 +147,10 @@ if [ "$(series "$base")" != "$(series "$new")" ]; then
     exit 0
 fi
 for side in "$base" "$new"; do
-    # Build without optimization, which would take minutes and changes no interface. Build each side
-    # in its own target folder: cargo takes packages at the same place in two workspaces for the
-    # same package, and would use the older one in the place of the newer one.
+    # Build without optimization, which would take minutes and changes no interface. Build each
+    # version in a target folder of its own. In a common target folder, cargo would take the two
+    # packages for the same one, since they have the same place in their workspaces, and could use
+    # the library of the old version as that of the new version.
     (cd "$side" && env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=2 CARGO_PROFILE_DEV_OPT_LEVEL=0 "$cargo" build --quiet --package ddtc-capi --lib)
 done
 if cmp -s "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" && ! git diff --quiet "$commit" -- src capi/src; then

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Makes a Debian package of what install.sh installs, so that both have the same list of files.
-# Apart from what install.sh needs, only dpkg, binutils and gzip are needed. (cargo-deb would need a
-# second list of files, and takes minutes to compile.)
+# Makes a Debian package of the files that install.sh installs. The script calls install.sh, so that
+# there is only one list of files. Besides the programs that install.sh needs, it needs only dpkg,
+# binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes to
+# compile.)
 #
 #   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
 #
-# The variable MAINTAINER has the name and mail address of the package's maintainer, in the form
-# `Name <mail>`.
+# The environment variable MAINTAINER has the name and mail address of the package's maintainer, in
+# the form `Name <mail>`.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,8 +35,8 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
     ${profile:+--profile "$profile"} ${built:+--built "$built"} >/dev/null
-# Remove our manifest and uninstaller, since dpkg has a manifest of its own. Move the completions to
-# the folder where Debian's zsh looks for them.
+# Remove the manifest and the uninstaller that install.sh writes, since dpkg has a manifest of its
+# own. Move the completions for zsh to the folder in which Debian's zsh looks for them.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
 mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"
 mv "$root/usr/share/zsh/site-functions/_ddtc" "$root/usr/share/zsh/vendor-completions/"
@@ -47,7 +48,8 @@ find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
 } > "$root/usr/share/doc/ddtc/copyright"
 
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
-# The newest symbol version of the C library that any of the files needs.
+# The newest version of a symbol of the C library (GLIBC_..) that any of the installed files needs.
+# The package depends on at least this version of libc6.
 libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
     sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -V | tail -n 1)
 cat > "$root/DEBIAN/control" <<CONTROL

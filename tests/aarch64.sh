@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Builds the library and its tests for aarch64 and runs them: natively on an aarch64 machine,
-# elsewhere with a cross compiler and QEMU's user-mode emulation. See docs/TESTING.md, "aarch64".
-# Arguments go to the tests, for example: tests/aarch64.sh micro::
+# Builds the library `ddtc` and its tests for aarch64 and runs the tests. On an aarch64 machine they
+# run natively. On any other machine this script uses a cross compiler and QEMU's user-mode
+# emulation. See docs/TESTING.md, "aarch64". The arguments of this script are passed on to the tests
+# as filters, for example: tests/aarch64.sh micro::
 #
-# QEMU_AARCH64 names the emulator, if it is not the qemu-aarch64 on the path. AARCH64_ROOT is the
-# folder with the target's libraries.
+# The environment variable QEMU_AARCH64 names the emulator, if it is not the qemu-aarch64 on the
+# path. AARCH64_ROOT names the folder with the libraries of the target, aarch64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# Runs the tests in release builds, as users run the library, but without link-time optimization.
+# Builds the tests in release mode, which is how users build the library, but without link-time
+# optimization, and runs them. The arguments of this function go to `cargo test`.
 suite() {
     cargo test --release --package ddtc --package ddtc-cli --lib --bins --tests "$@"
     cargo test --release --package ddtc-bench --package ddtc-capi --package ddtc-hosts --package ddtc-hunt --package ddtc-preload --lib "$@"
@@ -34,15 +36,17 @@ gcc=$(command -v "$gcc") || fail "$gcc is missing: install the cross compiler (D
 command -v rustup >/dev/null || fail "rustup is missing, which installs the standard library of $target: install Rust through https://rustup.rs"
 rustup target list --installed | grep -qx "$target" || rustup target add "$target"
 
-# QEMU before 8.1 ignores IC IVAU: after code was written through another mapping, the old
-# translation stays, so reused slots of the arena run old kernels.
+# QEMU before 8.1 ignores the instruction IC IVAU, which invalidates the instruction cache. If a
+# program writes new code to a place through another mapping, such a QEMU keeps running its
+# translation of the old code. ddtc reuses places in its executable memory, so kernels that it no
+# longer has would run there.
 version=$("$qemu" --version | sed -n 's/.*version \([0-9]*\.[0-9]*\).*/\1/p')
 [ "$(printf '%s\n' 8.1 "$version" | sort -V | head -n 1)" = 8.1 ] ||
     fail "$qemu is QEMU $version: 8.1 or newer is needed, since older versions ignore instruction cache maintenance: install a" \
         "newer one or name it in QEMU_AARCH64"
 
-# The tests compile the loops of the bench with -march=native. A cross compiler does not know that
-# option, so this compiler wrapper removes it.
+# Some tests compile the C loops of ddtc's benchmark with -march=native. The cross compiler does not
+# know that option, so this wrapper around the compiler removes it from the command line.
 tools=${CARGO_TARGET_DIR:-target}/aarch64-tools
 mkdir -p "$tools"
 cat >"$tools/cc" <<EOF

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Compares docs/api.txt with the public items of the crate, which cargo-public-api reads from the
-# documentation that a nightly compiler writes. With DDTC_BLESS=1 it writes docs/api.txt instead.
+# Compares docs/api.txt with the list of the public items of the crate `ddtc`. The tool
+# cargo-public-api makes that list from the documentation that a nightly compiler writes. With
+# DDTC_BLESS=1 this script writes docs/api.txt instead of comparing it.
 #
-# On x86-64 the list is made with the default features except `cranelift`, which takes a fraction of
-# the time; there the default features are only compiled. No public item depends on `cranelift`. The
-# list leaves out implementations that are derived, automatic, or exist for every type, and all
-# items that the feature `internal` makes public.
+# On x86-64 the list is made with all default features except `cranelift`, because it then takes a
+# fraction of the time. On x86-64 the full default features are therefore only checked for compile
+# errors. No public item depends on `cranelift`. The list leaves out implementations that are
+# derived, automatic, or exist for every type, and all items that only the feature `internal` makes
+# public.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/tiers.sh
@@ -16,12 +18,14 @@ tool=$target/tools/bin/cargo-public-api
 version=0.52.0
 need nightly
 if [ "$("$tool" --version 2>/dev/null)" != "cargo-public-api $version" ]; then
-    # The tool reads one file, so it is built without optimization, in a third of the time.
+    # cargo-public-api has to read only one file, so its own speed does not matter. Build it without
+    # optimization, which takes a third of the time of an optimized build.
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
         cargo install cargo-public-api --version "$version" --locked --root "$target/tools" --target-dir "$target/tools/build"
 fi
 
-# Check the crate as a dependency: without the features of the workspace, which the tests have.
+# Check that the crate compiles as it does for a program that depends on it: without the additional
+# features that the crates of the workspace switch on for their tests.
 cargo check --locked --package ddtc
 
 features=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print a random sample of comments, for somebody who has not read the code.
+"""Prints a random sample of comments, to be judged by somebody who has not read the code.
 
     tests/comment-sample.py FOLDER.. [-n 60] [--seed S] [--words 8] [--blind] [--safety] [--docs]
     tests/comment-sample.py FOLDER.. --count
@@ -40,10 +40,10 @@ SAFETY = re.compile(r"(SAFETY\b|# Safety\b)")
 
 
 def comment_blocks(path: Path):
-    """Yields each block of adjacent comment lines.
+    """Yields each block of adjacent comment lines of a source file.
 
-    A block is yielded as its first line number, its text, the code that follows it, and the
-    function that encloses it.
+    A block is yielded as a tuple of its first line number, its text, the code that follows it, and
+    the name of the function that encloses it.
     """
     mark, trailing = re.compile(MARKS[path.suffix]), TRAILING.get(path.suffix)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -51,7 +51,8 @@ def comment_blocks(path: Path):
     inside = False  # of a block comment of C whose end has not been seen
     for number, line in enumerate([*lines, ""], 1):
         match = mark.match(line)
-        # Outside of a block comment of C, a line that begins with `*` is code.
+        # In C, a line that begins with `*` is a comment only inside of a block comment. Outside of
+        # one it is code, such as an assignment through a pointer.
         if match and match[1].startswith("*") and not inside:
             match = None
         if inside or (match and (kind is None or match[1] == kind)):
@@ -78,7 +79,8 @@ def comment_blocks(path: Path):
 
 
 def docstrings(path: Path):
-    """Yield the same for the docstrings of a Python file."""
+    """Yields each docstring of a Python file, in the form in which comment_blocks yields comments.
+    """
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
@@ -90,9 +92,9 @@ def docstrings(path: Path):
 
 
 def paragraphs(path: Path):
-    """Yields each paragraph of prose in a Markdown file: its line number, its text and the heading.
+    """Yields each paragraph of prose in a Markdown file: its line number, its text and its heading.
 
-    Tables and code are skipped.
+    Tables and blocks of code are skipped.
     """
     number, fenced, heading = 1, False, ""
     for part in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):

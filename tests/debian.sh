@@ -1,10 +1,15 @@
 # shellcheck shell=bash
-# Functions for builds of MPI libraries from their sources: steps that are done once, packages that
-# are needed, source packages of Debian, and archives. Sourced by tests/runtime.sh and
-# tests/openmpi.sh. Needs $cache, fail and step.
 
-# Runs a step, unless its stamp holds the same words: once NAME WORDS COMMAND.. Writes the output
-# into $cache/NAME.log and the stamp $cache/NAME.done.
+# Functions for tests that build MPI libraries from sources: `once` does a step of a build only if it
+# was not done before, `need_packages` installs Debian packages, `source_package` fetches and unpacks
+# a source package of Debian, and `unpack` unpacks an archive.
+# The scripts tests/runtime.sh, tests/openmpi.sh and tests/openmpi/suites.sh source this file. They
+# must define the variable $cache, a folder, and the functions `fail` and `step` before.
+
+# Runs a step of a build, unless an earlier run completed it: once NAME WORDS COMMAND.. When COMMAND
+# succeeds, the function writes WORDS, which describe the input of the step, to $cache/NAME.done. If
+# that file already has the same WORDS, the step is not run again. The output of COMMAND goes to
+# $cache/NAME.log.
 once() {
     local name=$1 words=$2
     shift 2
@@ -18,9 +23,10 @@ once() {
     printf '%s\n' "$words" >"$cache/$name.done"
 }
 
-# Unpacks source package $1 of version $2, whose original archive has SHA-256 $3, in $cache/source.
-# Uses a list and folders of its own, so that the system's configuration of apt stays as it is. $4
-# names a mirror; if it is empty, the one that the system's packages come from is used.
+# Fetches the source package $1 of version $2, checks that its original archive has the SHA-256 hash
+# $3, and unpacks it in $cache/source. The function uses a list of sources and folders of its own,
+# so that the system's configuration of apt stays as it is. $4 is the address of a mirror of Debian.
+# If $4 is empty, the function uses the mirror from which the system gets its own packages.
 source_package() {
     local name=$1 version=$2 sha256=$3 mirror=$4 apt=$cache/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
     [ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') ||
@@ -30,7 +36,8 @@ source_package() {
     echo "deb-src [signed-by=$key] $mirror bookworm main" >"$apt/sources.list"
     local options=(-q -o "Dir::Etc::sourcelist=$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$apt/lists"
         -o "Dir::Cache=$apt/cache" -o APT::Sandbox::User=)
-    # For apt a list that cannot be fetched is only a warning. The next command fails in this case.
+    # If `apt-get update` cannot fetch a list, it only warns and succeeds. The next command,
+    # `apt-get source`, then fails.
     apt-get "${options[@]}" update &&
         (cd "$cache" && apt-get "${options[@]}" source --only-source --download-only "$name=$version") &&
         echo "$sha256  $cache/${name}_${version%-*}.orig.tar.xz" | sha256sum --check --quiet &&
@@ -46,7 +53,8 @@ need_packages() {
     for package in "$@"; do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
     done
-    # A gcc, g++, make, perl or python3 that is no package of Debian serves, too.
+    # For gcc, g++, make, perl and python3, it suffices that there is a command of that name. It
+    # need not come from a Debian package.
     local still=()
     for package in ${missing[@]+"${missing[@]}"}; do
         case $package in gcc | g++ | make | perl | python3) command -v "$package" >/dev/null && continue ;; esac

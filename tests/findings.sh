@@ -1,17 +1,20 @@
 #!/bin/sh
-# Searches an MPI library for faults and puts the findings into docs/findings: the document NAME.md,
-# and its programs into the folder NAME.
+# Searches an MPI library for bugs with `ddtc check --mpi` and stores the findings in docs/findings.
+# The report becomes the document docs/findings/NAME.md. The C programs that show the bugs go to the
+# folder docs/findings/NAME.
 #
 #     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
 #     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
 #
-# The programs that the search writes stand alone; those in docs/findings share finding.h. The short
-# form of a program is printed by
+# Each program that `ddtc check --mpi` writes is complete in one file. In docs/findings, the
+# programs include the common header finding.h instead. This command prints a program in that
+# shorter form:
 #
 #     tests/findings.sh --short < PROGRAM.c
 #
-# DDTC names the command to search with; without it, the command is built. Afterwards, the lines
-# that say with which MPI library each program is right are made by
+# The environment variable DDTC names the command `ddtc` to search with. If it is not set, the
+# command is built first. After this script, run the following command. It writes into the document
+# with which MPI libraries each program gives the right result.
 #     DDTC_BLESS=1 cargo test -p ddtc-e2e --test hosts published
 set -eu
 short() {
@@ -39,7 +42,8 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
 "$DDTC" check --mpi "$library" --out "$out" "$@" || status=$?
-# Status 1 means that bugs were found.
+# `ddtc check` ends with status 1 if it found bugs. That is a success here; a higher status is a
+# failure.
 [ "$status" -le 1 ] || exit "$status"
 folder=$root/docs/findings/$name
 rm -rf "$folder"

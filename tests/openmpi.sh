@@ -1,28 +1,37 @@
 #!/usr/bin/env bash
-# Builds Open MPI 4.1.4 with the patches of packaging/openmpi, and runs its own datatype tests. See
+# Builds Open MPI 4.1.4 with the patches in packaging/openmpi, and runs Open MPI's own datatype
+# tests and other tests with it. One patch, mover-provider.patch, lets a library register as a
+# "mover provider", whose functions Open MPI then calls to pack and unpack.
+# packaging/openmpi/provider.c is such a provider, which packs and unpacks by ddtc. See
 # packaging/openmpi/README.md.
 #
-#   tests/openmpi.sh            builds it, compares the mover provider with ddtc, shows the
-#                               truncation fault with and without its patch, and runs Open MPI's
-#                               datatype tests on the unmodified library, with the provider, and
-#                               with the preload library inside. Continues an interrupted run
-#   tests/openmpi.sh --cost     counts the instructions of the functions that every request calls:
-#                               without the patch, with it, and with the provider
-#   tests/openmpi.sh --suites [REGEX]   runs MPICH's datatype, pt2pt, coll, rma, io and part tests
-#                               under the pinned Open MPI 5 wheel, without and with the preload
-#                               library inside. What passes without must pass with it. ./test.sh
-#                               inside installs the wheel. Continues an interrupted run, if the
-#                               library is the same
-#   tests/openmpi.sh --release ARCHIVE  builds the release of Open MPI 5.0 or 6.0 in this archive.
-#                               Shows the truncation fault with and without its patch, runs Open
-#                               MPI's datatype tests on the unmodified library and with the preload
-#                               library inside, and the matrix of docs/LIBRARIES.md on it
+# In the following, "the preload library inside" means that ddtc's preload library packs and unpacks
+# the bytes of Open MPI's own requests, through a hook in Open MPI's convertors.
+#
+#   tests/openmpi.sh
+#       Builds Open MPI, compares what Open MPI's functions and the provider pack and unpack, shows
+#       the truncation fault with and without its patch, and runs Open MPI's datatype tests three
+#       times: on the unmodified library, with the provider, and with the preload library inside.
+#       If an earlier run was interrupted, this command continues it.
+#   tests/openmpi.sh --cost
+#       Counts the instructions of the functions that every request calls: without
+#       mover-provider.patch, with the patch, and with the provider.
+#   tests/openmpi.sh --suites [REGEX]
+#       Runs MPICH's tests in the folders datatype, pt2pt, coll, rma, io and part under the pinned
+#       Open MPI 5 wheel, each without and with the preload library inside. A test that passes
+#       without it must also pass with it. `./test.sh inside` installs the wheel. If an earlier run
+#       with the same preload library was interrupted, this command continues it.
+#   tests/openmpi.sh --release ARCHIVE
+#       Builds the release of Open MPI 5.0 or 6.0 whose sources are in this archive. Shows the
+#       truncation fault with and without packaging/openmpi/truncation-5.patch, runs Open MPI's
+#       datatype tests on the unmodified library and with the preload library inside, and runs the
+#       matrix of docs/LIBRARIES.md on the release.
 #
 # DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release a
-# folder in ~/.cache, named after the archive].
-# DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and libddtc_preload.so to use instead of those
-# that cargo builds. DDTC_OPENMPI_MIRROR: mirror of Debian's packages [the system's own].
-# DDTC_OPENMPI_JOBS: number of compilers at a time [the number of cores].
+# folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and libddtc_preload.so to test instead of the two
+# that cargo builds. DDTC_OPENMPI_MIRROR: mirror of Debian from which the source package is fetched
+# [the mirror that the system uses]. DDTC_OPENMPI_JOBS: number of compilers that run at the same
+# time [the number of cores].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -59,7 +68,9 @@ flock -n 9 || fail "another run uses $cache: wait for its end, or name another f
 # shellcheck source=tests/openmpi/build.sh
 . "$here/build.sh"
 
-# Runs a command with a time limit and its output in the log $1, and prints the lines that match $2.
+# Runs a command for at most 600 seconds, writes its output to $cache/$1.log, and prints the lines
+# of the output that match the regular expression $2. If the command fails, the script ends with an
+# error.
 judge() {
     local log=$cache/$1.log lines=$2 status=0
     shift 2
@@ -90,7 +101,7 @@ if [ -n "$cost" ]; then
 fi
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl=self,vader
-# Without this setting mpiexec looks for ssh, which may be missing.
+# Without this setting, mpiexec looks for the program ssh, which may not be installed, and fails.
 export OMPI_MCA_plm=isolated
 export LD_LIBRARY_PATH=$cache/install/lib:$ours
 provider=$cache/programs/libddtc_provider.so
@@ -103,7 +114,8 @@ done
 
 step "messages with the provider on both ranks, and on one"
 run=("$cache/install/bin/mpiexec" --allow-run-as-root)
-# Open MPI names its sessions by process numbers, and stops if an aborted job left one of that name.
+# Open MPI names the folder of a session by a process number, and stops if a job that was aborted
+# left a folder of the same name. So give each run of this script an empty folder for sessions.
 export TMPDIR=$cache/sessions
 rm -rf "$TMPDIR" && mkdir "$TMPDIR"
 with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
@@ -119,8 +131,9 @@ judge truncated 'error class' "${run[@]}" -n 2 "$bin/truncated"
 status=0
 timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
 grep 'error class' "$cache/truncated-bare.log" || true
-# The fault is in Open MPI's get, which needs the single copy between processes. If the kernel does
-# not allow that copy (ptrace is forbidden), there is no get, and the fault cannot appear.
+# The fault of truncated messages is in the code by which Open MPI reads a message from the memory
+# of the sending process (its "get"). If the kernel does not allow that, for example because ptrace
+# is forbidden, Open MPI copies messages in another way, and the fault cannot appear.
 [ $status != 0 ] || echo "note: the fault did not appear without the patch; it cannot appear if the kernel does not let processes read each other's memory"
 
 step "Open MPI's own datatype tests: bare, with the provider, with the preload library inside"

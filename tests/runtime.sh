@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
-# Tests MPICH with ddtc's libyaksa.so.0 in place of yaksa, with yaksa's own tests and with MPICH's.
-# See docs/TESTING.md, "A runtime".
+# Builds MPICH with ddtc's libyaksa.so.0 in place of yaksa, MPICH's own datatype engine, and runs
+# the tests of yaksa and of MPICH with it. Below, "the original" is the libyaksa.so.0 that is built
+# from yaksa's sources, and "ours" is ddtc's. See docs/TESTING.md, "A runtime".
 #
-#   tests/runtime.sh                 everything, with the original yaksa and with ours, and the
-#                                    comparison; continues an interrupted run
-#   tests/runtime.sh --sample        MPICH built with ours, and a fixed sample of cases that must
-#                                    pass (tests/runtime/sample.txt): a part of e2e
-#   tests/runtime.sh --bench         MPICH with the original and with ours, in turn: a table and a
-#                                    record
-#   tests/runtime.sh --only REGEX    cases whose names match, with both
-#   --mpich ARCHIVE                  with any of these: the release of MPICH in this archive instead
-#                                    of Debian's 4.0.2. A whole run then ends with jobs whose ranks
-#                                    use different libraries
+#   tests/runtime.sh
+#       Runs all tests with the original and with ours, and compares the results. If an earlier run
+#       was interrupted, this command continues it.
+#   tests/runtime.sh --sample
+#       Builds MPICH with ours, and runs a fixed sample of cases, which must all pass
+#       (tests/runtime/sample.txt). This is the part `runtime` of e2e.
+#   tests/runtime.sh --bench
+#       Measures MPICH with the original and with ours in turn, prints a summary and writes a table.
+#   tests/runtime.sh --only REGEX
+#       Runs only the cases whose names match REGEX, with the original and with ours.
+#   --mpich ARCHIVE
+#       Together with any of the commands above: uses the release of MPICH in this archive instead
+#       of Debian's MPICH 4.0.2. A run without --sample and --bench then ends with jobs in which one
+#       rank uses the original and the other rank uses ours.
 #
 # DDTC_RUNTIME_CACHE: folder for sources, builds and results [target/ddtc-runtime; with --mpich a
 # folder in ~/.cache, named after the archive]. DDTC_RUNTIME_LIBRARY: a folder with the
 # libyaksa.so.0 to test instead of the one that cargo builds. DDTC_RUNTIME_LIMIT: seconds after
 # which a case counts as hanging [900]. DDTC_RUNTIME_RANKS: maximum number of ranks of a case [4].
-# DDTC_RUNTIME_MIRROR: mirror of Debian's packages [the system's own].
+# DDTC_RUNTIME_MIRROR: mirror of Debian from which the source package is fetched [the mirror that
+# the system uses].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PYTHONDONTWRITEBYTECODE=1
@@ -58,8 +64,8 @@ flock -n 9 || fail "another run uses $cache: wait for its end, or name another f
 # shellcheck source=tests/runtime/build.sh
 . "$here/build.sh"
 
-# Runs cases with the library in folder $2, named $1, in the MPICH named $3. Further arguments go to
-# run.py.
+# Runs test cases under the libyaksa.so.0 in folder $2, in the build of MPICH that is named $3. In
+# the results, the library has the label $1. Further arguments are passed on to run.py.
 judge() {
     local label=$1 library=$2 mpich=$3
     shift 3

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Lays out the testers of BLACS, PBLAS and ScaLAPACK of Debian 12, so that they run under the pinned
-# MPI wheels.
+# Prepares the test programs of BLACS, PBLAS and ScaLAPACK from Debian 12, so that they run under
+# the MPI libraries of the pinned Python wheels.
 #
-#   tests/scalapack.sh WHEELS     the folder that has mpich, impi and openmpi: target/ddtc-hosts
+#   tests/scalapack.sh WHEELS     WHEELS is the folder that contains mpich, impi and openmpi; the
+#                                 tests use target/ddtc-hosts
 #
-# In WHEELS/scalapack, `mpich` and `openmpi` have the programs built for either ABI, `data` has
-# their input, `lib` the libraries that all need, and `with-HOST` the names under which a program
-# looks for the MPI library and its Fortran binding. Nothing is installed: apt fetches the packages
-# and checks their signatures, and they are unpacked here.
+# The script fills the folder WHEELS/scalapack. In it, the folders `mpich` and `openmpi` have the
+# programs built for the ABI of MPICH and of Open MPI, `data` has the input of the programs, and
+# `lib` has the libraries that all of them need. A folder `with-HOST` has files that belong to the
+# MPI library HOST, under the names by which the programs look for an MPI library and its Fortran
+# binding. Nothing is installed in the system: apt fetches the packages and checks their signatures,
+# and this script unpacks them in WHEELS/scalapack.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { echo "error: $*" >&2; exit 1; }
@@ -43,7 +46,8 @@ for abi in mpich openmpi; do
     mkdir "$folder/$abi"
     find "$root"/lib/*/scalapack/$abi-tests -type f -name '[xcdsz]*' ! -name '*.cmake' -exec ln -sr {} "$folder/$abi" \;
 done
-# The Fortran bindings of the MPI libraries are in no wheel, or have other names.
+# The wheels contain no Fortran bindings of the MPI libraries, or contain them under other names
+# than Debian's programs need. So build a small binding for each MPI library.
 for host in mpich impi openmpi; do
     abi=mpich fortran=libmpichfort.so.12
     [ $host != openmpi ] || abi=openmpi fortran=libmpi_mpifh.so.40

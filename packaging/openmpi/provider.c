@@ -1,9 +1,12 @@
-/* ddtc as the mover provider of an Open MPI that has mover-provider.patch: compiled code packs and unpacks non-contiguous datatypes.
- * packaging/openmpi/README.md. Built beside Open MPI's sources and linked with libddtc; preloading it registers it:
+/* A mover provider for an Open MPI that has mover-provider.patch: code that ddtc compiles packs and
+ * unpacks non-contiguous datatypes. See packaging/openmpi/README.md. This file is compiled with the
+ * headers in Open MPI's source and build folders, and linked with libddtc. When the library is
+ * preloaded, it registers itself as the provider:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *
- * DDTC_PROVIDER_REPORT=1 prints, when a process ends, what was called. */
+ * With DDTC_PROVIDER_REPORT=1, each process prints when it ends how often the functions of the
+ * provider were called. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -16,18 +19,19 @@
 
 #include "ddtc.h"
 
-/* Descriptions nested more deeply than this stay with Open MPI's own functions. */
+/* A datatype whose description has loops that are nested more deeply than this stays with Open
+ * MPI's own functions. */
 #define DEEPEST 32
 
 struct mover {
     const ddtc_committed *committed;
-    size_t unit; /* bytes of every predefined element of opt_desc, 0 where they differ */
+    size_t unit; /* size in bytes of each predefined element of opt_desc, or 0 if sizes differ */
 };
 
 struct counts {
     unsigned long commits, refused, destructs, sends, receives, bytes_packed, bytes_unpacked;
 };
-/* For tests: what this process has called. */
+/* The numbers of calls and bytes of this process, for tests and for the report. */
 __attribute__((visibility("default"))) struct counts ddtc_provider_counts;
 #define ADD(FIELD, N) __atomic_fetch_add(&ddtc_provider_counts.FIELD, (N), __ATOMIC_RELAXED)
 
@@ -36,7 +40,8 @@ static size_t element_size(const ddt_elem_desc_t *element)
     return opal_datatype_basicDatatypes[element->common.type]->size;
 }
 
-/* The `used` entries of a description as one type; what holds them is freed by the caller. */
+/* Makes a datatype of ddtc from `used` entries of a description, which may contain loops. The
+ * caller must free the new type. */
 static int decode(const dt_elem_desc_t *desc, size_t used, int depth, ddtc_datatype *newtype)
 {
     ddtc_count *lengths = malloc((used + 1) * sizeof *lengths), *places = malloc((used + 1) * sizeof *places);
@@ -55,7 +60,7 @@ static int decode(const dt_elem_desc_t *desc, size_t used, int depth, ddtc_datat
             if (rc != DDTC_SUCCESS) break;
             rc = ddtc_type_create_hvector_c(loop->loops, 1, loop->extent, body, &types[members]);
             ddtc_type_free(&body);
-            i += loop->items; /* its END_LOOP */
+            i += loop->items; /* to the END_LOOP entry of this loop */
         } else if (!(element->common.flags & OPAL_DATATYPE_FLAG_DATA)) {
             continue;
         } else {
@@ -81,7 +86,8 @@ static int decode(const dt_elem_desc_t *desc, size_t used, int depth, ddtc_datat
     return rc;
 }
 
-/* Bytes of every predefined element, 0 where they differ. */
+/* Returns the size in bytes of the predefined elements of a description if all have the same size,
+ * and 0 otherwise. */
 static size_t common_unit(const dt_type_desc_t *description)
 {
     size_t unit = 0;
@@ -100,7 +106,8 @@ static void *commit(const opal_datatype_t *datatype)
     ddtc_count size, lb, extent, true_lb, true_extent;
     struct mover *mover = malloc(sizeof *mover);
 
-    /* desc, as the type was built: opt_desc joins any two blocks to a vector of two, which hides what a table of blocks has in common. */
+    /* Decode `desc`, which has the blocks as the type was built. `opt_desc` joins any two blocks to
+     * a vector of two blocks, which hides what all blocks of a table have in common. */
     if (!mover || decode(datatype->desc.desc, datatype->desc.used, 0, &content) != DDTC_SUCCESS) goto refuse;
     int rc = ddtc_type_create_resized_c(content, datatype->lb, datatype->ub - datatype->lb, &type);
     ddtc_type_free(&content);
@@ -109,7 +116,8 @@ static void *commit(const opal_datatype_t *datatype)
     if (rc == DDTC_SUCCESS) rc = ddtc_type_get_committed(type, &mover->committed);
     ddtc_type_free(&type);
     if (rc != DDTC_SUCCESS) goto refuse;
-    /* The description says what moves, the datatype how much and where: both have to agree. */
+    /* The description says which bytes move, and the datatype says how many and where. The two must
+     * agree. */
     ddtc_committed_bounds(mover->committed, &size, &lb, &extent, &true_lb, &true_extent);
     if ((size_t)size != datatype->size || true_lb != datatype->true_lb || true_lb + true_extent != datatype->true_ub) {
         ddtc_committed_release(mover->committed);
@@ -133,7 +141,8 @@ static void destruct(void *kept)
     ADD(destructs, 1);
 }
 
-/* The end of the last whole predefined element before packed byte `end`. */
+/* Returns the end of the last whole predefined element that ends at or before position `end` of the
+ * packed bytes. */
 static size_t whole_elements(const opal_convertor_t *convertor, size_t end)
 {
     const struct mover *mover = convertor->pDesc->mover;
@@ -194,8 +203,9 @@ static convertor_advance_fct_t dispatch(const opal_convertor_t *convertor)
 
 static const opal_datatype_mover_provider_t provider = {"ddtc", commit, dispatch, destruct};
 
-/* What a preloaded library does by itself; a program that is linked with it says when. Under an Open MPI without the patch, or beside another
- * provider, nothing happens. */
+/* Registers the provider. When this file is a library that is preloaded, the loader calls this
+ * function before the program starts. A program that is linked with this file calls the function
+ * itself. Nothing happens if Open MPI does not have the patch, or has another provider already. */
 #pragma weak opal_datatype_register_mover_provider
 #pragma weak opal_convertor_whole_elements
 #ifndef DDTC_PROVIDER_LINKED

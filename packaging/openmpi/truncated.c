@@ -1,11 +1,13 @@
-/* A message of 6000 ints for a receive of 3000 and for one of none, plain MPI_INT, MPI_ERRORS_RETURN.
- * Each receive is posted once before the message is sent, and once after.
+/* Checks that receives of 3000 ints and of none are not overrun by messages of 6000 ints. The program
+ * uses MPI_INT and MPI_ERRORS_RETURN. Each receive is posted once before the message is sent, and
+ * once after.
  *
  *     mpicc truncated.c -o truncated && mpiexec -n 2 ./truncated
  *
- * MPI 5.0, 3.2.4: the receive is an error of class MPI_ERR_TRUNCATE, and only its own ints may be
- * written. Where that does not hold, the program says how many ints were written after them, and
- * its exit status is 1. See packaging/openmpi/README.md, "Truncation". */
+ * By MPI 5.0, section 3.2.4, the receive must return an error of class MPI_ERR_TRUNCATE, and must
+ * write nothing but its own ints. For each receive, the program prints the class of the error and
+ * the number of ints that were written after those of the receive. The exit status is 1 if a class
+ * is another one or if such ints were written. See packaging/openmpi/README.md, "Truncation". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

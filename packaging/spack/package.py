@@ -1,5 +1,5 @@
-# Spack recipe that builds ddtc from a checkout. Put it into a Spack repository of your own and run
-# `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
+# A recipe with which Spack builds ddtc from a checkout. To use it, put this file into a Spack
+# repository of your own and run `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
 
 from spack.package import *
 
@@ -11,7 +11,8 @@ class Ddtc(Package):
 
     license("MIT OR Apache-2.0", checked_by="ddtc")
 
-    # No source archive is published yet. dev-build uses the sources of the checkout.
+    # No archive of the sources has been published yet, so this version has no address to fetch
+    # from. `spack dev-build` takes the sources from a checkout.
     version("0.2.2")
 
     variant("static", default=False, description="Install the static C library too")

@@ -1,10 +1,11 @@
-"""Runs the recipe package.py without Spack, which neither PyPI nor Debian has as a package.
+"""Runs the Spack recipe package.py without Spack.
 
     python3 packaging/spack/run.py PREFIX [+VARIANT ..]
 
-Small classes in this file replace those of Spack that the recipe uses. The script prints the
-directives of the recipe and calls its `install`. It does not check what only Spack can check, such
-as the concretization and the names of other packages.
+Neither PyPI nor Debian has Spack as a package. The recipe uses some classes and functions of Spack;
+small classes in this file stand for these. The script prints the directives of the recipe and calls
+its `install`. It does not check what only Spack can check, such as the concretization and the names
+of other packages.
 """
 
 import os

@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Tells whether the fast tier notices the 44 faults of planted.txt.
+"""Finds out whether the fast tier of the tests notices the 44 faults of planted.txt.
 
-Each fault is planted alone into a copy of the sources in DIR. A fault of the preload library must
-be noticed by the smoke tests under MPI libraries, and a fault of the C library by the programs of
-the C library.
+Each fault is planted alone into a copy of the sources in the folder DIR. A fault of the preload
+library must be noticed by the smoke tests under MPI libraries, and a fault of the C library by the
+test that builds and runs programs in C.
 
     tests/mutants/planted.py DIR [--only WORDS]
-        Tries the faults, and continues an interrupted run. Each fault takes a build of the library
-        and a few seconds of tests.
+        Tries the faults, and continues a run that was interrupted. Each fault takes a build of the
+        library and a few seconds of tests.
     tests/mutants/planted.py --check
-        Checks only whether each fault still fits its file.
+        Only checks whether each fault still fits its file.
     tests/mutants/planted.py DIR --part NAME
-        Runs a part of e2e (tests/parts.txt) on the faults that survived or were not tried yet.
+        Runs a part of e2e (tests/parts.txt) on the faults that the tests of an earlier run did not
+        notice, and on the faults that were not tried yet.
 
 The script adds a line for each fault to DIR/results.jsonl. The exit status is 0 if the fast tier
-catches at least 30 faults, including those of earlier runs in DIR. It is 1 if the fast tier catches
+notices at least 30 faults, including those of earlier runs in DIR. It is 1 if the fast tier notices
 fewer, or if something failed.
 """
 
@@ -28,15 +29,19 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-# Minimum number of faults that the fast tier must catch.
+# Number of faults that the fast tier must catch for this script to succeed.
 LEAST = 30
-# Seconds after which tests count as hanging, and the fault as caught. All tests together take a
-# small part of this time.
+# Seconds after which a run of tests counts as hanging, so that its fault counts as caught. Without
+# a fault, all tests together take a small part of this time.
 LIMIT = 900
 
 
 def faults():
-    """Yields each fault: its name, file and first test, the original text, and the planted text."""
+    """Yields each fault of planted.txt as a tuple.
+
+    A tuple has the name of the fault, its file, a filter for the tests to run first, the original
+    text, and the text that replaces it.
+    """
     with open(os.path.join(ROOT, "tests/mutants/planted.txt")) as file:
         blocks = file.read().split("\n= ")[1:]
     for block in blocks:
@@ -47,9 +52,9 @@ def faults():
 
 
 def planted(root, path, old, new):
-    """Returns the text of a file with `new` in place of `old`, and its text as it is.
+    """Returns the text of a file with `new` in place of `old`, and the unchanged text.
 
-    The first text is None if the file does not have `old` exactly once.
+    If `old` does not occur exactly once in the file, the first result is None.
     """
     with open(os.path.join(root, path)) as file:
         text = file.read()
@@ -59,7 +64,7 @@ def planted(root, path, old, new):
 
 
 class Tree:
-    """A copy of the sources with a target folder of its own."""
+    """A copy of the sources, in which cargo builds into a target folder of its own."""
 
     def __init__(self, folder, limit):
         self.limit = limit
@@ -74,7 +79,8 @@ class Tree:
         pack.stdin.write(names)
         pack.stdin.close()
         pack.wait(), unpack.wait()
-        # The copy uses the pinned MPI libraries of this checkout.
+        # The tests in the copy use the MPI libraries that this checkout has installed from pinned
+        # wheels: link their folder into the target folder of the copy.
         hosts, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
         if os.path.isdir(hosts) and not os.path.exists(here):
             os.symlink(os.path.realpath(hosts), here)
@@ -85,7 +91,7 @@ class Tree:
         return subprocess.run(["cargo", *arguments], cwd=self.root, env=env, capture_output=True, text=True)
 
     def binary(self, package, test):
-        """Returns the path of a test binary, and builds it at the first call."""
+        """Returns the path of a test binary. The first call for a binary builds it."""
         if test not in self.binaries:
             out = self.cargo("test", "--locked", "-p", package, "--test", test, "--no-run", "--message-format=json")
             if out.returncode:
@@ -97,13 +103,13 @@ class Tree:
         return self.binaries[test]
 
     def run(self, package, test, *arguments):
-        """Runs tests, and returns None if they pass.
+        """Runs a test binary with these arguments, and returns None if the tests pass.
 
-        If they fail, returns the names of at most three failed tests. If the output names no failed
-        test, returns `hangs` if the time limit was exceeded, and `ends` otherwise.
+        If tests fail, returns the names of at most three of them. If the output names no failed
+        test, the result is `hangs` if the time limit was exceeded, and `ends` otherwise.
         """
         command = [self.binary(package, test), *arguments]
-        # cargo starts tests in the folder of their package, so do the same.
+        # Start the tests in the folder of their package, as cargo does.
         folder = os.path.join(self.root, {"ddtc-preload": "preload", "ddtc-capi": "capi"}.get(package, "e2e"))
         log = os.path.join(self.target, "planted.log")
         with open(log, "w") as file:
@@ -124,9 +130,10 @@ class Tree:
 
 
 def end(session):
-    """Kills the processes that are left of a session.
+    """Kills all processes that are left of a session.
 
-    The process group would not suffice, since launchers and ranks have groups of their own.
+    It would not suffice to kill the process group of the test binary, since the launchers and ranks
+    of MPI jobs have process groups of their own.
     """
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -165,8 +172,8 @@ def main():
             command = next(line.rsplit(" | ", 1)[1] for line in file if line.startswith(args.part + " | "))
         test, filters = re.search(r"--test (\w+)", command).group(1), command.partition(" -- ")[2].split()
     # Plant one fault at a time: write the changed file, build the library, run the tests, and
-    # restore the file. A fault that has a result is skipped, except with --part if it survived
-    # before.
+    # restore the file. Skip a fault that has a result from an earlier run, except that --part runs
+    # again on faults that no test noticed before ("survived").
     for name, path, first, old, new in everything:
         survived = known.get(name, {}).get("verdict") == "survived"
         if args.only not in name or (name in known and not (survived and args.part)):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Tells which mutants of the modules that move bytes the tests notice.
+"""Finds out which mutants of the modules that move bytes are noticed by the tests.
 
-A mutant is a change of one operator, match arm, guard, field or result of a function.
-cargo-mutants lists the mutants, and a seeded shuffle takes a sample of them. A build for each
-mutant would cost minutes of compilation for seconds of tests. So the mutants of the sample are put
-into one copy of the sources. Each has its own copy of its function's body, and the environment
+A mutant is a change of one operator, match arm, guard, field or result of a function. cargo-mutants
+lists the mutants, and a seeded shuffle takes a sample of them. To build each mutant alone would
+cost minutes of compilation for seconds of tests. So the mutants of the sample are put into one copy
+of the sources, in which each mutant has its own copy of its function's body. The environment
 variable DDTC_MUTANT selects the mutant that runs:
 
     fn f(..) { if mutant::is(7) { BODY WITH MUTANT 7 } else { BODY } }
 
-A mutant that does not compile in this way is built alone. If it does not compile alone either, it
-is unviable. Start the script in the root of the repository. It writes everything into DIR, and
-continues an interrupted run.
+A mutant that does not compile together with the others is built alone. If it does not compile alone
+either, its verdict is "unviable". Start the script in the root of the repository. It writes
+everything into the folder DIR, and continues a run there that was interrupted.
 
     tests/mutants/run.py DIR --sample 400 --seed 1
 """
@@ -29,16 +29,18 @@ import sys
 import time
 
 VERSION = "cargo-mutants 27.1.0"
-# Modules whose code decides which bytes are moved where. Left out are the text form, the verifier
-# and the evaluation of nests, and code of another architecture.
+# Names of the modules in src/ whose mutants are tried. Their code decides which bytes are moved
+# where. LEFT_OUT has files of these modules whose mutants are not tried: the text form, the
+# verifier and the evaluation of nests, and micro-kernels for another architecture.
 ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest",
          "normalize", "refine", "schedule", "segments", "walk"]
 LEFT_OUT = ["src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
-# Number of the first entries of JUDGES that run on all mutants before the other entries run on any.
-# These tests notice most mutants in little time.
+# Number of entries at the start of JUDGES that run on all mutants before any of the other entries
+# runs. The tests in these entries notice most of the mutants, and take little time.
 FIRST = 3
-# Test runs that judge a mutant: a test binary and its arguments, in which ROOM stands for the
-# module of the mutant.
+# The runs of test binaries that judge a mutant, in this order. An entry has the name of a test
+# binary and its arguments. In an argument, ROOM stands for the name of the module that has the
+# mutant.
 JUDGES = [
     ("filetests", []),
     ("engines", ["listed_types"]),
@@ -76,7 +78,10 @@ pub(crate) fn is(n: usize) -> bool {
 
 
 def listed():
-    """Returns the mutants of the modules in ROOMS, sorted by name."""
+    """Returns the mutants of the modules in ROOMS, sorted by name.
+
+    Mutants of the files in LEFT_OUT are not among them.
+    """
     version = subprocess.run(["cargo", "mutants", "--version"], capture_output=True, text=True).stdout.strip()
     if version != VERSION:
         sys.exit(f"error: found '{version}', need {VERSION}: cargo install cargo-mutants --version {VERSION.split()[1]} --locked")
@@ -87,15 +92,18 @@ def listed():
 
 
 def offset(starts, place):
-    """Returns the index of a place in a text whose lines begin at the indices `starts`."""
+    """Returns the index in a text of a place that is given as a line and a column.
+
+    `starts` has for each line of the text the index at which the line begins.
+    """
     return starts[place["line"] - 1] + place["column"] - 1
 
 
 def body(text, start, end):
-    """Returns where the body of the function at [start, end) begins and ends, with its braces.
+    """Returns the start and the end of the body of a function, both braces included.
 
-    The body begins at the first opening brace that is outside of comments, quotes and brackets.
-    Without such a brace, the function returns None.
+    The function is in `text` at [start, end). Its body begins at the first opening brace that is
+    outside of comments, quotes and brackets. If there is no such brace, this function returns None.
     """
     at, depth = start, 0
     token = re.compile(r"""//[^\n]*|/\*.*?\*/|r#*"|b?"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.[^']*)'|[()\[\]{}]""", re.S)
@@ -108,11 +116,12 @@ def body(text, start, end):
 
 
 def rewritten(source, mutants):
-    """Puts `mutants` ({number: mutant}) into the text of a file.
+    """Puts `mutants`, a dictionary from number to mutant, into the text of a source file.
 
-    Returns the new text, the numbers of the mutants that cannot be selected at run time because
-    they are outside of a body or in a constant function, and by number the first and the last line
-    of each other mutant.
+    Returns three values. The first is the new text. The second is a list of the numbers of mutants
+    that cannot be selected at run time, because they are outside of the body of a function or in a
+    constant function. The third is a dictionary from the number of each other mutant to the first
+    and the last line of its code in the new text.
     """
     starts = [0]
     for line in source.splitlines(keepends=True):
@@ -123,7 +132,8 @@ def rewritten(source, mutants):
         at = offset(starts, m["span"]["start"])
         home = min((s for s in spans if s[0] <= at < s[1]), default=None, key=lambda s: s[0])
         braces = home and body(source, *home)
-        # A constant function cannot ask which mutant runs.
+        # The compiler may evaluate a constant function, which cannot ask at run time which mutant
+        # is selected.
         if not braces or braces[0] > at or re.search(r"\bconst\s+(unsafe\s+)?fn\b", source[home[0]:braces[0]]):
             misfits.append(number)
         else:
@@ -151,7 +161,7 @@ def rewritten(source, mutants):
 
 
 class Tree:
-    """A copy of the sources, into which mutants are put."""
+    """A copy of the sources of ddtc, into whose files mutants are put."""
 
     def __init__(self, folder):
         self.root = os.path.join(folder, "tree")
@@ -170,7 +180,10 @@ class Tree:
         return self.plain[name]
 
     def write(self, name, text):
-        """Writes a file if its text has changed. Otherwise cargo need not compile it again."""
+        """Writes a file of the copy, but only if its text has changed.
+
+        If a file was written with the same text, cargo would compile it again for nothing.
+        """
         path = os.path.join(self.root, name)
         if os.path.exists(path):
             with open(path, encoding="utf-8") as file:
@@ -180,10 +193,10 @@ class Tree:
             file.write(text)
 
     def put(self, mutants):
-        """Writes all of `mutants` into the tree, and restores the files of earlier mutants.
+        """Writes all of `mutants` into the copy, and restores the files that had mutants before.
 
-        Returns the numbers of the mutants that cannot be selected at run time, and by number the
-        file and the lines of each other mutant.
+        Returns a list of the numbers of the mutants that cannot be selected at run time, and a
+        dictionary from the number of each other mutant to its file and lines.
         """
         files, misfits, where = collections.defaultdict(dict), [], {}
         for number, m in mutants.items():
@@ -200,9 +213,10 @@ class Tree:
         return misfits, where
 
     def replace(self, name, mutants):
-        """Puts `mutants` of one file, which must not overlap, into its original text.
+        """Replaces code in the original text of one file by all of `mutants`.
 
-        Later lines keep their numbers, unless a replacement has more lines than what it replaces.
+        The mutants must not overlap. The lines after a mutant keep their numbers, unless the mutant
+        has more lines than the code that it replaces.
         """
         text = self.read(name)
         starts = [0]
@@ -218,9 +232,9 @@ class Tree:
         return subprocess.run(["cargo", *args], cwd=self.root, capture_output=True, text=True)
 
     def errors(self):
-        """Returns the files and lines of errors when the library is compiled with its tests.
+        """Compiles the library with its unit tests, and returns the file and line of each error.
 
-        An error without a place is returned as None and its message.
+        For an error without a place, the result has the pair of None and the message.
         """
         found = set()
         for line in self.cargo("check", "--profile", "test", "--lib", "--message-format=json").stdout.splitlines():
@@ -236,7 +250,8 @@ class Tree:
     def binaries(self, names):
         """Builds the test binaries of these names.
 
-        Returns their paths by name and an empty text, or None and the end of cargo's messages.
+        Returns a dictionary from name to path and an empty text. If the build fails, returns None
+        and the end of cargo's messages.
         """
         chosen = [a for n in sorted(names) for a in (["--lib"] if n == "lib" else ["--test", n])]
         built = self.cargo("test", "--no-run", "--message-format=json", *chosen)
@@ -251,10 +266,11 @@ class Tree:
 
 
 def beside(tree, mutants, wait):
-    """Returns the mutants that compile together in one tree.
+    """Returns those of `mutants` that compile together in one tree.
 
-    An error counts against the mutants whose lines it names; these mutants are left out, and the
-    others are compiled again. `wait` returns when the next compilation may start.
+    Compiles all of them, leaves out the mutants on whose lines an error was reported, and compiles
+    the others again, until there is no error. The function `wait` returns when the next compilation
+    may start.
     """
     together = dict(mutants)
     while True:
@@ -276,7 +292,8 @@ def beside(tree, mutants, wait):
 def viable(tree, rest, wait):
     """Returns the mutants of `rest` that compile alone, and empties `rest`.
 
-    Mutants of different functions are compiled at the same time, to save compilations.
+    To save compilations, mutants of different functions are put into the sources and compiled at
+    the same time.
     """
     alone = {}
     while rest:
@@ -301,8 +318,9 @@ def viable(tree, rest, wait):
             if not errors:
                 break
             if not wrong:
-                # The errors are elsewhere, for example where a changed constant is used. Try each
-                # mutant by itself.
+                # No error is in the function of a mutant, so the errors are elsewhere, for example
+                # where a constant is used that a mutant changed. Compile each mutant by itself to
+                # find those that cause errors.
                 wrong = set()
                 for number, m in chosen.items():
                     tree.put({})
@@ -315,7 +333,10 @@ def viable(tree, rest, wait):
 
 
 def memory(group):
-    """Returns the resident bytes of the processes in process group `group`, for 4 KiB pages."""
+    """Returns the resident bytes of all processes in the process group `group`.
+
+    The result is right for pages of 4 KiB.
+    """
     total = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -331,8 +352,10 @@ def memory(group):
 def judged(command, root, number, limit, paused):
     """Runs a test binary with mutant `number` selected, and returns how it ended and its seconds.
 
-    It ends as "passed" or "failed", as "timeout" after `limit` seconds, or as "memory" above 6 GiB.
-    While paused() returns True, the processes are stopped, and the time does not count.
+    The first value is "passed" or "failed" if the binary ended by itself. It is "timeout" if the
+    binary was killed after `limit` seconds, and "memory" if it was killed because its processes had
+    more than 6 GiB of memory. While paused() returns True, the processes are stopped, and this time
+    does not count.
     """
     env = dict(os.environ, CARGO_MANIFEST_DIR=root, RUST_BACKTRACE="0", DDTC_MUTANT=str(number))
     started = time.monotonic()
@@ -380,7 +403,8 @@ def main():
     os.makedirs(folder, exist_ok=True)
 
     everything = listed()
-    # A larger sample with the same seed begins with the smaller one.
+    # Take the first mutants of the shuffled list. A larger sample with the same seed then begins
+    # with the mutants of a smaller sample.
     random.Random(args.seed).shuffle(everything)
     sample = everything[:args.sample]
     print(f"{len(everything)} mutants, the first {len(sample)} of them shuffled by seed {args.seed}", flush=True)
@@ -433,9 +457,10 @@ def main():
     tree = Tree(folder)
 
     def parted(name, find, among):
-        """Returns the mutants of `among` that `find` chooses.
+        """Returns those of the mutants `among` that the function `find` chooses.
 
-        A file keeps their numbers, so that an interrupted run need not choose them again.
+        The numbers of the chosen mutants are stored in a file, so that an interrupted run that is
+        continued reads them from there.
         """
         path = os.path.join(folder, f"{name}-{args.sample}-{args.seed}.json")
         if not os.path.exists(path):
@@ -453,7 +478,8 @@ def main():
         binaries, text = tree.binaries({JUDGES[i][0] for i in which})
         if not binaries:
             sys.exit(f"error: the tests do not compile:\n{text}")
-        # The tests must pass without a mutant, and their time then bounds the time with a mutant.
+        # All tests must pass without a mutant. Their time is measured here: with a mutant, a test
+        # binary may take 60 seconds and 10 times as long as without one.
         for name, extra in (JUDGES[i] for i in which):
             wait()
             extra = [word.replace("ROOM", "micro") for word in extra]
@@ -465,7 +491,8 @@ def main():
         for number, m in together.items():
             if known_as(m) == before:
                 judge(m, number, binaries, limits, which)
-    # Build and judge the mutants that do not compile together with the others, each alone.
+    # The mutants that do not compile together with the others have not been judged yet. Build and
+    # judge each of them alone.
     rest = {n: m for n, m in mutants.items() if n not in together}
     alone = parted("alone", viable, dict(rest))
     for number, m in rest.items():

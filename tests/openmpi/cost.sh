@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Counts with callgrind the instructions that requests and types cost: in libopen-pal as Debian has
-# it, with the patch and no provider, and with ddtc. A part of tests/openmpi.sh --cost; $1 is its
-# cache.
+# Counts with callgrind the instructions of the functions that each request calls, for several
+# datatypes, and prints a table. It has three columns: libopen-pal as Debian has it, libopen-pal
+# with mover-provider.patch but without a provider, and libopen-pal with the patch and with ddtc as
+# the provider. tests/openmpi.sh --cost runs this script. Its argument $1 is the folder in which
+# that script has built everything.
 set -euo pipefail
 cache=$1
 command -v valgrind >/dev/null || { echo "error: valgrind is missing: apt-get install valgrind" >&2; exit 1; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-# Prints the instructions per call of function $4, with the functions that it calls, over 1000
-# calls. $2 is the program, $1 the folder of the library, $3 and $5 are the program's arguments WHAT
-# and KIND.
+# Prints the instructions of one call of function $4, including the functions that it calls: the
+# average over 1000 calls. $1 is the folder of libopen-pal and $2 the program. $3 and $5 are the
+# arguments that the program gets: what it calls, and for which kind of type.
 count() {
     LD_LIBRARY_PATH=$1:$cache/install/lib:$cache/ours valgrind -q --tool=callgrind --toggle-collect="$4" --callgrind-out-file="$out/calls" \
         "$2" "$3" "$5" >/dev/null 2>"$out/errors" || { echo "error: valgrind failed on $2 $3 $5:" >&2; cat "$out/errors" >&2; exit 1; }

@@ -1,13 +1,16 @@
-/* Compares random datatypes in an Open MPI with mover-provider.patch. Each type is committed twice,
- * before there is a provider and after, and what both convertors do is compared call by call:
- * pieces and positions of packs, cuts and orders of unpacks, raw, clones, duplicates, and resized
- * types.
+/* Compares how an Open MPI with mover-provider.patch packs and unpacks random datatypes with and
+ * without a mover provider. A "mover" is what the provider keeps for a committed type. Each type is
+ * made and committed twice: before a provider is registered, so that Open MPI's generic functions
+ * move its bytes, and afterwards, so that the provider does. The program makes the same calls on a
+ * convertor of either type, and compares the results of each call. It packs in pieces, changes
+ * positions while packing, unpacks in pieces and in different orders, calls opal_convertor_raw,
+ * clones convertors, and duplicates and resizes types.
  *
  *     judge [TYPES [SEED]]
  *
- * Needs no MPI runtime, like Open MPI's own datatype tests. The exit status is 0 if there is no
- * difference, if enough types were compared and bytes were moved by the provider both ways, if it
- * refused none of them, and if it got back as many types as were committed. */
+ * Like Open MPI's own datatype tests, the program does not call MPI_Init. The exit status is 0 only
+ * if there is no difference, at least a quarter of the types were compared, the provider packed and
+ * unpacked bytes and refused no type, and it was told to destroy as many movers as it had made. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -21,7 +24,7 @@
 #include "opal/datatype/opal_datatype_internal.h"
 #include "opal/runtime/opal.h"
 
-#define MOST (1 << 16) /* bytes of memory that a case may span */
+#define MOST (1 << 16) /* maximum number of bytes of memory over which the data of a case extend */
 
 extern void ddtc_provider_register(void) __attribute__((weak));
 extern struct {
@@ -50,8 +53,8 @@ static long type_number;
         }                                                                                 \
     } while (0)
 
-/* Returns a type whose entries are placed apart from each other. The types of which it was made are
- * freed. */
+/* Returns a random type, whose entries are placed apart from each other, with up to `depth` further
+ * levels of constructors. The types that it is made of are freed. */
 static ompi_datatype_t *build(int depth)
 {
     static ompi_datatype_t *const named[] = {&ompi_mpi_char.dt,   &ompi_mpi_short.dt,  &ompi_mpi_int.dt,         &ompi_mpi_double.dt,
@@ -123,8 +126,9 @@ static opal_convertor_t *prepared(const ompi_datatype_t *type, size_t count, uns
     return convertor;
 }
 
-/* Packs the first bytes with a new convertor, at most `limit` and in whole elements. Returns their
- * number. */
+/* Packs at most `limit` bytes from the beginning of the data with a new convertor. Returns the
+ * number of packed bytes. It may be less than `limit`, because Open MPI packs only whole basic
+ * elements. */
 static size_t whole(const ompi_datatype_t *type, size_t count, unsigned char *base, size_t limit, unsigned char *into)
 {
     opal_convertor_t *convertor = prepared(type, count, base, 1);
@@ -136,10 +140,12 @@ static size_t whole(const ompi_datatype_t *type, size_t count, unsigned char *ba
     return max;
 }
 
-/* Makes the same call on both convertors: a piece of up to three entries. A receiver gets the
- * stream that was sent. A sender leaves room at the ends of entries. Entries of receivers end at
- * whole elements here, because the generic function joins the halves of an element in 16 bytes, and
- * a long double complex has 32. */
+/* Makes the same pack or unpack call on both convertors, with up to three entries of an iovec, and
+ * checks that the results are the same. When it unpacks, the bytes come from stream[0]. When it
+ * packs, entries may end inside of a basic element, so a convertor leaves the end of an entry
+ * empty. When it unpacks, entries end after whole basic elements: Open MPI's generic function joins
+ * the two halves of an element in 16 bytes, which is too little for a long double complex of 32
+ * bytes. */
 static void piece(opal_convertor_t *pair[2], int send)
 {
     struct iovec iov[2][3];
@@ -175,7 +181,7 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
 
     for (size_t i = 0; i < sizeof memory[0]; i++) memory[0][i] = (random_below(2), state >> 20);
 
-    /* Sends: pieces one after the other, without jumps. */
+    /* Check packing in pieces that follow each other, without changes of the position. */
     pair[0] = prepared(plain, count, base[0], 1);
     pair[1] = prepared(moved, count, base[0], 1);
     CHECK(!(pair[0]->flags & CONVERTOR_MOVER), "a type of before");
@@ -187,9 +193,11 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     }
     CHECK(!memcmp(stream[0], stream[1], sizeof stream[0]), "what was packed");
 
-    /* Jumps of our convertor: positions and pieces must end where a new generic convertor ends a
-     * piece from the beginning. (After jumps of its own, the generic function of 4.1.4 packs more
-     * than there is, if loops are nested.) */
+    /* Check packing after changes of the position, with only the convertor that has a mover. The
+     * position that is reached and the end of each piece must be those at which a new convertor
+     * without a mover ends, if it packs from the beginning. (A convertor without a mover whose
+     * position is changed cannot be compared: in 4.1.4, its generic function then packs too much if
+     * loops are nested.) */
     whole(plain, count, base[0], size, stream[0]);
     for (int jumps = 0; jumps < 20 && served; jumps++) {
         size_t position = random_below(size), length = 1 + random_below(4000), at = position, max = length;
@@ -203,8 +211,8 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         CHECK(rc == (position + max == size) && rc == !!(pair[1]->flags & CONVERTOR_COMPLETED), "%d at %zu", rc, position + max);
     }
 
-    /* Pack the rest of a send, from a random position on, with two clones of the convertor: one that
-     * has a copy of the convertor's stack, and one without a stack. */
+    /* Clone the convertor with a mover twice, once with a copy of its stack and once without a
+     * stack. Each clone packs the rest of the data from a random position on. */
     memset(stream[1], 0x55, sizeof stream[1]);
     size_t position = random_below(size);
     opal_convertor_set_position(pair[1], &position);
@@ -223,8 +231,10 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         OBJ_DESTRUCT(&clones[copy]);
         memset(stream[1], 0x55, sizeof stream[1]);
     }
-    /* A send by raw, which goes on with the generic functions, from the beginning. From positions
-     * in between, raw in 4.1.4 may never return, whether it is patched or not. */
+    /* Check opal_convertor_raw, which returns the places of the data in memory, on the convertor
+     * with a mover. The call makes the convertor go on with the generic functions. Start at
+     * position 0: from positions in the middle, opal_convertor_raw of 4.1.4 may never return, with
+     * or without the patch. */
     position = 0;
     size_t at = position;
     int rc = !served;
@@ -244,8 +254,9 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     OBJ_RELEASE(pair[0]);
     OBJ_RELEASE(pair[1]);
 
-    /* Receives: any cuts in order on both convertors, and then our convertor alone in pieces from
-     * the end to the beginning, cut anywhere. */
+    /* Check unpacking. First both convertors unpack the same random pieces, in order. Then the
+     * convertor with a mover unpacks alone, in pieces from the end to the beginning that may end
+     * anywhere. */
     for (size_t i = 0; i < size; i++) stream[0][i] = random_below(256);
     memcpy(memory[1], memory[0], sizeof memory[0]);
     pair[0] = prepared(plain, count, base[0], 0);
@@ -258,8 +269,9 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
     CHECK(!memcmp(memory[0], memory[1], sizeof memory[0]), "what was received in order");
     OBJ_RELEASE(pair[0]);
     OBJ_RELEASE(pair[1]);
-    /* If entries of a type overlap, the result depends on the order in which they are written: such
-     * a type does not give back what it received. */
+    /* If blocks of a type overlap, the result depends on the order in which they are written, and
+     * packing does not give back the bytes that were unpacked. Such a type is not unpacked in
+     * reverse order. */
     whole(plain, count, base[0], size, stream[1]);
     int overlaps = memcmp(stream[0], stream[1], size);
     pair[1] = prepared(moved, count, base[1], 0);
@@ -307,15 +319,16 @@ int main(int argc, char **argv)
             }
             int flat = type->super.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS;
             contiguous += !!flat;
-            /* The two types differ only in when they were committed. */
+            /* `type` and plain[type_number] were made by the same calls. The only difference is
+             * that `type` was committed after the provider was registered. */
             if (extent >= span && span + extent * (ptrdiff_t)count < MOST && type->super.size && type->super.size * count < MOST / 2) {
                 asked++;
                 if (!flat != !!type->super.mover) differences++, printf("type %ld: contiguous %d, mover %p\n", type_number, flat, type->super.mover);
                 compare(plain[type_number], type, count, !flat);
                 ompi_datatype_duplicate(type, &other[0]);
                 compare(plain[type_number], other[0], count, !flat);
-                /* A resized type is a different type from the one that it was made of, though both
-                 * are committed. */
+                /* A resized type has another extent, so the provider must make another mover for
+                 * it. The type is already committed, because the type that it was made of is. */
                 ompi_datatype_create_resized(type, lb, extent + 16, &other[1]);
                 compare(plain_wide[type_number], other[1], count, !flat);
                 ompi_datatype_destroy(&other[0]);

@@ -1,13 +1,14 @@
-/* Two ranks exchange messages of types with gaps, from 1 KiB to 4 MiB, which are received with the
- * same type and as bytes; also persistent requests and a collective call. What was received is
- * compared byte by byte with what the layout says, gaps included. The exit status is 1 if something
- * differs.
+/* Exchanges messages between two ranks, of types with gaps and of 1 KiB to 4 MiB. Each message is
+ * received with the same type, and once more as packed bytes. The program also uses persistent
+ * requests and a broadcast. It compares every received byte with what the type requires, and checks
+ * that gaps are not overwritten. The exit status is 1 if something differs.
  *
  *     messages [generic]
  *
- * With `generic`, one of the ranks moves bytes by Open MPI's own functions. These join the halves
- * of an element in 16 bytes, so packed bytes, which can be cut anywhere, do not arrive whole in
- * elements of 32 bytes. Such a message is left out then. */
+ * Give `generic` if one of the two ranks packs and unpacks by Open MPI's own generic functions, and
+ * the other rank by the mover provider. When a message of packed bytes is cut inside of an element,
+ * the generic functions join the two halves of the element in 16 bytes, so elements of 32 bytes do
+ * not arrive whole. With `generic`, the program does not send such elements as packed bytes. */
 #include <mpi.h>
 #include <complex.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum { PIECES = 257 };
 
-/* One instance: pieces of basic elements. */
+/* The layout of one instance of a type: pieces of basic elements, each at a place in bytes. */
 struct layout {
     const char *name;
     int pieces, lengths[PIECES];
@@ -48,8 +49,8 @@ static unsigned char value(long at, int salt) { return (unsigned char)((at * 265
 
 static int wrong;
 
-/* Checks that `got` has the bytes of `count` instances at the places of the layout, and 0x77
- * everywhere else. */
+/* Checks that `got` has the bytes of `count` instances at the places of the layout, and has the
+ * initial value 0x77 everywhere else. */
 static void compare(const struct layout *l, long count, const unsigned char *got, int salt, const char *what)
 {
     for (long k = 0, at = 0; k < count; k++, at += l->extent) {
@@ -106,7 +107,9 @@ int main(int argc, char **argv)
             MPI_Sendrecv(mine, count, l->type, peer, 0, theirs, count, l->type, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             compare(l, count, theirs, peer + 1, "a message");
 
-            /* As bytes, and from bytes: the bytes on the wire are those that MPI_Pack makes. */
+            /* Send a message of the type to this rank itself and receive it as packed bytes. They
+             * must be the bytes that MPI_Pack makes. Then send the packed bytes to the other rank,
+             * which receives them with the type. */
             MPI_Pack(mine, count, l->type, again, count * l->bytes, &position, MPI_COMM_SELF);
             MPI_Sendrecv(mine, count, l->type, rank, 1, packed, count * l->bytes, MPI_PACKED, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
             if (memcmp(packed, again, count * l->bytes)) wrong++, printf("%s: packed bytes differ\n", l->name);
@@ -116,7 +119,8 @@ int main(int argc, char **argv)
                 compare(l, count, theirs, peer + 1, "a message of packed bytes");
             }
 
-            /* Persistent requests, which are prepared once and started three times. */
+            /* Make a persistent request for a send and one for a receive, and start both three
+             * times. */
             MPI_Request requests[2];
             MPI_Send_init(mine, count, l->type, peer, 3, MPI_COMM_WORLD, &requests[0]);
             MPI_Recv_init(theirs, count, l->type, peer, 3, MPI_COMM_WORLD, &requests[1]);

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs Open MPI's own datatype tests (test/datatype) with the unmodified library, with the mover
-# provider $2 (unless it is empty), and with the preload library $3 inside. What passes with the
-# unmodified library must pass in the other ways too, with as many lines about errors. A part of
-# tests/openmpi.sh; $1 is its cache, and the table is $1/own.md.
+# Runs Open MPI's own datatype tests (test/datatype) in three ways: with the unmodified library
+# ("bare"), with the mover provider $2 (unless it is empty), and with the preload library $3, whose hook in Open MPI's
+# convertors packs and unpacks ("inside"). A test that passes with the unmodified library must pass
+# in the other two ways, and must print the same number of lines with words such as "error" or
+# "wrong". tests/openmpi.sh runs this script. $1 is the folder in which that script has built
+# everything, and the table of results is written to $1/own.md.
 set -euo pipefail
 cache=$1 provider=$2 preload=$3
 tests=$cache/build/test/datatype
@@ -11,14 +13,16 @@ out=$cache/own
 rm -rf "$out" && mkdir "$out"
 worse=0
 
-# Runs test $1 in the way $2; further arguments are settings of the environment. Puts the exit
-# status into $status, the number of lines about errors into $said, and the output into the log.
+# Runs the test $1, which is the file $program, and writes its output to the log that is named after
+# the way $2 in which it runs: bare, provider or inside. Further arguments are environment variables
+# for the test. The function stores the exit status in $status, and in $said the number of output
+# lines that have words such as "error" or "wrong".
 way() {
     local name=$1 log=$out/$1.$2
     shift 2
     status=0
-    # Times, addresses and process numbers differ from run to run, so they are removed before
-    # counting.
+    # Times, addresses and process numbers differ from run to run. Remove them before the lines are
+    # counted, so that no line counts because of them.
     (cd "$out" && timeout 900 "${run[@]}" env "$@" "$program") >"$log" 2>&1 || status=$?
     said=$(grep -v '^ddtc provider' "$log" | sed -E 's/0x[0-9a-f]+/ADDRESS/g; s/[0-9]+\.[0-9]+//g; s/[0-9]+ (ns|us|microsec)//g; s/\[[^]]*\]//g' |
         grep -ciE 'error|wrong|fail|differ|mismatch|cannot|incorrect|unexpected|bad' || true)
@@ -42,11 +46,12 @@ for program in "$tests"/.libs/* "$cache/programs/to_self_all"; do
         [ "$status $said" = "$bare $bare_said" ] || { [ "$bare" != 0 ] || worse=1; echo "differs with the provider: $name: see $out/$name.provider and $out/$name.bare" >&2; }
     fi
     way "$name" inside "LD_PRELOAD=$preload" DDTC_MODE=commit "DDTC_REPORT=$out/$name.json"
-    # The report is written in MPI_Finalize. Tests that never call MPI_Init have none, and the
-    # library does nothing in them.
+    # The preload library writes its report in MPI_Finalize. A test that never calls MPI_Init has no
+    # report, and the preload library does nothing in it.
     moved="no MPI_Init"
     if [ -e "$out/$name.json" ]; then
-        # Each total of the report is on a line of its own.
+        # The report has each total on a line of its own. Add up the bytes that the hook moved, in
+        # MiB.
         moved=$(awk '$1 ~ /^"hook_bytes_/ { b += $2 } END { printf "%.1f", b / 1048576 }' "$out/$name.json")
         ! grep '"nothing is moved inside' "$out/$name.json" >&2 || worse=1
     fi

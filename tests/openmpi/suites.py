@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Runs MPICH's tests under Open MPI, without and with the preload library moving bytes inside.
+"""Runs MPICH's tests under Open MPI twice: without and with ddtc's preload library.
 
-A test that passes under the unmodified library ("bare") must also pass with the preload library
-inside. tests/openmpi.sh --suites builds the programs and runs this script.
+A run without the preload library is called "bare". A run with it is called "inside", because the
+library's hook in Open MPI's convertors packs and unpacks the bytes of Open MPI's own requests. A
+test that passes bare must also pass inside. tests/openmpi.sh --suites builds the programs of the
+tests and runs this script.
 
-Each case runs bare first. If it does not pass, it does not run inside. Otherwise it runs with the
-preload library on all ranks, which stages nothing. If it fails there, it runs bare and inside up to
-two more times, and differs if it never passes inside. The results have a line for each case:
-verdict bare, verdict inside, bytes moved inside, and name. A case that has a result with the same
-preload library is not run again, so an interrupted run can be continued. The script ends with an
-error if a case differs, or if no bytes were moved inside.
+Each case runs bare first. If it does not pass, it does not run inside. Otherwise it runs inside:
+all ranks have the preload library, which does nothing but move bytes through its hook. If the case
+fails there, it runs bare and inside up to two more times, and counts as different if it never
+passes inside. The file of results has a line for each case: verdict bare, verdict inside, bytes
+moved inside, and name. A case that has a result with the same preload library is not run again, so
+an interrupted run can be continued. The script ends with an error if a case is different, or if no
+bytes were moved inside.
 """
 
 import argparse
@@ -45,7 +48,8 @@ def options():
 def chosen(o):
     """Returns the cases to run, each once.
 
-    Cases that need more than 4 gigabytes or are known to fail are left out.
+    Cases that need more than 4 gigabytes of memory are left out, and so are those that the lists of
+    MPICH's tests mark as known failures.
     """
     found = {}
     lists.MPI, lists.NOLOCAL = PARTS, []
@@ -56,7 +60,8 @@ def chosen(o):
 
 
 def run(o, case, inside):
-    """Runs a case, and returns its verdict and the number of bytes moved inside."""
+    """Runs a case, and returns its verdict and the number of bytes that the preload library moved.
+    """
     if not (case.folder / case.program).exists():
         return "not built", 0
     reports = o.results.parent / "suites-reports"
@@ -70,15 +75,16 @@ def run(o, case, inside):
     with_it = ["env", f"LD_PRELOAD={o.library}", "DDTC_POLICY=none", f"DDTC_REPORT={reports}/report-%p-%r.json"] if inside else []
     launcher = [o.openmpi / "bin/mpiexec", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,sm", *own]
     command = [*launcher, "-n", str(case.ranks), *with_it, case.program, *case.arguments]
-    # The job has a session of its own, by which all processes that hang are found. A search by the
-    # program's name could find this script itself.
+    # Run the job in a session of its own. If it hangs, all of its processes can then be found by
+    # the session. A search for the name of the program could also find this script.
     with subprocess.Popen(command, cwd=case.folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace", start_new_session=True) as job:
         try:
             said, _ = job.communicate(timeout=o.limit)
         except subprocess.TimeoutExpired:
             subprocess.run(["pkill", "-KILL", "-s", str(job.pid)], check=False)
             return "hangs", 0
-    # A rank that was killed may have left an unfinished file, whose name does not match.
+    # If a rank was killed, it may have left an unfinished report under another name. The pattern
+    # here does not match that name.
     totals = [json.loads(report.read_text())["totals"] for report in reports.glob("report-*.json")]
     moved = sum(total[name] for total in totals for name in MOVED)
     if job.returncode != 0:
@@ -87,7 +93,10 @@ def run(o, case, inside):
 
 
 def both(o, case):
-    """Runs a case bare and inside. Returns both verdicts and the number of bytes moved inside."""
+    """Runs a case bare and inside.
+
+    Returns both verdicts, and the number of bytes that the preload library moved inside.
+    """
     bare, _ = run(o, case, False)
     if bare != "pass":
         return bare, "", 0
@@ -100,16 +109,17 @@ def both(o, case):
 
 
 def judged(o):
-    """Returns the results of earlier runs with the same preload library, by case.
+    """Returns the results of earlier runs with the same preload library, by the name of the case.
 
-    The file of results names the library. If it names another one, an empty file is begun.
+    The first line of the file of results has a hash of the preload library. If the hash is that of
+    another preload library, the file is emptied.
     """
     stamp = "# " + hashlib.sha256(o.library.read_bytes()).hexdigest()
     first, *lines = o.results.read_text().splitlines() if o.results.exists() else [""]
     if first != stamp:
         o.results.write_text(stamp + "\n")
         return {}
-    # The last line may be incomplete.
+    # If a run was interrupted, the last line may be incomplete. Leave out such a line.
     rows = [row for row in (line.split("\t") for line in lines) if len(row) == 4]
     return {name: (bare, inside, int(moved)) for bare, inside, moved, name in rows}
 

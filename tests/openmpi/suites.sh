@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds MPICH's tests, from Debian's source package, with an Open MPI, and runs them by suites.py.
-# Called by tests/openmpi.sh: suites.sh CACHE OPENMPI JOBS [REGEX]
+# Builds MPICH's tests from Debian's source package with the compiler wrapper of an Open MPI, and
+# runs suites.py, which runs the tests. tests/openmpi.sh --suites calls this script: suites.sh CACHE
+# OPENMPI JOBS [REGEX]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 ours=$1/ours openmpi=$2 jobs=$3 only=${4-}
@@ -14,14 +15,16 @@ step() { printf '== %s (%ss)\n' "$*" "$SECONDS"; }
 mkdir -p "$cache"
 # shellcheck source=tests/debian.sh
 . "$here/../debian.sh"
-# Take the version and the hash of the source package from the script of tests/runtime.sh.
+# Take the version and the hash of MPICH's source package from tests/runtime/build.sh, which fetches
+# the same package.
 eval "$(sed -n '/^version=/p; /^orig_sha256=/p' "$here/../runtime/build.sh")"
 
 fetch() {
     source_package mpich "$version" "$orig_sha256" "${DDTC_RUNTIME_MIRROR:-}"
 }
 
-# Leaves out what does not belong to MPI. Warnings of the old tests do not matter here.
+# Configures the tests so that they use only what the MPI standard has, and only from C. `-w`
+# switches off the warnings of the compiler about these old programs.
 configure_tests() {
     rm -rf "$cache/build" && mkdir "$cache/build" && cd "$cache/build" &&
         LD_LIBRARY_PATH=$openmpi/lib "$cache/source/test/mpi/configure" --with-mpi="$openmpi" CC="$openmpi/bin/mpicc" MPICC="$openmpi/bin/mpicc" \

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the parts of the bench under yaksa's library ("stock") and ddtc's ("ours") in turn.
+"""Runs the benchmark of MPICH under yaksa's library ("stock") and under ddtc's ("ours") in turn.
 
-Each run is a process of its own, and a value is the median over the processes. The CSV file has
-these columns: the row; nanoseconds on stock, on ours, and packed by hand; the ratio of ours to
-stock, and of ours to packing by hand; and the median absolute deviation of ours in percent. The
-time packed by hand is taken from the processes of both libraries, because messages of bytes use
-neither library. The rows about memory have bytes in place of nanoseconds.
+The benchmark has parts, and each run of a part is a process of its own, or two processes. A value
+is the median over the runs. The script writes a CSV file with these columns: the name of the row;
+nanoseconds on stock, on ours, and with packing by hand, that is by a loop in C; the ratio of ours
+to stock, and of ours to packing by hand; and the median absolute deviation of ours in percent. The
+time with packing by hand is taken from the runs under both libraries, because it sends messages of
+bytes, for which MPICH uses neither library. The rows about memory have bytes in place of
+nanoseconds.
 """
 
 import argparse
@@ -36,7 +38,11 @@ def options():
 
 
 def run(o, part, library):
-    """Runs a part in one process or two, and returns the printed values by row and variant."""
+    """Runs a part of the benchmark under one library, and returns the values that it prints.
+
+    The part runs in one process or in two, as PARTS says. The result is a dictionary whose keys are
+    pairs of row and variant.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "DDTC_", "MPIR_CVAR_"))}
     env["LD_LIBRARY_PATH"] = str(library.resolve())
     command = [str(o.mpiexec), "-bind-to", "core", "-n", str(PARTS[part]), str(o.program), part, o.milliseconds]
@@ -57,10 +63,11 @@ def main():
     libraries = {"stock": o.stock, "ours": o.ours}
     found = defaultdict(list)
     for part in o.part or PARTS:
-        # Amounts of memory do not vary.
+        # The parts that measure memory give the same values in each run, so one run suffices.
         rounds = 1 if part.startswith("memory") else o.rounds
         for turn in range(rounds):
-            # The order changes, so that neither library always runs after the other one.
+            # Change the order of the libraries from round to round, so that neither always runs
+            # after the other.
             for label in ("stock", "ours") if turn % 2 == 0 else ("ours", "stock"):
                 for (row, variant), value in run(o, part, libraries[label]).items():
                     found[row, "hand" if variant == "hand" else label].append(value)

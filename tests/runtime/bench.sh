@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Runs the bench of MPICH with the original yaksa and with ours: bench.sh CACHE OURS. Called by
-# `tests/runtime.sh --bench` when both are built. Writes CACHE/bench.csv, which
-# docs/TESTING.md, "A runtime", describes. DDTC_RUNTIME_ROUNDS: number of processes with
-# each library per part [10].
+# Builds the benchmark of MPICH, and runs it with the original yaksa and with ddtc's libyaksa.so.0:
+# bench.sh CACHE OURS. `tests/runtime.sh --bench` calls this script when it has built MPICH and both
+# libraries. CACHE is the folder of all builds, and OURS the folder with ddtc's library. The script
+# writes CACHE/bench.csv, which docs/TESTING.md, "A runtime", describes. The environment variable
+# DDTC_RUNTIME_ROUNDS is the number of processes with each library per part of the benchmark [10].
 set -euo pipefail
 cache=$1 ours=$2
 here=$(cd "$(dirname "$0")" && pwd)

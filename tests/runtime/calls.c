@@ -1,12 +1,14 @@
-/* Measures the calls of two libraries with the interface of yaksa, in one process and in turn:
- * types that are made, queried as MPICH does after each constructor, used once and freed; and lists
- * of pieces.
+/* Measures the functions of two libraries that have the interface of yaksa, in one process and in
+ * turn. Most rows make a type, query it as MPICH does after each constructor, use it once or not at
+ * all, and free it. Other rows query, pack or unpack a type that exists already, or make the list
+ * of its pieces in memory.
  *
- *   cc -std=gnu11 -O2 -o calls tests/runtime/calls.c -ldl
- *   taskset -c 1 ./calls STOCK/libyaksa.so.0 OURS/libyaksa.so.0 [TEXT THAT A ROW HAS]
+ *     cc -std=gnu11 -O2 -o calls tests/runtime/calls.c -ldl
+ *     taskset -c 1 ./calls STOCK/libyaksa.so.0 OURS/libyaksa.so.0 [TEXT]
  *
- * A row is the minimum of 60 batches with each library, so that its ratio is also reliable on a
- * machine with other work. */
+ * With TEXT, only rows are measured whose names contain it. A time is the minimum of 60 batches
+ * with each library, so that the ratio of the two libraries is also reliable on a machine with
+ * other work. */
 #include "../../yaksa/tests/c/interface.h"
 #include <dlfcn.h>
 #include <stddef.h>
@@ -44,7 +46,8 @@ static void load(struct library *l, const char *path)
     OK(l->init(NULL));
 }
 
-/* Queries a new type as MPICH does after each constructor, and returns it. */
+/* Makes the queries that MPICH makes after each constructor, if `code` says that the constructor
+ * succeeded. Returns the type. */
 static ytype asked(int code, ytype t)
 {
     uintptr_t n;
@@ -80,7 +83,8 @@ static ytype item(void)
     return u;
 }
 
-/* Returns a box of an array, made with the calls that MPICH makes for one. */
+/* Returns the type of a box in a three-dimensional array, made by the same calls of yaksa that
+ * MPICH makes for such a subarray. */
 static ytype box(void)
 {
     intptr_t row = 34 * 8, plane = 34 * row, start = plane + row + 8;
@@ -138,8 +142,8 @@ static void queries(ytype t) { asked(SUCCESS, t); }
 
 struct row {
     const char *name;
-    /* The function that makes a new type for each call. If it is null, `lives` is the offset of a
-     * member of the library that has a type which exists already. */
+    /* Makes the new type that a call of the row uses. If this pointer is null, the row uses a type
+     * that exists already, which is a member of struct library at the offset `lives`. */
     ytype (*make)(void);
     size_t lives;
     void (*use)(ytype);
@@ -165,7 +169,7 @@ static const struct row rows[] = {
     {"unpack hindexed_block; 300 blocks", NULL, LIVES(block), unpack},
 };
 
-/* Returns the nanoseconds per call. */
+/* Makes `calls` calls of a row with one library. Returns the nanoseconds per call. */
 static double batch(const struct row *row, struct library *l, long calls)
 {
     struct timespec start, end;
@@ -203,7 +207,8 @@ int main(int count, char **arguments)
     }
     places = malloc(BLOCKS * sizeof *places), bytes = malloc(BLOCKS * sizeof *bytes), lengths = malloc(BLOCKS * sizeof *lengths);
     user = malloc(BYTES), packed = malloc(BYTES), list = malloc(4096 * sizeof *list);
-    /* Write to all pages, so that they are memory of this process. */
+    /* Write to all pages of the buffers, so that the kernel gives them to this process before the
+     * time is measured. */
     memset(user, 1, BYTES);
     memset(packed, 1, BYTES);
     unsigned long long seed = 1;
@@ -225,7 +230,7 @@ int main(int count, char **arguments)
         for (int i = 0; i < 2; i++) batch(&rows[k], &libraries[i], 40);
         long calls = 1 + (long)(150e3 / batch(&rows[k], &libraries[0], 3));
         for (int turn = 0; turn < 2 * BATCHES; turn++) {
-            /* The order of the libraries changes. */
+            /* The two libraries take turns, and the order within a pair of turns alternates. */
             int i = (turn + turn / 2) % 2;
             double now = batch(&rows[k], &libraries[i], calls);
             if (now < least[i]) least[i] = now;

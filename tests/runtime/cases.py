@@ -1,9 +1,10 @@
-"""The cases of yaksa's and MPICH's tests, from the lists that come with their sources.
+"""Lists the cases of yaksa's and MPICH's tests, as the test lists in their sources give them.
 
-A case is named by its line: `yaksa test/pack/pack -datatype int ..`, `mpi pt2pt/bottom 2`, or
-`nolocal rma/test1 2`. The last form is the same as `mpi` with shared memory off, so that all
-messages take the path of the network. A case of more than RANKS ranks runs on RANKS ranks, as
-under MPICH's own runtests with a limit, and is named by that number.
+The name of a case is its line in a list with a prefix: `yaksa test/pack/pack -datatype int ..`,
+`mpi pt2pt/bottom 2`, or `nolocal rma/test1 2`. A case with the prefix `nolocal` is the same as the
+case with `mpi`, but MPICH's shared memory is switched off, so that all messages take the path of
+the network. If a list gives more than RANKS ranks for a case, the case runs on RANKS ranks and its
+name has that number. MPICH's own runtests does the same if it has a limit.
 """
 
 import os
@@ -14,8 +15,8 @@ from pathlib import Path
 YAKSA = ["simple/testlist.gen", "pack/testlist.gen", "pack/testlist.threads.gen", "pack/testlist.blocking.gen", "iov/testlist.gen",
          "iov/testlist.threads.gen", "flatten/testlist.gen", "flatten/testlist.threads.gen"]
 MPI = ["datatype", "attr", "pt2pt", "coll", "rma", "comm", "topo", "io"]
-# Tests that hardly reach the datatype engine between ranks of one machine. They are repeated as if
-# there were a network between the ranks.
+# Folders of tests that are run a second time with the prefix `nolocal`, as if there were a network
+# between the ranks. Through shared memory, these tests hardly use the datatype engine.
 NOLOCAL = ["rma", "pt2pt", "coll"]
 RANKS = int(os.environ.get("DDTC_RUNTIME_RANKS", "4"))
 
@@ -29,11 +30,11 @@ class Case:
     arguments: list
     ranks: int = 0
     environment: dict = field(default_factory=dict)
-    # Memory that the case needs according to the list, in gigabytes.
+    # Gigabytes of memory that the case needs, according to the test list.
     memory: float = 0
-    # The known failure that the list names for the case; empty if it names none.
+    # The name of the known failure that the test list gives for this case, or an empty text.
     expected_failure: str = ""
-    # Whether the list allows other output than the verdict.
+    # True if the test list allows the program to print more than its verdict.
     warnings: bool = False
 
 
@@ -45,8 +46,10 @@ def lines(path):
 
 
 def yaksa_cases(source, programs):
-    """Yields the command lines of yaksa's own tests. `programs` is the folder where the script has
-    built them."""
+    """Yields the cases of yaksa's own tests, from the test lists in `source`.
+
+    `programs` is the folder in which build_yaksa_tests has built the programs.
+    """
     for part in YAKSA:
         for line in lines(source / "test" / part):
             program, *arguments = line.split(" ")
@@ -54,14 +57,16 @@ def yaksa_cases(source, programs):
 
 
 def mpi_case(suite, part, folder, line):
-    """Returns the case of a line `program ranks key=value ..`, as the README of MPICH's test/mpi
-    describes it."""
+    """Returns the case that a line of a test list of MPICH describes.
+
+    The line has the form `program ranks key=value ..`, as the README of MPICH's test/mpi says.
+    """
     program, ranks, *words = line.split(" ")
     ranks = min(int(ranks), RANKS)
     case = Case(" ".join([suite, f"{part}/{program}", str(ranks), *words]), suite, folder / part, "./" + program, [], ranks)
     for key, value in (word.split("=", 1) for word in words if "=" in word):
-        # Rules for the keys of the lists. A key without a rule ends the run: without its meaning,
-        # the case could be judged wrongly.
+        # The test lists use the following keys. If a list has another key, the run ends with an
+        # error: without the meaning of the key, the case could be judged wrongly.
         if key == "arg":
             case.arguments.append(value)
         elif key == "env":
@@ -81,9 +86,11 @@ def mpi_case(suite, part, folder, line):
 
 
 def mpi_cases(source, folder):
-    """Yields the cases of MPICH's test/mpi in `source`, configured in `folder`: those of lists by
-    hand, which configure may have written, and those of lists of random datatypes, which it has
-    written."""
+    """Yields the cases of MPICH's test/mpi in `source`, which was configured in `folder`.
+
+    A part has up to two test lists: `testlist`, which was written by hand or by configure, and
+    `testlist.dtp` with random datatypes, which configure has written.
+    """
     for suite, parts in (("mpi", MPI), ("nolocal", NOLOCAL)):
         for part in parts:
             for name in ("testlist", "testlist.dtp"):
@@ -94,9 +101,12 @@ def mpi_cases(source, folder):
 
 
 def all_cases(source, yaksa_programs, mpi_folder):
-    """Returns each case once, in the order of the lists. `source` has the sources of MPICH."""
+    """Returns all cases, each once, in the order of the test lists.
+
+    `source` is the folder with the sources of MPICH.
+    """
     found = {}
-    # Later releases of MPICH have yaksa in another folder, and come without its tests.
+    # Later releases of MPICH have yaksa in another folder, without yaksa's tests.
     if (source / "modules/yaksa/test").is_dir():
         for case in yaksa_cases(source / "modules/yaksa", yaksa_programs):
             found.setdefault(case.name, case)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares the results of tests/runtime.sh under yaksa's library ("stock") and ddtc's ("ours").
 
-A case that passes on stock must pass on ours; otherwise the exit status is 1. The script prints a
-table with a row for each folder of the suites, which also counts the cases that reached the
-datatype engine, and lists the cases that differ. Of each library, only the runs with the last
-digest in the file count. A case with more than one run passes if one run passed; if another run
-did not, the script lists the case.
+A case that passes on stock must pass on ours. If a case does not, the exit status is 1. The script
+prints a table with a row for each folder of the test suites. A row also has the numbers of cases
+that called functions of ours to pack or unpack, to list pieces, or to flatten. After the table, the
+script lists the cases that did not pass on both libraries. A line of the results has the digest of
+its library. For each library, only those lines count that have the same digest as its last line. A
+case that ran more than once passes if one of the runs passed. If another of its runs did not pass,
+the script lists the case.
 """
 
 import argparse
@@ -17,7 +19,7 @@ from machine import machine
 
 
 class Outcome:
-    """The outcomes of all runs of a case under one library."""
+    """The results of all runs of a case under one library."""
 
     def __init__(self):
         self.verdicts, self.calls, self.note, self.seconds = [], Counter(), "", 0.0
@@ -26,7 +28,8 @@ class Outcome:
         self.verdicts.append(verdict)
         self.seconds = float(seconds)
         self.note = note or self.note
-        # Counts of calls are not added over runs: take the maximum.
+        # A case that ran several times has several counts of its calls. Take the maximum of each
+        # count and not the sum.
         for word in calls.split(" "):
             name, number = word.split("=")
             self.calls[name] = max(self.calls[name], int(number))
@@ -41,7 +44,11 @@ class Outcome:
 
 
 def read(path):
-    """Returns the outcomes by library and case, and the last digest of each library."""
+    """Returns the outcomes of the file `path` and the digests of the libraries.
+
+    Both results are dictionaries by the label of the library. The outcomes of a label are a
+    dictionary by the name of the case, and have only the runs with the last digest of the library.
+    """
     rows = [line.split("\t") for line in path.read_text().splitlines()]
     digests = {row[0]: row[1] for row in rows}
     found = {label: defaultdict(Outcome) for label in digests}
@@ -52,7 +59,8 @@ def read(path):
 
 
 def part(name):
-    """Returns the row of the table that counts a case: `yaksa pack`, `mpi rma`, `nolocal coll`."""
+    """Returns the name of the table row that counts a case, such as `yaksa pack` or `nolocal coll`.
+    """
     suite, line = name.split(" ", 1)
     folders = line.split(" ")[0].split("/")
     return f"{suite} {folders[1] if suite == 'yaksa' else folders[0]}"

@@ -1,13 +1,14 @@
-/* Two ranks that may use different libraries as libyaksa.so.0: rank 0 moves data to rank 1 by one
- * kind of call. Run by mixed.py.
+/* Moves data from rank 0 to rank 1 by one kind of call. The two ranks may use different libraries
+ * as libyaksa.so.0, the datatype engine of MPICH. The script mixed.py runs this program and judges
+ * what it prints.
  *
  *   mixed send | put | accumulate
  *
- * The types have gaps, and the data are large enough for MPICH 5 to send the flattened type along
- * with the message (at least 8 KiB in at most 1024 pieces). A put and an accumulate always send the
- * type of the target. Rank 1 prints one line: "right"; "error CLASS" if a call returned an error;
- * or "wrong N", the number of elements that are not what was sent although all calls returned
- * success. Rank 0 prints a line only for an error. A rank that a library ends prints nothing. */
+ * The type has gaps. The data are at least 8 KiB in at most 1024 pieces, because MPICH 5 then sends
+ * the flattened type together with a message. For a put and an accumulate, MPICH always sends the
+ * type of the target. Rank 1 prints one line. It is "right"; or "error CLASS" if a call returned an
+ * error; or "wrong N" if all calls returned success but N elements have wrong values. Rank 0 prints
+ * a line only if a call returned an error. A rank that is ended by a library prints nothing. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ int main(int argc, char **argv)
     }
     MPI_Type_vector(BLOCKS, LENGTH, STRIDE, MPI_DOUBLE, &type);
     MPI_Type_commit(&type);
-    /* Rank 1 begins with 1 everywhere, so that an accumulate differs from a put. */
+    /* On rank 1 all elements are 1 at the beginning, so that an accumulate, which adds to them,
+     * gives another result than a put. */
     for (int i = 0; i < ELEMENTS; i++) data[i] = rank == 0 ? i + 10 : 1;
     if (strcmp(argv[1], "send") == 0) {
         if (rank == 0) call(MPI_Send(data, 1, type, 1, 0, MPI_COMM_WORLD));
@@ -61,8 +63,8 @@ int main(int argc, char **argv)
         printf("error %d\n", first_error);
     }
     fflush(stdout);
-    /* After an error, a window or a collective call may wait forever. Only the line above
-     * counts. */
+    /* After an error, freeing the window or a collective call may never return, so end the job
+     * here. The script mixed.py judges only by the line that has been printed. */
     if (first_error != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 3);
     MPI_Type_free(&type);
     MPI_Finalize();

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Judges jobs of two ranks that use different libraries as libyaksa.so.0.
+"""Checks jobs in which two ranks use different libraries as libyaksa.so.0.
 
-No call in such a job may return success and leave wrong data. The script runs the program of
-mixed.c for each kind of call and each pair of libraries. Each rank gets its library through
-LD_LIBRARY_PATH. The script prints one line for each job. The exit status is 1 if a job whose ranks
-use the same library is not right. It is also 1 if a mixed job hangs or does not end with an error.
+MPICH gets its datatype engine from that library. In a job with different libraries, no call may
+return success and leave wrong data. The script runs the program of mixed.c for each kind of call
+and for each pair of libraries. Each rank gets its library through LD_LIBRARY_PATH. The script
+prints one line for each job. The exit status is 1 if the data are not right in a job whose ranks
+use the same library. It is also 1 if a job with different libraries hangs or does not end with an
+error.
 """
 
 import argparse
@@ -19,7 +21,8 @@ KINDS = ("send", "put", "accumulate")
 def outcome(mpiexec, program, kind, libraries, limit):
     """Runs a job, and returns its outcome and its output.
 
-    The outcome is the verdict that rank 1 printed, or else how the job ended.
+    The outcome is the line that a rank printed, such as "right". If no rank printed one, the
+    outcome says how the job ended.
     """
     ranks = [["-n", "1", "-env", "LD_LIBRARY_PATH", str(folder), program, kind] for folder in libraries]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}

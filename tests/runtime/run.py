@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs cases of the test suites under one library and writes a line for each case.
+"""Runs cases of the test suites under one libyaksa.so.0 and writes a line for each case.
 
-A line has the label of the library, its digest, the verdict, the seconds, the numbers of calls, the
-name of the case, and the first words of a failure. A case that has a line with the same label and
-digest is not run again, except with --again if it did not pass. --library is a folder with a
-libyaksa.so.0. The witness (witness.c) is preloaded into each process and records which
-libyaksa.so.0 the process has. A case passes only if all its processes had that of the folder.
+A line has the label of the library, the library's digest, the verdict, the seconds, the numbers of
+calls, the name of the case, and the first words of a failure. A case that already has a line with
+the same label and digest is not run again. With --again, it is run again if it did not pass.
+--library is the folder with the libyaksa.so.0. The library of witness.c is preloaded into each
+process, and records which libyaksa.so.0 the process has loaded. A case passes only if all its
+processes have loaded the one of that folder.
 """
 
 import argparse
@@ -47,7 +48,10 @@ def options():
 
 
 def chosen(o):
-    """Returns the cases to run, and those left out. Ends the script if a listed name is unknown."""
+    """Returns two lists: the cases to run, and the cases that are left out.
+
+    If the file of --list names a case that does not exist, the script ends with an error.
+    """
     every = lists.all_cases(o.cache / "source", o.cache / "yaksa-tests", o.cache / f"{o.mpich}-build/test/mpi")
     if o.list:
         names = [line for line in lists.lines(o.list)]
@@ -58,7 +62,8 @@ def chosen(o):
         every = [known[name] for name in names]
     if o.only:
         every = [case for case in every if re.search(o.only, case.name)]
-    # Cases that the list says are known to fail are not run, as in MPICH's own runtests by default.
+    # The test lists mark cases that are known to fail. Leave these out, as MPICH's own runtests
+    # does by default.
     out = [case for case in every if case.memory > o.memory or case.expected_failure]
     return [case for case in every if case not in out], out
 
@@ -76,16 +81,16 @@ def command(o, case):
     if case.suite == "yaksa":
         return ["env", f"LD_PRELOAD={shim}", case.program, *case.arguments]
     launcher = str(o.cache / o.mpich / "bin/mpiexec")
-    # Ranks wait busily: if the scheduler leaves two of them on one core, they take turns by its
-    # time slices. So bind each rank to a core.
+    # Bind each rank to a core. While a rank waits for a message, it keeps its core busy. If the
+    # scheduler puts two ranks on one core, each waits for the end of the other one's time slice.
     return [launcher, "-bind-to", "core", "-genv", "LD_PRELOAD", shim, "-n", str(case.ranks), case.program, *case.arguments]
 
 
 def end_all(process, witness):
-    """Ends a case that hangs, and its ranks.
+    """Ends a case that hangs, and all its ranks.
 
-    The launcher may have put ranks into sessions of their own. They are found by the environment
-    variable RUNTIME_WITNESS, whose value no other process has.
+    The launcher may have put ranks into sessions of their own. So the ranks are found by the value
+    of their environment variable RUNTIME_WITNESS, which no other process has.
     """
     process.send_signal(signal.SIGTERM)
     try:
@@ -103,7 +108,10 @@ def end_all(process, witness):
 
 
 def run(o, case, scratch):
-    """Runs a case. Returns its verdict, seconds and output, and the lines of the witness."""
+    """Runs a case.
+
+    Returns its verdict, its seconds, its output, and the lines that the library of witness.c wrote.
+    """
     witness = scratch / f"witness-{os.getpid()}"
     witness.unlink(missing_ok=True)
     if not (case.folder / case.program).exists():
@@ -150,9 +158,9 @@ def verdict(o, case, code, text, seen):
 
 
 def calls(seen):
-    """Returns the numbers of calls, summed over the processes of a case.
+    """Returns the numbers of calls of yaksa's functions, summed over the processes of a case.
 
-    The calls of a process that was killed are missing, since the witness writes them at its end.
+    The calls of a process that was killed are missing, because a process writes them when it ends.
     """
     total = Counter()
     for line in seen:

@@ -1,6 +1,7 @@
-"""Tests the rules of run.py, cases.py and compare.py, each with an example that breaks the rule.
+"""Tests the rules by which run.py, cases.py and compare.py judge.
 
-tests/runtime.sh runs these tests before everything else.
+Each test has an example that breaks a rule. tests/runtime.sh runs these tests before it runs any
+test of yaksa or MPICH.
 """
 
 import io

@@ -1,7 +1,8 @@
-/* Preloaded into the programs of the test suites: reports which file serves as libyaksa.so.0 in
- * this process, and how often its functions are called. A process with the library appends two
- * lines to the file that RUNTIME_WITNESS names: `begin PATH` when it starts, and `end PATH
- * NAME=CALLS ..` when it ends. */
+/* A library that is preloaded into the programs of the test suites. It reports which file the
+ * process has loaded as libyaksa.so.0, and how often the functions of that library are called. It
+ * appends lines to the file that the environment variable RUNTIME_WITNESS names: `begin PATH` when
+ * the process starts, and `end PATH NAME=CALLS ..` when the process ends. A process without
+ * libyaksa.so.0 appends nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -65,8 +66,8 @@ static void append(const char *line, size_t length)
     close(file);
 }
 
-/* Returns the file that the wrapped functions come from, or null in a process without the
- * library. */
+/* Returns the path of the libyaksa.so.0 whose functions are wrapped here. Returns null if the
+ * process has not loaded that library. */
 static const char *library(void)
 {
     Dl_info found;
@@ -74,8 +75,8 @@ static const char *library(void)
     return function && dladdr(function, &found) ? found.dli_fname : NULL;
 }
 
-/* Reports the library at the start as well, so that a process that is killed later has been
- * seen. */
+/* Reports the loaded libyaksa.so.0 when the process starts, so that the report exists even if the
+ * process is killed later. */
 __attribute__((constructor)) static void begin(void)
 {
     char line[4200];

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs shallow.c without and with the preload library in turn, and prints median times.
+"""Measures shallow.c without and with ddtc's preload library, and prints median times.
 
     docs/examples/shallow/compare.py --mpicc mpicc \\
         --library target/release/libddtc_preload.so -- mpiexec -n 2
 
-A ratio is the median of the ratios of two runs that directly follow each other. The script ends
-with an error if a run fails, or if a run computes a different result than the first one.
+The script compiles shallow.c and runs the program without and with the library in turn. A run with
+the library directly follows each run without it. The printed ratio is the median over these pairs
+of the time with the library divided by the time without it. The script ends with an error if a run
+fails, or if a run computes a different result than the first one.
 """
 
 import argparse

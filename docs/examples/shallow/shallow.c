@@ -1,19 +1,23 @@
-/* Waves in a basin: the shallow water equations on a grid of cells, as an MPI program that knows
- * nothing of ddtc.
+/* Computes waves in a basin: solves the shallow water equations on a grid of cells. It is an
+ * example of an MPI program with derived datatypes, and has no code for ddtc.
  *
  *     mpicc -O2 -o shallow shallow.c -lm
  *     mpiexec -n 4 ./shallow [--cells N] [--steps N] [--every N] [--picture FILE]
  *
- * A cell is a structure, and the basin is an array of cells, cut into rectangles, one per rank. Of
- * the cells at the edge, neighbours need the water and what is dissolved in it, but not the ground.
- * Each step exchanges this data by MPI_Neighbor_alltoallw with derived types; nothing is copied by
- * hand. Every few steps the first rank gathers the depths of all cells. `--cells`: cells of a rank
- * along one side [128]; `--steps`: number of steps [400]; `--every`: steps between two gathers
- * [20]; `--picture`: file for the last depths as a grey picture (PGM).
+ * A cell is a structure. The basin is an array of cells, which is cut into rectangles, one per
+ * rank. Each rank needs the cells at the edges of its neighbours' rectangles: of such a cell it
+ * needs the water and what is dissolved in it, but not the ground. In each step, the ranks exchange
+ * these members by MPI_Neighbor_alltoallw with derived types, so that nothing is copied by hand.
+ * After every few steps, rank 0 gathers the depths of all cells. The options are:
+ *   --cells     number of cells along one side of the rectangle of a rank [128]
+ *   --steps     number of steps [400]
+ *   --every     number of steps from one gather to the next [20]
+ *   --picture   file into which the last depths are written as a grey picture (PGM)
  *
- * Prints one line: ranks, cells, steps, microseconds per step in total, in exchanges and in gathers
- * (those of the slowest rank), and a checksum over the bits of all gathered depths. Equal checksums
- * mean equal results. */
+ * The program prints one line: the number of ranks, of cells along a side and of steps; the
+ * microseconds per step, in total, for the exchanges and for the gathers, each of the slowest rank;
+ * and a checksum over the bits of all gathered depths. Equal checksums mean that two runs have
+ * computed equal results. */
 #include <math.h>
 #include <mpi.h>
 #include <stddef.h>
@@ -23,11 +27,11 @@
 #include <string.h>
 
 typedef struct {
-    double depth, east, north;  /* water: metres, and its momentum towards east and north */
-    double ground;              /* metres above the basin's deepest point */
-    float salt, heat;           /* dissolved: kilogrammes and kilojoules per square metre */
-    double change[3];           /* of depth, east, north in this step */
-    float dissolved[2];         /* of salt and heat */
+    double depth, east, north;  /* water: depth in metres, momentum towards east and north */
+    double ground;              /* height of the ground above the deepest point, in metres */
+    float salt, heat;           /* dissolved in the water: kg and kJ per square metre */
+    double change[3];           /* changes of depth, east and north in this step */
+    float dissolved[2];         /* changes of salt and heat in this step */
 } cell;
 
 enum { ROWS, COLUMNS };
@@ -49,8 +53,9 @@ static long number(const char *name, const char *text, long least) {
     return n;
 }
 
-/* The rectangle of a rank: `side` x `side` cells, with one row or column of the neighbours' cells
- * around it. */
+/* The rectangle of a rank: `side` x `side` cells, and around them one row or column of cells on
+ * each side, for copies of the neighbours' cells. `wide` is the number of all cells along a
+ * side. */
 typedef struct {
     int side, wide;
     cell *cells;
@@ -58,7 +63,8 @@ typedef struct {
 
 static cell *at(const part *p, int row, int column) { return &p->cells[(size_t)row * p->wide + column]; }
 
-/* Adds what flows from one cell into the next through their common side, by Rusanov's flux. */
+/* Moves water, momentum, salt and heat between two neighbouring cells through the side that they
+ * share. The amounts for the time step `dt` follow from Rusanov's flux. */
 static void flow(cell *a, cell *b, int along, double dt) {
     double ua = (along == ROWS ? a->north : a->east) / a->depth, ub = (along == ROWS ? b->north : b->east) / b->depth;
     double ca = fabs(ua) + sqrt(GRAVITY * a->depth), cb = fabs(ub) + sqrt(GRAVITY * b->depth), c = ca > cb ? ca : cb;
@@ -78,8 +84,8 @@ static void flow(cell *a, cell *b, int along, double dt) {
     a->dissolved[1] -= heat, b->dissolved[1] += heat;
 }
 
-/* Walls: the cell beyond the edge of the basin is a copy of the cell before it, with the water
- * flowing in the opposite direction. */
+/* At a wall of the basin, fills the row or column of cells beyond the wall. Each of these cells
+ * gets a copy of the cell before the wall, but with the water flowing in the opposite direction. */
 static void walls(part *p, const int neighbours[4]) {
     int n = p->side;
     for (int i = 1; i <= n; i++) {
@@ -109,7 +115,8 @@ static void step(part *p, double dt) {
         }
 }
 
-/* Returns the type of what neighbours need of a cell. Its extent is that of a cell. */
+/* Returns the type of those members of one cell that neighbours need. The extent of the type is
+ * that of a whole cell. */
 static MPI_Datatype water(void) {
     int lengths[2] = {3, 2};
     MPI_Aint places[2] = {offsetof(cell, depth), offsetof(cell, salt)};
@@ -179,8 +186,9 @@ int main(int argc, char **argv) {
             c->salt = (float)(35 * c->depth), c->heat = (float)(x > 0 ? c->depth : 0);
         }
 
-    /* The types of rows above and below and of columns left and right, in the order of the grid's
-     * neighbours. */
+    /* Make the types for the exchange: one to send and one to receive for each neighbour, in the
+     * order above, below, left, right, which is the order of neighbours in a Cartesian
+     * communicator. */
     int n = (int)side, ones[4] = {1, 1, 1, 1};
     MPI_Aint begin[4] = {0, 0, 0, 0};
     MPI_Datatype one = water(), height, sent[4], received[4], mine;

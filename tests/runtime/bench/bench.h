@@ -1,7 +1,8 @@
-/* What the parts of the bench share: clock, buffers, repetition, output. All parts print lines
- * `ROW<tab>VARIANT<tab>VALUE`. A value is the median over the batches of one process, in
- * nanoseconds, or for rows about memory a number of bytes. bench.py runs processes with both
- * libraries in turn and takes the medians over the processes. */
+/* Functions and variables that the parts of the benchmark share: a clock, buffers, repetition of
+ * calls, and output. All parts print lines `ROW<tab>VARIANT<tab>VALUE`. A value is the median over
+ * the batches of one process, in nanoseconds. In rows about memory, it is a number of bytes. The
+ * script bench.py runs this program with either library in turn, and takes the medians over the
+ * processes. */
 #ifndef RUNTIME_BENCH_H
 #define RUNTIME_BENCH_H
 #include <mpi.h>
@@ -10,9 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-/* A layout of layouts.h. `count` instances of the type that `make` returns reach over [low, high)
- * around the address of the buffer, and pack into `bytes` bytes. There is a loop by assignment and
- * one by memcpy. Extents are constants, so the third argument of the loops is not read. */
+/* A layout from layouts.h. `make` returns its type. `count` instances of the type occupy the bytes
+ * from `low` to `high`, relative to the address of the buffer, and pack into `bytes` bytes. `pack`
+ * and `unpack` each have two loops: one that moves bytes by assignment, and one that uses memcpy.
+ * The third argument of these loops, for extents, is not read, since extents are constants in their
+ * code. */
 typedef void (*loop)(void *, void *, const long *, const int *const *);
 struct layout {
     const char *name;
@@ -26,21 +29,22 @@ struct layout {
 
 enum { BATCHES = 9 };
 extern int rank, ranks;
-/* Nanoseconds that a batch should take. */
+/* Time that one batch of calls should take, in nanoseconds. */
 extern double batch;
 
 double now(void);
-/* Returns zeroed memory that begins at a cache line. */
+/* Returns at least `bytes` bytes of memory that are zero and begin at a cache line. */
 void *memory(long bytes);
 void fill(void *p, long bytes, unsigned long long seed);
-/* Ends all ranks with a message about what differs, unless the bytes are equal. */
+/* If the bytes at `a` and `b` differ, prints the first difference and ends all ranks. */
 void same(const char *row, const char *what, const void *a, const void *b, long bytes);
 void say(const char *row, const char *variant, double nanoseconds);
 double median(double *values, int n);
 
-/* Returns the median nanoseconds of one call of `body(context)` over batches. Their length is
- * calibrated after ten calls and `warm` more, or as many as fit into 30 ms if these are fewer. With
- * `together`, which is for bodies that communicate, all ranks make the same number of calls. */
+/* Returns the time of one call of `body(context)` in nanoseconds, the median over batches of calls.
+ * The length of a batch is found after some calls that are not measured: ten, and then `warm` more,
+ * or as many as fit into 30 ms if these are fewer. If `together` is not zero, all ranks make the
+ * same number of calls; this is for a `body` that communicates. */
 double time_of(void (*body)(void *), void *context, int warm, int together);
 
 void bench_pack(void);

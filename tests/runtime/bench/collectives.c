@@ -1,14 +1,14 @@
-/* Collective calls of two ranks: MPI_Alltoallw of subarrays in comparison with MPI_Alltoallv of
- * what loops have packed, and MPI_Bcast and MPI_Allgather of structures in comparison with the same
- * calls of packed bytes. */
+/* Measures collective calls of two ranks. MPI_Alltoallw with subarray types is compared with
+ * packing by loops and MPI_Alltoallv. MPI_Bcast and MPI_Allgather with a structure type are
+ * compared with packing by loops and the same calls on packed bytes. */
 #include "bench.h"
 
 #include <stddef.h>
 
 enum { WARM = 60 };
 
-/* The transposition of a distribution: a matrix of n x n doubles whose rows are spread over the two
- * ranks becomes one whose columns are. n is even. */
+/* Transposes the distribution of a matrix of n x n doubles: at first each of the two ranks has half
+ * of the rows, and afterwards each rank has half of the columns. n is even. */
 struct exchange {
     int n;
     double *rows, *columns;
@@ -76,7 +76,7 @@ struct item {
     float f[3];
 };
 
-/* `n` structures of type struct item, which have 24 bytes each when packed. */
+/* Buffers with `n` structures of type struct item. A structure has 24 bytes when it is packed. */
 struct items {
     int n;
     MPI_Datatype type;
@@ -154,7 +154,8 @@ static void structs(int n, const char *size)
             (turn ? calls[c].derived : calls[c].hand)(&s);
             if (!turn) memcpy(want, s.all, 2 * (size_t)bytes);
         }
-        /* Padding may have any values, so compare the members after packing them. */
+        /* The padding in the structures may have any values. So pack both results, which leaves out
+         * the padding, and compare the packed bytes. */
         pack_items(want, s.out, n);
         pack_items(s.all, s.in, n);
         same(row, "first half", s.in, s.out, 24L * n);

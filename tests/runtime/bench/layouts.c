@@ -1,6 +1,6 @@
-/* All layouts of layouts.h: MPI_Pack and MPI_Unpack in comparison with the better of two loops, and
- * messages between two ranks in comparison with messages that this loop packs. `ddtc bench
- * --mpi-source` writes layouts.h. */
+/* Measures all layouts of layouts.h. MPI_Pack and MPI_Unpack are compared with the faster of two
+ * loops. Messages of a derived type between two ranks are compared with messages of bytes that such
+ * a loop packs and unpacks. The command `ddtc bench --mpi-source` writes layouts.h. */
 #include "bench.h"
 #include "layouts.h"
 
@@ -39,7 +39,7 @@ static void hand_unpack(void *context)
     j->l->unpack[j->style](j->user, j->packed, NULL, j->l->tables);
 }
 
-/* Sends a message of the derived type there and back. */
+/* Sends a message of the derived type from rank 0 to rank 1 and back. */
 static void derived_turn(void *context)
 {
     struct job *j = context;
@@ -61,8 +61,8 @@ static void hand_turn(void *context)
         }
 }
 
-/* Commits the type and fills the buffers, gaps included, so that a gap that is overwritten will be
- * noticed. Returns the memory that must be freed. */
+/* Commits the type of a layout and fills the buffers. The gaps get values, too, so that the checks
+ * notice if a gap is overwritten. Returns the memory that must be freed. */
 static char *begin(struct job *j, const struct layout *l)
 {
     char *whole = memory(l->high - l->low);
@@ -108,8 +108,8 @@ static void check_packing(struct job *j, char *whole)
     free(first);
 }
 
-/* Times both loops, leaves the number of the better one in `style`, and returns its time. All ranks
- * use the times of rank 0. */
+/* Measures `body` with both loops of a layout, stores the number of the faster loop in `style`, and
+ * returns the time of that loop. All ranks choose by the times of rank 0. */
 static double better(struct job *j, void (*body)(void *), int together)
 {
     double times[2];
@@ -135,7 +135,8 @@ void bench_pack(void)
     }
 }
 
-/* Checks that what one rank sends to the other arrives at the places where the loops put it. */
+/* Checks a message of the derived type: rank 1 must receive the same bytes in the same places as if
+ * the data were packed and unpacked by the loops. */
 static void check_message(struct job *j, char *whole)
 {
     const struct layout *l = j->l;

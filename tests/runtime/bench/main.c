@@ -1,7 +1,7 @@
-/* The bench of MPICH with the libyaksa.so.0 that the loader finds: `bench PART [MILLISECONDS]`.
- * PART is one of pack, messages, collectives, rma, create, memory-vector, memory-struct,
- * memory-indexed and memory-used. The parts messages, collectives and rma need two ranks. bench.h
- * describes the output. */
+/* The benchmark of an MPICH that gets its datatype engine from a libyaksa.so.0, either yaksa's or
+ * ddtc's: `bench PART [MILLISECONDS]`. PART is one of pack, messages, collectives, rma, create,
+ * memory-vector, memory-struct, memory-indexed and memory-used. The parts messages, collectives and
+ * rma need two ranks. bench.h describes the output. */
 #include "bench.h"
 
 int rank, ranks;
@@ -67,8 +67,8 @@ static double repeat(void (*body)(void *), void *context, long n, int together)
     return (now() - start) / (double)n;
 }
 
-/* Returns the number of calls that fit into `nanoseconds` if one takes `one`, plus 1. If all ranks
- * call together, it is the number that rank 0 finds. */
+/* Returns how many calls of `one` nanoseconds fit into `nanoseconds`, plus 1. If `together` is not
+ * zero, all ranks call this function, and all get the number of rank 0. */
 static long calls_in(double one, double nanoseconds, int together)
 {
     long n = 1 + (long)(nanoseconds / (one > 1 ? one : 1));

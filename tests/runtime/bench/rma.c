@@ -1,7 +1,8 @@
-/* One-sided operations of two ranks: MPI_Put and MPI_Accumulate from contiguous doubles to a
- * strided target, in comparison with a message of the packed bytes that a loop at the target puts
- * in place. The windows are of MPI_Win_create, where the target is told the type, and of
- * MPI_Win_allocate, which ranks of one machine share. */
+/* Measures one-sided operations of two ranks: MPI_Put and MPI_Accumulate, from contiguous doubles
+ * to strided ones in the target. They are compared with a message of packed doubles that a loop at
+ * the target puts or adds in place. Each operation is measured on two windows. The first is made by
+ * MPI_Win_create; there the target gets a description of the type. The second is made by
+ * MPI_Win_allocate; its memory is shared by ranks of one machine. */
 #include "bench.h"
 
 enum { WARM = 40 };
@@ -13,7 +14,8 @@ struct operation {
     double *from, *target, *buffer;
 };
 
-/* Rank 0 acts on the memory of rank 1. At the end the target has the data. */
+/* Makes one operation of rank 0 on the memory of rank 1. When this function returns, the target has
+ * the data. */
 static void one_sided(void *context)
 {
     struct operation *o = context;

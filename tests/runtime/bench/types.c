@@ -1,5 +1,5 @@
-/* The types themselves: making, committing and freeing them, using one once, and the memory of
- * 100,000 types that exist at the same time. */
+/* Measures datatypes themselves: the time to make, commit and free a type, and to use it once, and
+ * the memory of 100,000 types that exist at the same time. */
 #include "bench.h"
 
 enum { LARGE = 100000, FIELDS = 1000, LIVE = 100000 };
@@ -36,7 +36,8 @@ static MPI_Datatype cube(void)
     return t;
 }
 
-/* Returns a type of four levels: structures in a vector, in a contiguous type, in a strided one. */
+/* Returns a type with four levels: resized structures in a vector, vectors in a contiguous type,
+ * and contiguous types in an hvector. */
 static MPI_Datatype nested(void)
 {
     MPI_Datatype s = item(), v, c, h;
@@ -142,7 +143,7 @@ void bench_create(void)
     }
 }
 
-/* Returns the bytes of this process that are in memory. */
+/* Returns the resident memory of this process in bytes. */
 static double resident(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -152,8 +153,8 @@ static double resident(void)
     return (double)pages * 4096;
 }
 
-/* Makes LIVE committed types, which `make` gives different arguments, and prints the resident bytes
- * per type. */
+/* Makes LIVE committed types, and prints the resident bytes per type. `make` returns the type of a
+ * number, a different one for each number. If `used` is not zero, each type is also packed once. */
 static void live(const char *row, MPI_Datatype (*make)(int), int used)
 {
     MPI_Datatype *all = memory(LIVE * (long)sizeof *all);
@@ -193,9 +194,10 @@ static MPI_Datatype some_index(int i)
     return t;
 }
 
-/* Each of these parts runs in a process of its own, since memory that one has freed would be used
- * by the next. MPICH 4.0.2 loses bytes of contiguous types if more than 768 of them exist, with
- * whichever yaksa, so no contiguous types are packed here. */
+/* Each of the following functions must run in a process of its own. In a common process, memory
+ * that one function has freed would be used by the next function. No contiguous types are packed
+ * here: with any yaksa, MPICH 4.0.2 loses bytes of contiguous types if more than 768 of them
+ * exist. */
 void bench_memory_vector(void)
 {
     begin();
