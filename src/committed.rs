@@ -281,9 +281,9 @@ impl Committed {
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
-            None => "not compiled yet: walked".to_owned(),
+            None => "not compiled yet: interpreted".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
-            Some(Tier::Walk { reason, .. }) => format!("walked: {reason}"),
+            Some(Tier::Walk { reason, .. }) => format!("interpreted: {reason}"),
         }
     }
 

@@ -277,7 +277,7 @@ fn x64(target: Target) -> emit::X64 {
 
 /// Returns the text that the stage makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
-    let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
+    let refused = |r: schedule::Refusal| format!("interpreted: {}\n", r.reason);
     let widest = case.settings.widest;
     // Nests and plans are verified before they are printed. Stages from `schedule` on print a plan
     // or its code for each direction of the case, or the reason why there is none. The cases of

@@ -500,7 +500,7 @@ impl Bench {
         }
         subject.add_memcpy();
         if engines.compiled.counters().fallbacks > 0 {
-            return Err("fallback to the walker: the compile failed".into());
+            return Err("interpreted: the compile failed".into());
         }
         if check {
             bytes::check(&mut subject, Column::Interp)?;

@@ -62,7 +62,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Int,
         Some(MODES),
         false,
-        "What a commit does: nothing, walk, compile when used enough, compile. For later commits.",
+        "What a commit does: nothing, interpret, compile when used enough, compile. For later commits.",
     ),
     control(
         "ddtc_lazy_threshold",
@@ -86,7 +86,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Uint64,
         None,
         true,
-        "Bytes of executable memory; past it commits fall back to walking.",
+        "Maximum bytes of executable memory; when it is used up, layouts of new commits are interpreted.",
     ),
     control(
         "ddtc_both_directions",

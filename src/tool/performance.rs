@@ -110,12 +110,17 @@ pub const PERFORMANCE: [Performance; 25] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
-    variable("ddtc_refusals", Class::Counter, |s| s.engine.refusals, "Layouts that are walked by design."),
+    variable(
+        "ddtc_refusals",
+        Class::Counter,
+        |s| s.engine.refusals,
+        "Layouts that are interpreted because the schedule refuses them.",
+    ),
     variable(
         "ddtc_fallbacks",
         Class::Counter,
         |s| s.engine.fallbacks,
-        "Compiles that failed and are walked.",
+        "Compiles that failed, so that the layout is interpreted.",
     ),
     variable("ddtc_mismatches", Class::Counter, |s| s.engine.mismatches, "Differences found in check mode."),
     variable(
