@@ -207,7 +207,9 @@ fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
         match thread.spawn_scoped(scope, f) {
             Ok(thread) => thread.join().ok(),
             Err(error) => {
-                eprintln!("error: no memory for a stack: {error}");
+                eprintln!(
+                    "error: the stack of 64 MiB on which the command runs cannot be allocated: {error}; raise the limit on memory (ulimit -v)"
+                );
                 None
             }
         }

@@ -37,7 +37,9 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
             // A rank writes its report to a file with another name, and then renames the file. So a
             // file whose name does not begin with `RANK` was left by a rank that ended while it
             // wrote its report.
-            format!("a rank ended while it wrote a report ({name}), so that an older one counts, or none")
+            format!(
+                "a rank ended while it wrote a report ({name}), so that the sum has an older report of this rank, or none"
+            )
         };
         merge(&mut sum.notes, [what]);
     }
