@@ -552,7 +552,7 @@ impl Proof<'_> {
             let at = step.bytes;
             let rest =
                 self.step(&own, way, false, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;
-            holds(rest.result == 1 && at + rest.bytes == total, "the host leaves bytes")?;
+            holds(rest.result == 1 && at + rest.bytes == total, "the MPI library leaves bytes")?;
             self.whole(subject, way, &memory, &stream)?;
         }
         Ok(())
@@ -592,7 +592,7 @@ struct Step {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ddtc_hook_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
     let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
-        return c"no host".as_ptr();
+        return c"no MPI library".as_ptr();
     };
     // SAFETY: the caller promises [`OFFSETS`] numbers.
     let layout = Layout::planted(unsafe { *offsets });
