@@ -235,7 +235,7 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
         .map_err(|_| refuse("must be a value that this machine can serve"))
     };
     let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
-    let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit memory"));
+    let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit in the address space"));
     // Each branch below checks the value for one variable before it changes anything. Modes, levels
     // and switches arrive as indices in their enumerations.
     match (control.setting, value) {

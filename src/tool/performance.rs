@@ -289,7 +289,7 @@ pub(super) fn free_all() {
 fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>> {
     ready(operation)?;
     SESSIONS.get(session).ok_or_else(|| {
-        let rule = "does not name a session, or was freed";
+        let rule = "must be a session that was not freed";
         Error::new(ErrorClass::ToolInvalidSession, operation, "session", session, rule)
     })
 }
