@@ -94,7 +94,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Int,
         Some(SWITCHES),
         true,
-        "Whether a commit compiles unpack too, instead of its first use.",
+        "Whether a commit compiles unpack, too, which is otherwise compiled at its first use.",
     ),
     control(
         "ddtc_check",
