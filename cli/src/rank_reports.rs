@@ -54,7 +54,10 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
 pub(crate) fn read(text: &str) -> Result<Report, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     if number(&value, "ddtc_report")? != FORMAT {
-        return Err("it is of another version of ddtc".to_owned());
+        return Err(
+            "it is of another version of ddtc: use the command and the preload library of one release"
+                .to_owned(),
+        );
     }
     let totals = value["totals"].as_object().ok_or("it has no totals")?;
     let totals = totals.keys().map(|name| Ok((name.clone().into(), number(&value["totals"], name)?)));
