@@ -281,9 +281,9 @@ impl Committed {
     pub(crate) fn schedule(&self, direction: Direction) -> String {
         match self.0.layout.served(direction) {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
-            None => "not compiled yet: walked".to_owned(),
+            None => "not compiled yet: interpreted".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
-            Some(Tier::Walk { reason, .. }) => format!("walked: {reason}"),
+            Some(Tier::Walk { reason, .. }) => format!("interpreted: {reason}"),
         }
     }
 
@@ -316,7 +316,7 @@ impl Committed {
                 "pack",
                 "count",
                 count,
-                "count times the size of the datatype overflows",
+                "count times the size of the datatype must fit in 63 bits",
             )
         })
     }
@@ -531,13 +531,15 @@ impl Committed {
         let hi = i128::from(t.true_ub()) + last.max(0) + origin as i128;
         if lo < 0 {
             let rule = format!(
-                "{count} instances start {} bytes before `{name}`: origin must be at least that larger",
+                "must be larger by at least {0}, because {count} instances begin {0} bytes before `{name}`",
                 -lo
             );
             return Err(Error::new(ErrorClass::Buffer, operation, "origin", origin, rule));
         }
         if hi > len as i128 {
-            let rule = format!("the true upper bound of {count} instances is byte {hi} of `{name}`");
+            let rule = format!(
+                "must be at least {hi}, because the true upper bound of {count} instances is this byte of `{name}`"
+            );
             return Err(Error::new(ErrorClass::Buffer, operation, format!("{name}.len()"), len, rule));
         }
         Ok(())

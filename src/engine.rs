@@ -324,12 +324,12 @@ impl Engine {
             }
             Ok(Err(refusal)) => {
                 self.0.tally.refused();
-                tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "walked by design");
+                tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "interpreted: the schedule refuses the nest");
                 Tier::Walk { reason: refusal.reason.into(), fallback: false }
             }
             Err(error) => {
                 self.0.tally.fell_back();
-                tracing::warn!(target: "ddtc", %kind, %error, "fallback to the walker");
+                tracing::warn!(target: "ddtc", %kind, %error, "interpreted: the compile failed");
                 Tier::Walk { reason: error.to_string().into(), fallback: true }
             }
         }

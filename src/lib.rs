@@ -107,7 +107,7 @@
 
 #[cfg(not(any(feature = "cranelift", target_arch = "x86_64")))]
 compile_error!(
-    "this architecture has no templates: switch on the feature `cranelift`, or every layout is walked"
+    "this architecture has no templates: switch on the feature `cranelift`, or every layout is interpreted"
 );
 
 mod cache;

@@ -385,7 +385,7 @@ fn lazily_one_call_compiles_and_nobody_waits() {
         for _ in 0..3 {
             is_done.recv_timeout(SOON).expect("a walker waits for the compile");
         }
-        assert_eq!(c.schedule(Direction::Pack), "not compiled yet: walked");
+        assert_eq!(c.schedule(Direction::Pack), "not compiled yet: interpreted");
         go.send(()).unwrap();
         crossing.join().unwrap();
     });

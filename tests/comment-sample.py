@@ -101,7 +101,7 @@ def paragraphs(path: Path):
         fences = part.count("```")
         if part.lstrip().startswith("#") and not fenced:
             heading = part.strip().splitlines()[0]
-        elif not fenced and fences == 0 and not part.lstrip().startswith(("|", "    ", "<")):
+        elif not fenced and fences == 0 and not part.startswith("    ") and not part.lstrip().startswith(("|", "<")):
             yield number, " ".join(part.split()), [heading], ""
         fenced ^= fences % 2 == 1
         number += part.count("\n") + 2

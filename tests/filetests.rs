@@ -285,7 +285,7 @@ fn x64(target: Target) -> emit::X64 {
 
 /// Returns the text that the stage of the compiler with this name makes of the input of `case`.
 fn run(stage: &str, case: &Case) -> String {
-    let refused = |r: schedule::Refusal| format!("walked: {}\n", r.reason);
+    let refused = |r: schedule::Refusal| format!("interpreted: {}\n", r.reason);
     let widest = case.settings.widest;
     // Each nest and each plan is verified before it is printed. Stages from `schedule` on print a
     // plan or its code for each direction of the case, or the reason why there is none. The cases

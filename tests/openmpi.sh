@@ -28,10 +28,11 @@
 #       matrix of docs/LIBRARIES.md on the release.
 #
 # DDTC_OPENMPI_CACHE: folder for sources, builds and results [target/ddtc-openmpi; with --release a
-# folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with libddtc.so and libddtc_preload.so to test instead of the two
-# that cargo builds. DDTC_OPENMPI_MIRROR: mirror of Debian from which the source package is fetched
-# [the mirror that the system uses]. DDTC_OPENMPI_JOBS: number of compilers that run at the same
-# time [the number of cores].
+# folder in ~/.cache that has the name of the archive]. DDTC_OPENMPI_LIBRARIES: a folder with
+# libddtc.so and libddtc_preload.so to test instead of the two that cargo builds.
+# DDTC_OPENMPI_MIRROR: mirror of Debian from which the source package is fetched [the mirror that the
+# system uses]. DDTC_OPENMPI_JOBS: number of compilers that run at the same time [the number of
+# cores].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

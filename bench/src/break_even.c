@@ -85,7 +85,7 @@ static void both_directions(void) {
 
 static int same(const char *what, const unsigned char *a, const unsigned char *b, long bytes) {
   for (long i = 0; i < bytes; i++)
-    if (a[i] != b[i]) { fprintf(stderr, "%s byte %ld is %#04x by the host, %#04x by the library\n", what, i, a[i], b[i]); return 0; }
+    if (a[i] != b[i]) { fprintf(stderr, "%s byte %ld is %#04x by the MPI library, %#04x by ddtc\n", what, i, a[i], b[i]); return 0; }
   return 1;
 }
 

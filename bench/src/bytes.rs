@@ -68,7 +68,7 @@ fn randomize(bytes: &mut [u8]) {
 
 fn difference(region: &Region, expected: &[u8], which: &str) -> Option<String> {
     if !region.intact() {
-        return Some(format!("bytes beside the {which} buffer were written"));
+        return Some(format!("bytes next to the {which} buffer were written"));
     }
     if region.bytes() == expected {
         return None;

@@ -46,7 +46,7 @@ pub(crate) fn run<'e>(
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let mut csv = String::from("layout,direction,payload_bytes,compiled_ns,loop_ns");
     println!(
-        "nanoseconds of the best C loop, of the same behind reads of 1 to {LINES} cache lines, and of compiled code"
+        "nanoseconds of the best C loop, of the same loop after reads of 1 to {LINES} cache lines, and of compiled code"
     );
     print!("{:22} {:>6} {:>8} {:>8}", "layout", "", "payload", "loop");
     for lines in 1..=LINES {

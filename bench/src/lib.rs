@@ -74,10 +74,11 @@ pub use table::bytes as bytes_in_words;
     ddtc bench 'vector(100, 3, 7, int)'   a type of your own (no hand-written loop)\n  \
     ddtc bench --runs 5 --record          medians of five runs, recorded below benches/record\n  \
     ddtc bench --compare A.csv B.csv      rows of two records that differ by more than noise\n  \
-    ddtc bench --segments --mpicc mpicc   lists of segments, beside MPICH's own\n  \
+    ddtc bench --segments --mpicc mpicc   lists of segments, compared with MPICH's own\n  \
     ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
 pub struct Args {
-    /// Layouts: a name, a name without its size, a part of names, or a datatype in text notation; all if none is given
+    /// Layouts to measure: each a name, a name without its size, a part of names, or a datatype in
+    /// text notation [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Few and short batches: checks the bytes of everything and gives rough figures in less than a minute
@@ -101,29 +102,34 @@ pub struct Args {
     /// Measure the latency of commits instead of pack and unpack
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
     commit: bool,
-    /// Measure commits of long tables beside memcpy of their arguments, and beside the least that must be done; page faults of each
+    /// Compare commits of long tables with memcpy of their arguments and with the minimum that must
+    /// be done, and count the page faults of each
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth"])]
     tables: bool,
-    /// Measure what commits take as datatypes grow: time and memory an argument
+    /// Measure how much time and memory commits take per argument as datatypes grow
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
-    /// Measure external32 beside the native pack of the same layout and beside memcpy; beside an MPI library's own if --mpicc is given; reductions
-    /// beside C loops
+    /// Compare external32 with the native pack of the same layout, with memcpy and, if --mpicc is
+    /// given, with that of the MPI library; compare reductions with C loops
     #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
-    /// Measure wire forms out and in, comparisons of signatures, and elements of messages cut short
+    /// Measure how fast wire forms are written and read, signatures compared, and the elements of
+    /// truncated messages counted
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth"])]
     wire: bool,
-    /// Measure packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, against the whole message
+    /// Compare packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, with that of
+    /// the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
     /// Measure a lower bound of short calls: the best C loop after reading as many cache lines as a committed type occupies
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     called: bool,
-    /// Measure packs of 256 MiB by one thread and two, with plain and with streaming stores
+    /// Measure packs of 256 MiB by one thread and by two threads, with plain and with streaming
+    /// stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
-    /// Measure how fast segments are counted, found and listed, and under an MPICH its own if --mpicc is given
+    /// Measure how fast segments are counted, found and listed; if --mpicc names the compiler of an
+    /// MPICH, also by its own functions
     #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
     segments: bool,
     /// Find the number of packs after which a commit under the preload library has paid off, compared with the unmodified MPI library
@@ -141,10 +147,11 @@ pub struct Args {
     /// Only write layouts.h into this folder: the layouts by MPI calls and as loops in C, for programs that measure an MPI library
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
     mpi_source: Option<PathBuf>,
-    /// Draw the picture of the README from records, whose names begin so, into --svg instead of measuring
+    /// Draw the picture of the README into --svg, from the records whose names begin with this
+    /// text, instead of measuring
     #[arg(long, value_name = "STEM", requires_all = ["svg", "applications"], conflicts_with_all = ["names", "csv", "record"])]
     overview: Option<String>,
-    /// Records of applications for --overview, whose names begin so
+    /// For --overview, the beginning of the names of the records of applications
     #[arg(long, value_name = "STEM", requires = "overview")]
     applications: Option<String>,
     /// Name the rows of two records of one machine that differ by more than noise, instead of measuring
@@ -162,13 +169,15 @@ pub struct Args {
     /// Only time the first commit of this process (used by --commit, which starts processes for it)
     #[arg(long, hide = true)]
     first_commit: bool,
-    /// Only call the kernel of the one layout so many times (used by --instructions, which starts processes for it)
+    /// Only call the kernel of the one layout this many times (used by --instructions, which starts
+    /// processes for it)
     #[arg(long, hide = true, value_name = "N")]
     calls: Option<u32>,
     /// The direction of --calls
     #[arg(long, hide = true, default_value = "pack")]
     calls_of: String,
-    /// How one process of --break-even is launched, after `--`, where the MPI library needs a launcher
+    /// Command that launches one process of --break-even, after `--`, if the MPI library needs a
+    /// launcher
     #[arg(last = true, requires = "break_even")]
     launch: Vec<OsString>,
 }
@@ -211,7 +220,7 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let machine = Machine::read(if args.huge { None } else { native::pin() });
     println!("machine: {machine}; level {level}");
     if cfg!(debug_assertions) {
-        eprintln!("note: this is a debug build, its figures mean nothing; bytes are checked all the same");
+        eprintln!("note: this is a debug build, so its figures mean nothing; bytes are checked nevertheless");
     }
     match alone(args, &machine, level)? {
         Some((suffix, text)) => write(args, &machine, suffix, &text, None),
@@ -500,7 +509,7 @@ impl Bench {
         }
         subject.add_memcpy();
         if engines.compiled.counters().fallbacks > 0 {
-            return Err("fallback to the walker: the compile failed".into());
+            return Err("interpreted: the compile failed".into());
         }
         if check {
             bytes::check(&mut subject, Column::Interp)?;

@@ -121,7 +121,7 @@ fn measure(
     let mut csv = String::from(
         "layout,segments,first_count_ns,count_ns,list_ns,cursor_ns,at_ns,find_ns,host_segments,host_count_ns,host_list_ns,host_at_ns\n",
     );
-    println!("segments; the MPI library's own behind the bar");
+    println!("segments; those of the MPI library itself are right of the bar");
     println!(
         "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
         "layout",

@@ -129,7 +129,7 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
         "case,argument_bytes,constructor_us,commit_us,faults,memcpy_us,memcpy_faults,least_us,least_faults,over_memcpy,over_least\n",
     );
     println!(
-        "\nlong tables: constructor and commit beside one memcpy of the arguments, and beside the least that must be done; page faults of each"
+        "\nlong tables: constructor and commit next to one memcpy of the arguments, and to the minimum that must be done; page faults of each"
     );
     println!(
         "{:42} {:>9} {:>11} {:>9} {:>6} {:>9} {:>6} {:>9} {:>6} {:>11} {:>10}",

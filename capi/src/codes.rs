@@ -70,13 +70,13 @@ fn refuse(call: &'static str, argument: &'static str, value: c_int, rule: &'stat
 fn remove(call: &'static str, argument: &'static str, code: c_int, is_class: bool) -> Result<()> {
     let mut codes = codes();
     if codes.get(code).is_none_or(|c| c.class.is_none() != is_class) {
-        return Err(refuse(call, argument, code, "is none that the program added, or was removed"));
+        return Err(refuse(call, argument, code, "must be one that the program added and has not removed"));
     }
     if codes.get(code).is_some_and(|c| c.text.is_some()) {
-        return Err(refuse(call, argument, code, "still has a string, which must be removed first"));
+        return Err(refuse(call, argument, code, "must have no string: remove the string first"));
     }
     if codes.values().any(|c| c.class == Some(code)) {
-        return Err(refuse(call, argument, code, "still has codes, which must be removed first"));
+        return Err(refuse(call, argument, code, "must have no codes: remove its codes first"));
     }
     codes.remove(code);
     Ok(())
@@ -94,7 +94,7 @@ export! {
         let errorcode = out(CALL, "errorcode", errorcode)?;
         let mut codes = codes();
         if !is_predefined(errorclass) && codes.get(errorclass).is_none_or(|c| c.class.is_some()) {
-            return Err(refuse(CALL, "errorclass", errorclass, "is no error class").into());
+            return Err(refuse(CALL, "errorclass", errorclass, "must be an error class of MPI, or one that the program added").into());
         }
         errorcode.set(codes.insert(CALL, Code { class: Some(errorclass), text: None })?);
         Ok(())
@@ -106,7 +106,7 @@ export! {
         // With its NUL, a string has at most the 512 bytes of MPI_MAX_ERROR_STRING.
         let text: Box<[u8]> = text[..text.len().min(511)].into();
         let mut codes = codes();
-        let rule = "is none that the program added, or was removed";
+        let rule = "must be one that the program added and has not removed";
         let code = codes.get(errorcode).ok_or_else(|| refuse(CALL, "errorcode", errorcode, rule))?;
         code.text = Some(text);
         Ok(())
@@ -123,7 +123,7 @@ export! {
     fn ddtc_error_remove_string(errorcode: c_int) {
         const CALL: &str = "error_remove_string";
         let gone = codes().get(errorcode).and_then(|c| c.text.take());
-        let rule = "is none that the program added a string for";
+        let rule = "must have a string that the program added";
         Ok(gone.map(drop).ok_or_else(|| refuse(CALL, "errorcode", errorcode, rule))?)
     }
 
@@ -138,7 +138,7 @@ export! {
             506 => Some(&LAST_USED),
             505 | 507 => None,
             _ => {
-                let rule = "is none of MPI's own keyvals of communicators";
+                let rule = "must be one of MPI's own keyvals of communicators";
                 return Err(Error::new(ErrorClass::Keyval, CALL, "comm_keyval", keyval, rule).into());
             }
         };

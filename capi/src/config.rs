@@ -103,7 +103,7 @@ fn bytes(argument: &'static str, n: u64) -> Result<usize> {
     usize::try_from(n)
         .ok()
         .filter(|&n| isize::try_from(n).is_ok())
-        .ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, n, "must fit memory"))
+        .ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, n, "must fit in the address space"))
 }
 
 export! {

@@ -85,7 +85,7 @@ export! {
         let pointer = out(CALL, "committed", pointer)?;
         let known = object::with(CALL, handle(datatype), |o| o.committed().map(|c| c.cloned()))??;
         let Some(known) = known else {
-            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "is not committed").into());
+            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "must be committed").into());
         };
         pointer.set(Arc::into_raw(Arc::new(known)));
         Ok(())
@@ -167,7 +167,7 @@ export! {
             o.committed().map(|c| c.map(|c| kernel(c, direction)))
         })??;
         let Some(found) = found else {
-            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "is not committed").into());
+            return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle(datatype), "must be committed").into());
         };
         place.set(found);
         Ok(())

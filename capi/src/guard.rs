@@ -37,14 +37,20 @@ pub(crate) fn guard(body: impl FnOnce() -> Outcome) -> c_int {
             // The destructor of a panic payload may run any code, which could panic in turn. So the
             // payload is leaked, which loses only the panic's message.
             std::mem::forget(payload);
-            failed(Error::internal("ddtc", "a check inside ddtc failed").into())
+            failed(
+                Error::internal(
+                    "ddtc",
+                    "a check inside ddtc failed; this is a fault of ddtc: please report it",
+                )
+                .into(),
+            )
         }
     }
 }
 
 #[cold]
 fn inconsistent() -> c_int {
-    let rule = "must not be the child of a fork that has not waited for all threads of its parent";
+    let rule = "must not be the child of a fork that could not wait until all threads of the parent had left ddtc: fork while no other thread calls ddtc";
     failed(Error::new(ErrorClass::Other, "ddtc", "process", std::process::id(), rule).into())
 }
 

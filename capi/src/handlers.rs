@@ -69,7 +69,7 @@ fn is_predefined(handler: i32) -> bool {
 }
 
 fn refuse(call: &'static str, handler: i32, rule: &'static str) -> Error {
-    let rule = if handler == NULL { "is MPI_ERRHANDLER_NULL" } else { rule };
+    let rule = if handler == NULL { "must not be MPI_ERRHANDLER_NULL" } else { rule };
     Error::new(ErrorClass::Errhandler, call, "errhandler", format_args!("{handler:#x}"), rule)
 }
 
@@ -94,7 +94,8 @@ impl State {
             return Ok(());
         }
         let known = self.handlers.get(handler).filter(|h| more || h.held > 0);
-        let known = known.ok_or_else(|| refuse(call, handler, "is no error handler, or was freed"))?;
+        let known =
+            known.ok_or_else(|| refuse(call, handler, "must be an error handler that was not freed"))?;
         known.held = if more { known.held.saturating_add(1) } else { known.held - 1 };
         if known.held == 0 && !known.in_force {
             self.handlers.remove(handler);
@@ -112,7 +113,7 @@ impl State {
     fn put(&mut self, call: &'static str, kind: c_int, handler: i32) -> Result<()> {
         let place = place(call, kind)?;
         if !is_predefined(handler) {
-            let rule = "is no error handler for such objects, or was freed";
+            let rule = "must be an error handler for such objects that was not freed";
             let known = self.handlers.get(handler).filter(|h| h.held > 0 && h.kind & !FORTRAN == kind);
             known.ok_or_else(|| refuse(call, handler, rule))?.in_force = true;
         }

@@ -36,9 +36,9 @@ fn infos() -> Guard<'static, Numbered<Entries>> {
 
 fn refuse(call: &'static str, info: i32) -> Error {
     let rule = match info {
-        NULL => "is MPI_INFO_NULL",
-        ENV => "MPI_INFO_ENV cannot be changed or freed",
-        _ => "is no info object, or was freed",
+        NULL => "must not be MPI_INFO_NULL",
+        ENV => "must not be MPI_INFO_ENV, which cannot be changed or freed",
+        _ => "must be an info object that was not freed",
     };
     Error::new(ErrorClass::Info, call, "info", format_args!("{info:#x}"), rule)
 }
@@ -74,7 +74,7 @@ unsafe fn short<'a>(
     // SAFETY: the conditions of `bytes` are those that the caller of this function promises.
     let bytes = unsafe { bytes(call, argument, string)? };
     if bytes.len() > most || (bytes.is_empty() && class == ErrorClass::InfoKey) {
-        let rule = format!("must have 1 to {most} bytes, a value may be empty");
+        let rule = format!("must have 1 to {most} bytes; only a value may be empty");
         return Err(Error::new(class, call, argument, format_args!("{} bytes", bytes.len()), rule));
     }
     Ok(bytes)
@@ -130,7 +130,7 @@ export! {
         })?;
         found.map(drop).ok_or_else(|| {
             let key = String::from_utf8_lossy(key);
-            Error::new(ErrorClass::InfoNoKey, CALL, "key", key, "is not in the info object").into()
+            Error::new(ErrorClass::InfoNoKey, CALL, "key", key, "must be a key of the info object").into()
         })
     }
 
@@ -172,7 +172,7 @@ export! {
         match known {
             Ok(known) => key.write_bytes(&known, true),
             Err(keys) => {
-                let rule = format!("must be from 0 to the number of keys, {keys}, less one");
+                let rule = format!("must be at least 0 and less than the number of keys, which is {keys}");
                 return Err(Error::new(ErrorClass::Arg, CALL, "n", n, rule).into());
             }
         }

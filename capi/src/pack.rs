@@ -25,7 +25,7 @@ fn ready<'o>(call: &'static str, object: &'o Object) -> Result<&'o Committed> {
 #[cold]
 pub(crate) fn uncommitted(call: &'static str, t: &Datatype) -> Error {
     let name = t.envelope().combiner.mpi_name();
-    Error::new(ErrorClass::Type, call, "datatype", name, "is not committed")
+    Error::new(ErrorClass::Type, call, "datatype", name, "must be committed")
 }
 
 /// Checks that the span of `count` instances at `buffer` lies in the address space, above its first

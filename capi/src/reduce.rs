@@ -79,7 +79,7 @@ fn ops() -> Guard<'static, Numbered<Own>> {
 const NULL: i32 = 0x20;
 
 fn refuse(call: &'static str, op: i32, rule: &'static str) -> Error {
-    let rule = if op == NULL { "is MPI_OP_NULL" } else { rule };
+    let rule = if op == NULL { "must not be MPI_OP_NULL" } else { rule };
     Error::new(ErrorClass::Op, call, "op", format_args!("{op:#x}"), rule)
 }
 
@@ -95,13 +95,13 @@ fn asked(call: &'static str, op: Type) -> Result<Asked> {
         return Ok(Asked::Predefined(op));
     }
     let found = ops().get(number(op)).map(|own| own.function);
-    found.map(Asked::Own).ok_or_else(|| refuse(call, number(op), "is no operation, or was freed"))
+    found.map(Asked::Own).ok_or_else(|| refuse(call, number(op), "must be an operation that was not freed"))
 }
 
 /// Returns the predefined operation that a handle names, or an error of class `Op` for any other
 /// handle.
 pub(crate) fn predefined(call: &'static str, op: Type) -> Result<Op> {
-    Op::from_abi(op.addr() as u64).ok_or_else(|| refuse(call, number(op), "is no predefined operation"))
+    Op::from_abi(op.addr() as u64).ok_or_else(|| refuse(call, number(op), "must be a predefined operation"))
 }
 
 /// Combines the instances at `inbuf` with those at `inoutbuf`, for both forms of
@@ -292,9 +292,9 @@ export! {
         let op = out(CALL, "op", op)?;
         let freed = number(op.get());
         if Op::from_abi(op.get().addr() as u64).is_some() {
-            return Err(refuse(CALL, freed, "is predefined").into());
+            return Err(refuse(CALL, freed, "must not be predefined: such an operation cannot be freed").into());
         }
-        ops().remove(freed).ok_or_else(|| refuse(CALL, freed, "is no operation, or was freed"))?;
+        ops().remove(freed).ok_or_else(|| refuse(CALL, freed, "must be an operation that was not freed"))?;
         op.set(pointer(NULL));
         Ok(())
     }
@@ -308,7 +308,7 @@ export! {
             Some(op) => !matches!(op, Op::Replace | Op::NoOp),
             None => {
                 let known = ops().get(number(op)).map(|own| own.commute);
-                known.ok_or_else(|| refuse(CALL, number(op), "is no operation, or was freed"))?
+                known.ok_or_else(|| refuse(CALL, number(op), "must be an operation that was not freed"))?
             }
         };
         commute.set(c_int::from(commutes));

@@ -25,7 +25,7 @@ fn up_to(call: &'static str, argument: &'static str, value: i64, end: u64, of: &
 /// other negative value is an error of class `Arg`.
 fn budget(call: &'static str, argument: &'static str, value: i64) -> Result<u64> {
     if value < -1 {
-        let rule = "must not be negative, but for -1, which is no limit";
+        let rule = "must be -1, which means no limit, or not negative";
         return Err(Error::new(ErrorClass::Arg, call, argument, value, rule));
     }
     Ok(value as u64)
@@ -65,7 +65,7 @@ unsafe fn counted<'a>(call: &'static str, pointer: *const Committed, count: i64)
 fn one<T>(call: &'static str, datatype: Type, ask: impl FnOnce(Segments<'_>) -> Result<T>) -> Result<T> {
     object::with(call, handle(datatype), |o| {
         let committed = o.committed()?.ok_or_else(|| {
-            Error::new(ErrorClass::Type, call, "datatype", handle(datatype), "is not committed")
+            Error::new(ErrorClass::Type, call, "datatype", handle(datatype), "must be committed")
         })?;
         ask(committed.segments(1)?)
     })?

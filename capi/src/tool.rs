@@ -107,7 +107,13 @@ unsafe fn name<'a>(call: &'static str, pointer: *const c_char) -> Result<&'a str
 }
 
 fn unknown(call: &'static str, name: &str) -> Error {
-    Error::new(ErrorClass::ToolInvalidName, call, "name", name, "nothing has this name")
+    Error::new(
+        ErrorClass::ToolInvalidName,
+        call,
+        "name",
+        name,
+        "must be a name of this kind that the tool interface has",
+    )
 }
 
 /// Returns the handle of the datatype that values of variables of the kind `kind` have in buffers.
@@ -131,7 +137,7 @@ fn enumeration_of(call: &'static str, opaque: Opaque) -> Result<&'static Enumera
     tool::ready(call)?;
     let index = handle(opaque).bits().checked_sub(ENUMERATION);
     index.and_then(|i| ENUMERATIONS.get(i as usize)).ok_or_else(|| {
-        let rule = "does not name an enumeration";
+        let rule = "must be the handle of an enumeration";
         Error::new(ErrorClass::ToolInvalidHandle, call, "enumtype", handle(opaque), rule)
     })
 }

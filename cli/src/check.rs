@@ -163,8 +163,7 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
             1 + elements / ELEMENTS_PER_SECOND,
         );
         if !has_memory(memory) {
-            let rule =
-                "more than there is; check fewer instances by --count, or a smaller type of the same form";
+            let rule = "more than this process can get; check fewer instances with --count, or a smaller type of the same form";
             return Err(format!("the check needs up to {mib} MiB of memory, {rule}").into());
         }
         let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
@@ -205,7 +204,7 @@ fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Er
             Ok(())
         }
         Ok(false) => Err(
-            "the instances need more address space than this system gives a process: check fewer by --count"
+            "the instances need more address space than this system gives a process: check fewer with --count"
                 .into(),
         ),
         Err(mismatch) => Err(mismatch.to_string().into()),

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     for name in &args.names {
         if !entries.iter().any(|e| e.name.contains(name.as_str())) {
-            return Err(format!("no entry has '{name}' in its name").into());
+            return Err(format!("no entry has '{name}' in its name: `ddtc corpus` lists all entries").into());
         }
     }
     entries.retain(|e| args.names.is_empty() || args.names.iter().any(|n| e.name.contains(n.as_str())));

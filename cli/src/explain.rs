@@ -83,16 +83,16 @@ impl FromStr for RequestedKind {
         if word == "copy" {
             let target = rest.filter(|rest| !rest.trim().is_empty());
             return target.map(|target| RequestedKind::Copy(target.to_owned())).ok_or_else(|| {
-                "copy needs the datatype of the target, as in copy:'vector(3, 1, 2, int)'".to_owned()
+                "after copy, a colon and the datatype of the target must follow, as in copy:'vector(3, 1, 2, int)'".to_owned()
             });
         }
         let operation: Operation = word.parse().map_err(|e: ddtc::Error| e.to_string())?;
         let basic = match (operation, rest) {
             (_, None) => None,
-            (Operation::Reduce(_), Some(name)) => {
-                Some(Named::from_name(name).ok_or_else(|| format!("'{name}' is not a basic type"))?)
-            }
-            _ => return Err("a basic type goes with a reduction alone".to_owned()),
+            (Operation::Reduce(_), Some(name)) => Some(Named::from_name(name).ok_or_else(|| {
+                format!("'{name}' must be the name of a basic type, such as int or double")
+            })?),
+            _ => return Err("only a reduction may be followed by a basic type, as in sum:double".to_owned()),
         };
         Ok(RequestedKind::Transfer(operation, basic))
     }
@@ -134,7 +134,7 @@ impl StageArgs {
                 Ok(engine.explain(t, self.transfer(*operation), target)?)
             }
             RequestedKind::Copy(_) if self.unpack => {
-                Err("--unpack: a copy goes from the datatype to the other one".into())
+                Err("--unpack: must not be given with --kind copy, which has one direction: from TYPE to the datatype after the colon".into())
             }
             RequestedKind::Copy(to) => {
                 Ok(engine.explain_copy(t, &ddtc::internal::corpus::asked(to)?.0, target)?)
@@ -173,14 +173,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     for (stage, why) in &explanation.missing {
         println!("{stage}: not shown: {why}");
     }
-    println!("origin: {} B between the buffer address and what the code starts from", explanation.origin);
+    println!(
+        "origin: {} B between the buffer address and the address that the code gets",
+        explanation.origin
+    );
     // Print what a commit would do: interpret the layout or copy through a buffer, for the reason
     // given, or run the code that is listed.
     match explanation.refusal {
         Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
-            println!("through a buffer: {reason}")
+            println!("copied through a buffer: {reason}")
         }
-        Some(reason) => println!("walked: {reason}"),
+        Some(reason) => println!("interpreted: {reason}"),
         None => {
             println!("schedule: {}", explanation.schedule);
             if explanation.listing.precompiled {
@@ -232,7 +235,7 @@ pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> 
     let stage = stage.ok_or_else(|| match missing {
         Some((_, why)) => format!("stage {name} is not shown for {target}: {why}"),
         None if name == "refine" && !matches!(args.kind, RequestedKind::Copy(_)) => {
-            "--kind: two datatypes are joined for a copy: copy:TYPE names the other one".to_owned()
+            "--kind: must be copy:TYPE, because this stage joins two datatypes for a copy from the first to TYPE".to_owned()
         }
         None => {
             let reason = explanation.refusal.unwrap_or("an earlier stage failed");

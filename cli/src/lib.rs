@@ -84,7 +84,7 @@ impl Verbs for Installed {
 its prefix, arguments in the standard's order, datatypes last) or the name of an entry of the corpus.\n\n\
 Example:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n\n\
-Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given.\n\n\
+Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level if no option names one.\n\n\
 A checkout of ddtc has more subcommands, such as bench: cargo run --release -- --help";
 
     fn needs_main_thread(&self) -> bool {
@@ -142,7 +142,7 @@ its prefix, arguments in the standard's order, datatypes last) or the name of an
 Examples:\n  \
     ddtc explain 'vector(count=34, blocklength=10, stride=64, double)'\n  \
     ddtc bench --quick\n\n\
-Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level where none is given; \
+Environment: DDTC_TARGET=baseline|avx2|avx512|neon is the CPU level if no option names one; \
 DDTC_FAMILY=zen3|rapids|other is the family of processors for which `bench` compiles, if it is not that of this machine.";
 
     fn needs_main_thread(&self) -> bool {
@@ -207,7 +207,9 @@ fn on_large_stack<T: Send>(f: impl FnOnce() -> T + Send) -> Option<T> {
         match thread.spawn_scoped(scope, f) {
             Ok(thread) => thread.join().ok(),
             Err(error) => {
-                eprintln!("error: no memory for a stack: {error}");
+                eprintln!(
+                    "error: the stack of 64 MiB on which the command runs cannot be allocated: {error}; raise the limit on memory (ulimit -v)"
+                );
                 None
             }
         }

@@ -106,7 +106,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         println!("{}", shown(&environment, &args.command));
         return Ok(ExitCode::SUCCESS);
     }
-    let (program, arguments) = args.command.split_first().ok_or("a command is needed after --")?;
+    let (program, arguments) = args
+        .command
+        .split_first()
+        .ok_or("the command to run must follow --, as in: ddtc preload -- mpiexec -n 2 ./app")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(environment);
     // Without a report there is nothing to do afterwards, so the command can replace this process.

@@ -37,7 +37,9 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
             // A rank writes its report to a file with another name, and then renames the file. So a
             // file whose name does not begin with `RANK` was left by a rank that ended while it
             // wrote its report.
-            format!("a rank ended while it wrote a report ({name}), so that an older one counts, or none")
+            format!(
+                "a rank ended while it wrote a report ({name}), so that the sum has an older report of this rank, or none"
+            )
         };
         merge(&mut sum.notes, [what]);
     }
@@ -52,7 +54,10 @@ pub(crate) fn gather(folder: &Path) -> io::Result<Report> {
 pub(crate) fn read(text: &str) -> Result<Report, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("it is not JSON: {e}"))?;
     if number(&value, "ddtc_report")? != FORMAT {
-        return Err("it is of another version of ddtc".to_owned());
+        return Err(
+            "it is of another version of ddtc: use the command and the preload library of one release"
+                .to_owned(),
+        );
     }
     let totals = value["totals"].as_object().ok_or("it has no totals")?;
     let totals = totals.keys().map(|name| Ok((name.clone().into(), number(&value["totals"], name)?)));

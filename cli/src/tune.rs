@@ -173,7 +173,10 @@ fn launch(
     folder: &Path,
     baseline: Baseline,
 ) -> Result<String, Box<dyn Error>> {
-    let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
+    let (launcher, arguments) = args
+        .launch
+        .split_first()
+        .ok_or("the command that launches two ranks must follow --, as in: ddtc tune -- mpiexec -n 2")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
     // `env` sets the variables for the ranks alone: the launcher itself needs no preload library.
@@ -207,8 +210,8 @@ const MIN_GAIN_PERCENT: f64 = 5.0;
 /// Finds the line that names the MPI library. Returns the lines after it, and the library.
 fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library), Box<dyn Error>> {
     let mut lines = text.lines().skip_while(|line| !line.starts_with("library "));
-    let version =
-        lines.next().and_then(|l| l.strip_prefix("library ")).ok_or("the ping-pong printed no library")?;
+    let rule = "the measuring program did not print the name of the MPI library: check that the command after -- passes on the output of rank 0";
+    let version = lines.next().and_then(|l| l.strip_prefix("library ")).ok_or(rule)?;
     let words: Vec<&str> = version.split_whitespace().collect();
     Ok((lines, Library::of(&words.join(" "))))
 }
@@ -234,7 +237,12 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         let Some(class) = Class::ALL.into_iter().find(|c| c.name() == *class) else { continue };
         let bytes: u64 = bytes.parse()?;
         let numbers: Vec<f64> = numbers.iter().map(|n| n.parse()).collect::<Result<_, _>>()?;
-        let [converted, unmodified, _, noise] = numbers[..] else { return Err(format!("'{line}'?").into()) };
+        let [converted, unmodified, _, noise] = numbers[..] else {
+            return Err(format!(
+                "the measuring program printed a line that does not have 4 numbers: '{line}'"
+            )
+            .into());
+        };
         let _ = writeln!(comments, "# {line}");
         let gains = unmodified > converted * (1.0 + (MIN_GAIN_PERCENT + 2.0 * noise) / 100.0);
         let of_bit =
@@ -242,7 +250,8 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
         *of_bit &= gains;
     }
     if gains_by_bit.is_empty() {
-        return Err("the ping-pong printed no measurement".into());
+        let rule = "the measuring program printed no measurement: check that the command after -- launches two ranks and passes on the output of rank 0";
+        return Err(rule.into());
     }
     let mut policy = Policy::NONE;
     for ((call, class), bits) in gains_by_bit {

@@ -77,7 +77,7 @@ static FAULTS: [Fault; 8] = [
         family: Family::Mpich,
         versions: OLDEST..UNMENDED,
         effect: Effect::OtherPlaces,
-        text: "MPICH steps by the sum of negative extents between instances",
+        text: "MPICH steps from one instance to the next by the sum of the negative extents inside, not by the extent",
         has: |t| t.extent() < 0,
     },
     Fault {
@@ -91,14 +91,14 @@ static FAULTS: [Fault; 8] = [
         family: Family::Intel,
         versions: OLDEST..UNMENDED,
         effect: Effect::OtherPlaces,
-        text: "Intel MPI takes the first instance for all when constructors nest 16 deep",
+        text: "Intel MPI uses the first instance for all instances if constructors are nested at least 16 deep",
         has: |t| t.depth() >= 16,
     },
     Fault {
         family: Family::Intel,
         versions: OLDEST..UNMENDED,
         effect: Effect::OtherPlaces,
-        text: "Intel MPI takes blocks for contiguous that overlap, or whose extent is not positive",
+        text: "Intel MPI treats blocks as contiguous that overlap, or whose extent is not positive",
         has: |t| overlaps(t) || t.extent() <= 0 && t.size() > 0,
     },
     Fault {

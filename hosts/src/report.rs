@@ -246,7 +246,10 @@ impl Report {
             faults.iter().filter(|(n, _)| *n > 0).map(|(n, name)| format!("{name} {n}")).collect();
         if !faults.is_empty() {
             let faults = faults.join(", ");
-            screen.item("Faults", &format!("{faults}: bytes are right all the same, please report it"));
+            screen.item(
+                "Faults",
+                &format!("{faults}: the program's bytes are right nevertheless; please report it"),
+            );
         }
     }
 

@@ -35,7 +35,10 @@ fn prove(host: &'static Host, comm: HandleWord) {
     // accepted a call, or `MPI_COMM_SELF` of a world that is initialized.
     let raw = unsafe { canary(host, comm) }.unwrap_or(false);
     if !raw {
-        warn(format_args!("{}: MPI_Pack does not give raw bytes; nothing is converted", host.version));
+        warn(format_args!(
+            "{}: MPI_Pack does not write raw bytes, which conversion needs; nothing is converted",
+            host.version
+        ));
         watch(FOREIGN);
     }
     watch_as_asked();

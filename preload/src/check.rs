@@ -223,9 +223,11 @@ impl Difference<'_> {
     /// MPI library that explains the difference; `None` if no known fault explains it.
     pub(crate) fn is_theirs(&self, fault: Option<&Fault>, what: impl FnOnce() -> String) {
         match fault {
-            Some(fault) => self.say(&KNOWN, &format!("a known fault of the host: {}", fault.text), what),
+            Some(fault) => {
+                self.say(&KNOWN, &format!("a known fault of the MPI library: {}", fault.text), what)
+            }
             None => {
-                let who = format!("the host ({}) differs from the definition", self.host.version);
+                let who = format!("the MPI library ({}) differs from the definition", self.host.version);
                 self.say(&OTHER, &who, what);
             }
         }

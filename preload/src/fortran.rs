@@ -46,7 +46,7 @@ pub(crate) fn real(cell: &AtomicPtr<c_void>, host: &Host, profiling: &CStr, own:
         found = after_ours(&own.to_string_lossy());
     }
     if found.is_null() {
-        warn(format_args!("{}: the host has no such function", own.to_string_lossy()));
+        warn(format_args!("{}: the MPI library has no such function", own.to_string_lossy()));
     }
     if cached {
         cell.store(found, Ordering::Release);

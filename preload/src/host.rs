@@ -409,7 +409,7 @@ impl Host {
         let version = version(&f);
         let mut abi = if converts { detect(&f, scope, &version) } else { None };
         if abi.is_some() && !(f.complete() && counted.pack.is_some() && counted.unpack.is_some()) {
-            warn(format_args!("this MPI lacks functions that conversion needs; nothing is converted"));
+            warn(format_args!("the MPI library lacks functions that conversion needs; nothing is converted"));
             abi = None;
         }
         let counting = settings().counting();

@@ -149,7 +149,7 @@ impl Types {
         let count = CONSTRUCTOR + envelope.arguments();
         self.asked = self.asked.saturating_add(count);
         if self.asked > self.allowed {
-            return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses pay for"));
+            return Err(refused("MPI_Type_get_contents", count, "more arguments than its uses justify"));
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Introspect for Types {
     fn named(&mut self, handle: &HandleWord) -> Result<Named> {
         let handle = handle & self.host.mask;
         self.host.named(handle).ok_or_else(|| {
-            refused("MPI_Type_get_envelope", format!("{handle:#x}"), "a named type unknown here")
+            refused("MPI_Type_get_envelope", format!("{handle:#x}"), "a named type that ddtc does not know")
         })
     }
 

@@ -46,6 +46,6 @@ pub(crate) fn name(committed: &Committed, direction: Direction) {
     if let Err(error) = written
         && !SAID.swap(true, Ordering::Relaxed)
     {
-        warn(format_args!("{}: {error}; kernels have no names there", path.display()));
+        warn(format_args!("{}: {error}; the profiler perf shows no names for compiled code", path.display()));
     }
 }

@@ -203,7 +203,7 @@ fn read(path: &Path, head: &str) -> ProfileCache {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return ProfileCache::NOTHING,
         Err(error) => {
             if is_told(&error, settings().report.is_some()) {
-                warn(format_args!("{}: {error}; layouts are timed anew", path.display()));
+                warn(format_args!("{}: {error}; layouts are measured again", path.display()));
             }
             return ProfileCache::NOTHING;
         }
@@ -225,7 +225,10 @@ pub(crate) fn is_told(error: &std::io::Error, reported: bool) -> bool {
 
 /// Warns that a line of a profile cache's file does not have the right form.
 fn not_ours(path: &Path, line: usize) {
-    warn(format_args!("{}: line {line} is not of this file's form; layouts are timed anew", path.display()));
+    warn(format_args!(
+        "{}: line {line} does not have the form of this file; layouts are measured again",
+        path.display()
+    ));
 }
 
 /// Number of ranks of a job that write the profile cache: ranks 0 to `KEEPING - 1`.
@@ -257,7 +260,7 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
     if let Err(error) = made.and_then(|_| files::replace(path, &text))
         && is_told(&error, settings().report.is_some())
     {
-        warn(format_args!("{}: {error}; what was timed is not kept", path.display()));
+        warn(format_args!("{}: {error}; the measured times are not kept for later runs", path.display()));
     }
 }
 

@@ -81,7 +81,10 @@ fn find(host: &Host) -> Grant {
         match read.and_then(|text| proof::parse(&text)) {
             Ok(found) => proofs.extend(found),
             Err(error) => {
-                warn(format_args!("{}: {error}; the MPI library counts as unknown", file.display()));
+                warn(format_args!(
+                    "{}: {error}; the MPI library is treated as one that was not tried",
+                    file.display()
+                ));
                 return Grant {
                     permitted: Kinds::NONE,
                     refused: Kinds::NONE,

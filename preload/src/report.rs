@@ -265,7 +265,7 @@ fn untried(host: &Host) -> Option<String> {
 fn notes(host: &'static Host, unseen: bool, hook: &HookReport) -> Vec<String> {
     let mut notes = Vec::new();
     if unseen {
-        notes.push("this MPI library's Fortran calls bypass its C functions and are not seen".to_owned());
+        notes.push("Fortran calls are not seen, because the Fortran functions of this MPI library do not call its C functions".to_owned());
     }
     notes.extend(untried(host));
     notes.extend(host.layers.notes().chain(layers::hidden(profiling_names())));

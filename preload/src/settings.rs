@@ -69,6 +69,17 @@ impl FromStr for HookChoice {
     }
 }
 
+/// Whole number that is the value of a variable.
+struct Number<T>(T);
+
+impl<T: FromStr> FromStr for Number<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Number<T>, String> {
+        text.parse().map(Number).map_err(|_| format!("'{text}': must be a whole number without a unit"))
+    }
+}
+
 /// Settings that the user asked for.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -135,12 +146,15 @@ fn read(get: Get<'_>) -> Settings {
     // The default mode compiles types lazily, because a program may use a type only once.
     let mut config = Config { mode: Mode::Lazy, ..Config::default() };
     config.mode = parsed(get, "DDTC_MODE", config.mode);
-    config.lazy_threshold = parsed(get, "DDTC_LAZY_THRESHOLD", config.lazy_threshold);
+    config.lazy_threshold = parsed(get, "DDTC_LAZY_THRESHOLD", Number(config.lazy_threshold)).0;
     let level = parsed(get, "DDTC_TARGET", config.level);
     if level.runs() {
         config.level = level;
     } else {
-        warn(format_args!("DDTC_TARGET={level}: this machine has {}", config.level));
+        warn(format_args!(
+            "DDTC_TARGET={level}: must be a level that this machine runs; ignored, {} is used",
+            config.level
+        ));
     }
     let family = parsed(get, "DDTC_FAMILY", Family::host());
     Family::assume(family).unwrap_or_else(|error| warn(format_args!("DDTC_FAMILY: {error}; ignored")));
@@ -154,7 +168,7 @@ fn read(get: Get<'_>) -> Settings {
         policy: parsed(get, "DDTC_POLICY", Choice::default()),
         unproven: flag(get, "DDTC_UNPROVEN", false),
         hook: parsed(get, "DDTC_HOOK", HookChoice::default()),
-        staging_bytes: parsed(get, "DDTC_STAGING_MIB", 512usize).min(1 << 20) << 20,
+        staging_bytes: parsed(get, "DDTC_STAGING_MIB", Number(512usize)).0.min(1 << 20) << 20,
     }
 }
 

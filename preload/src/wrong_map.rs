@@ -66,7 +66,7 @@ pub(crate) fn packs_differently(t: &Datatype) -> bool {
 
 /// Reason that the report gives for bypassing a type whose bytes the MPI library and ddtc's kernel
 /// have packed differently.
-const PACKED: &str = "the MPI library packs other bytes than the definition names";
+const PACKED: &str = "the MPI library packs other bytes than the definition requires";
 
 /// Ends the conversion of a type, and of all types with the same constructors, because the MPI
 /// library was found to pack other bytes than ddtc's kernel.

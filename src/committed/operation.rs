@@ -74,7 +74,7 @@ impl Committed {
     /// same for every operation. Class `NoMem` if there is not enough memory.
     pub fn for_operation(&self, operation: Operation) -> Result<CommittedOperation> {
         if operation == Operation::Bytes {
-            let rule = "a committed datatype moves bytes itself";
+            let rule = "must not be bytes: the committed datatype itself moves bytes";
             return Err(Error::new(ErrorClass::Arg, "for_operation", "operation", operation, rule));
         }
         let PlacedLayout { layout, origin } = self.engine().values(self.datatype(), operation)?;
@@ -167,7 +167,7 @@ impl CommittedOperation {
     pub fn packed_size(&self, count: u64) -> Result<u64> {
         let bytes = u128::from(count) * self.nest().size() as u128;
         u64::try_from(bytes).ok().filter(|&b| b <= i64::MAX as u64).ok_or_else(|| {
-            let rule = "count times the packed size of the datatype overflows";
+            let rule = "count times the packed size of the datatype must fit in 63 bits";
             Error::new(ErrorClass::Count, "packed_size", "count", count, rule)
         })
     }
@@ -238,8 +238,7 @@ impl CommittedOperation {
     pub(crate) fn check_direction(&self, direction: Direction) -> Result<()> {
         match (direction, self.operation()) {
             (Direction::Pack, Operation::Reduce(op)) => {
-                let rule =
-                    "a reduction combines what is unpacked with what is there: there is nothing to pack";
+                let rule = "must not be a reduction: it combines packed values with those in user memory, so it can only unpack";
                 Err(Error::new(ErrorClass::Op, "pack", "operation", op.mpi_name(), rule))
             }
             _ => Ok(()),

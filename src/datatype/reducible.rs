@@ -71,7 +71,7 @@ impl Datatype {
     /// Returns an error of class `Op` that names the first element for which `op` is not defined:
     /// the number of basic elements before it, its type and its displacement in bytes.
     pub(crate) fn check_reduction(&self, op: Op) -> Result<()> {
-        let rule = || format!("{} must be defined for its type", op.mpi_name());
+        let rule = || format!("must be of a type for which {} is defined", op.mpi_name());
         self.check_elements(op.name(), |element| op.takes_element(element), rule)
     }
 

@@ -127,7 +127,7 @@ impl<T: Shown> Shown for std::result::Result<T, crate::schedule::Refusal> {
     fn shown(&self) -> String {
         match self {
             Ok(made) => made.shown(),
-            Err(refusal) => format!("walked: {}\n", refusal.reason),
+            Err(refusal) => format!("interpreted: {}\n", refusal.reason),
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn check_cache(c: &mut Choices<'_>) -> Result<(), Mismatch> {
     })?;
     match engine.counters().fallbacks {
         0 => Ok(()),
-        n => Err(Mismatch::new("cache", format!("{n} fallbacks to the walker"))),
+        n => Err(Mismatch::new("cache", format!("{n} compiles failed"))),
     }
 }
 

@@ -352,7 +352,7 @@ impl Oracle {
 /// Checks that the engine never had to fall back to the interpreter of nests.
 fn no_fallback(engine: &Engine) -> Check {
     let fallbacks = engine.counters().fallbacks;
-    ensure(fallbacks == 0, "compiled", || format!("{fallbacks} fallbacks to the walker"))
+    ensure(fallbacks == 0, "compiled", || format!("{fallbacks} compiles failed"))
 }
 
 /// Checks everything about `count` instances of `t` at one level, with new engines, and cuts that

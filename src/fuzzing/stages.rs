@@ -128,7 +128,7 @@ impl Compilers {
                     case.ranges(&committed, rig, &[cut..n, 0..cut], edge)?;
                 }
                 let fallbacks = engine.counters().fallbacks;
-                ensure(fallbacks == 0, "compiled", || format!("{fallbacks} fallbacks to the walker"))
+                ensure(fallbacks == 0, "compiled", || format!("{fallbacks} compiles failed"))
             })
         });
         checked.unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))

@@ -106,8 +106,11 @@ pub fn create_keyval(callbacks: Box<dyn Callbacks>) -> Result<i32> {
 }
 
 fn unknown(operation: &'static str, number: i32) -> Error {
-    let rule =
-        if number == 0 { "is MPI_KEYVAL_INVALID" } else { "is not a keyval of datatypes, or was freed" };
+    let rule = if number == 0 {
+        "must not be MPI_KEYVAL_INVALID"
+    } else {
+        "must be a keyval of datatypes that was not freed"
+    };
     Error::new(ErrorClass::Keyval, operation, "type_keyval", number, rule)
 }
 
@@ -191,7 +194,7 @@ pub fn delete_attribute(handle: Handle, number: i32) -> std::result::Result<(), 
     let old = with(CALL, handle, |o| find(o, number))?;
     keyval(CALL, number)?;
     let Some(old) = old else {
-        let rule = "the datatype has no attribute of this keyval";
+        let rule = "must be the keyval of an attribute that the datatype has";
         return Err(Error::new(ErrorClass::Keyval, CALL, "type_keyval", number, rule).into());
     };
     old.delete(handle)?;

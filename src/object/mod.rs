@@ -190,10 +190,12 @@ impl Object {
 /// Returns the error for a handle that names no datatype.
 fn refuse(operation: &'static str, handle: Handle) -> Error {
     let rule = match handle {
-        Handle::NULL => "is MPI_DATATYPE_NULL",
-        Handle::ZERO => "is a null pointer",
-        h if h.tag() == handle::DATATYPE_TAG && DERIVED.was_given(h) => "was freed",
-        _ => "does not name a datatype",
+        Handle::NULL => "must not be MPI_DATATYPE_NULL",
+        Handle::ZERO => "must not be a null pointer",
+        h if h.tag() == handle::DATATYPE_TAG && DERIVED.was_given(h) => {
+            "must not be a datatype that was freed"
+        }
+        _ => "must be the handle of a datatype",
     };
     Error::new(ErrorClass::Type, operation, "datatype", handle, rule)
 }
@@ -312,7 +314,7 @@ pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
         (o.predefined, bare)
     })?;
     if predefined {
-        let rule = "a predefined datatype cannot be freed";
+        let rule = "must not be predefined: such a datatype cannot be freed";
         return Err(Error::new(ErrorClass::Type, CALL, "datatype", handle, rule).into());
     }
     if !bare {
@@ -427,7 +429,7 @@ pub fn from_integer(integer: i32) -> Result<Handle> {
         return Ok(direct);
     }
     INTEGERS.lock().handles.get(&integer).copied().ok_or_else(|| {
-        let rule = "does not name a datatype";
+        let rule = "must be the Fortran handle of a datatype";
         Error::new(ErrorClass::Type, "type_fromint", "datatype", integer, rule)
     })
 }

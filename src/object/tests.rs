@@ -57,7 +57,7 @@ fn stale_and_foreign_handles_are_refused() {
     assert_eq!(with("test", h, |o| o.datatype().size()).unwrap(), 12);
     free(h).unwrap();
     let error = with("test", h, |_| ()).unwrap_err();
-    assert_eq!((error.class(), error.rule()), (ErrorClass::Type, "was freed"));
+    assert_eq!((error.class(), error.rule()), (ErrorClass::Type, "must not be a datatype that was freed"));
     assert_eq!(class(free(h)), ErrorClass::Type);
     let other = vector();
     assert!(with("test", h, |_| ()).is_err());

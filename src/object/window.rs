@@ -71,7 +71,7 @@ fn top(call: &'static str, t: &Datatype) -> Result<(i64, Early)> {
         Combiner::Hindexed { displacements, .. } => (displacements.len() as i64, Early::Hindexed),
         Combiner::Struct { displacements, .. } => (displacements.len() as i64, Early::Struct),
         other => {
-            let rule = "is a combiner that the window accessors do not know";
+            let rule = "must be a combiner that the window accessors know";
             return Err(Error::new(ErrorClass::Type, call, "combiner", other.kind().mpi_name(), rule));
         }
     })

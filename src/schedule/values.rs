@@ -27,10 +27,10 @@ impl<S: Side> Planned<S> for Value {
     ) -> Result<Plan<Scheduled>, Refusal> {
         match kind {
             Kind { operation: Operation::External32, .. } if S::NAME != Stream::NAME => {
-                return Err(Refusal { reason: "external32 is a stream's representation" });
+                return Err(Refusal { reason: "external32 is only the representation of a packed stream" });
             }
             Kind { direction: Direction::Pack, operation: Operation::Reduce(_) } => {
-                return Err(Refusal { reason: "values are combined while unpacking alone" });
+                return Err(Refusal { reason: "values are combined only while unpacking" });
             }
             Kind { operation: Operation::Reduce(Reduction::NoOp), .. } => {
                 return Ok(Plan::new(Vec::new(), Body::default(), Vec::new(), kind, target));

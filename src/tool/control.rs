@@ -62,7 +62,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Int,
         Some(MODES),
         false,
-        "What a commit does: nothing, walk, compile when used enough, compile. For later commits.",
+        "What a commit does: nothing, interpret, compile when used enough, compile. For later commits.",
     ),
     control(
         "ddtc_lazy_threshold",
@@ -86,7 +86,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Uint64,
         None,
         true,
-        "Bytes of executable memory; past it commits fall back to walking.",
+        "Maximum bytes of executable memory; when it is used up, layouts of new commits are interpreted.",
     ),
     control(
         "ddtc_both_directions",
@@ -94,7 +94,7 @@ pub const CONTROLS: [Control; 11] = [
         Kind::Int,
         Some(SWITCHES),
         true,
-        "Whether a commit compiles unpack too, instead of its first use.",
+        "Whether a commit compiles unpack, too, which is otherwise compiled at its first use.",
     ),
     control(
         "ddtc_check",
@@ -235,7 +235,7 @@ pub fn write_control(control: &Control, value: &Value) -> Result<()> {
         .map_err(|_| refuse("must be a value that this machine can serve"))
     };
     let fits = |n: u64| usize::try_from(n).ok().filter(|&n| isize::try_from(n).is_ok());
-    let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit memory"));
+    let size = |n: u64| fits(n).ok_or_else(|| refuse("must fit in the address space"));
     // Each branch below checks the value for one variable before it changes anything. Modes, levels
     // and switches arrive as indices in their enumerations.
     match (control.setting, value) {

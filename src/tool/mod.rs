@@ -143,7 +143,7 @@ pub fn at<'a, T>(operation: &'static str, all: &'a [T], index: i32) -> Result<&'
 }
 
 fn invalid(operation: &'static str, handle: impl std::fmt::Display) -> Error {
-    let rule = "does not name a handle, or was freed";
+    let rule = "must be a handle that was not freed";
     Error::new(ErrorClass::ToolInvalidHandle, operation, "handle", handle, rule)
 }
 

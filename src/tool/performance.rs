@@ -110,26 +110,36 @@ pub const PERFORMANCE: [Performance; 25] = [
     variable("ddtc_commits", Class::Counter, |s| s.engine.commits, "Datatypes committed."),
     variable("ddtc_compiles", Class::Counter, |s| s.engine.compiles, "Kernels compiled."),
     variable("ddtc_compile_time", Class::Timer, |s| s.engine.compile_nanos, "Seconds spent compiling."),
-    variable("ddtc_refusals", Class::Counter, |s| s.engine.refusals, "Layouts that are walked by design."),
+    variable(
+        "ddtc_refusals",
+        Class::Counter,
+        |s| s.engine.refusals,
+        "Layouts that are interpreted because the schedule refuses them.",
+    ),
     variable(
         "ddtc_fallbacks",
         Class::Counter,
         |s| s.engine.fallbacks,
-        "Compiles that failed and are walked.",
+        "Compiles that failed, so that the layout is interpreted.",
     ),
     variable("ddtc_mismatches", Class::Counter, |s| s.engine.mismatches, "Differences found in check mode."),
     variable(
         "ddtc_cache_hits",
         Class::Counter,
         |s| s.engine.cache.type_hits + s.engine.cache.nest_hits,
-        "Commits served by a layout that was known.",
+        "Commits for which the cache had the layout.",
     ),
-    variable("ddtc_cache_misses", Class::Counter, |s| s.engine.cache.misses, "Commits of a new layout."),
+    variable(
+        "ddtc_cache_misses",
+        Class::Counter,
+        |s| s.engine.cache.misses,
+        "Commits for which a new layout was made.",
+    ),
     variable(
         "ddtc_cache_evictions",
         Class::Counter,
         |s| s.engine.cache.evictions,
-        "Layouts dropped for space.",
+        "Layouts that the cache dropped to free memory.",
     ),
     variable("ddtc_cache_bytes", Class::Level, |s| s.engine.cached_bytes, "Bytes that the cache holds."),
     variable(
@@ -138,7 +148,7 @@ pub const PERFORMANCE: [Performance; 25] = [
         |s| s.engine.code_bytes,
         "Bytes of executable memory that count towards the limit, with those of dropped code whose segment is still mapped.",
     ),
-    variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that live.").of_its_own_calls(),
+    variable("ddtc_types", Class::Level, |s| s.types, "Derived datatypes that exist now.").of_its_own_calls(),
     variable("ddtc_pack_calls", Class::Counter, |s| s.calls.calls[0], "Calls that packed."),
     variable("ddtc_unpack_calls", Class::Counter, |s| s.calls.calls[1], "Calls that unpacked."),
     variable("ddtc_pack_bytes", Class::Aggregate, |s| s.calls.bytes[0], "Bytes packed."),
@@ -284,7 +294,7 @@ pub(super) fn free_all() {
 fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>> {
     ready(operation)?;
     SESSIONS.get(session).ok_or_else(|| {
-        let rule = "does not name a session, or was freed";
+        let rule = "must be a session that was not freed";
         Error::new(ErrorClass::ToolInvalidSession, operation, "session", session, rule)
     })
 }

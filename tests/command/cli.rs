@@ -93,7 +93,7 @@ fn checks_of_large_types_say_what_they_take() {
     assert!(large.status.success() && said[0].contains("ranges of the packed stream"), "{said:?}");
     assert!(said[1].contains("span more than 256 MiB") && said[1].lines().count() == 1, "{said:?}");
     let short = bad(&["check", "hvector(100000000, 100000, 0, double)", "--count", "1"]);
-    assert!(short.contains("basic elements") && short.contains("more than there is"), "{short}");
+    assert!(short.contains("basic elements") && short.contains("more than this process can get"), "{short}");
     assert_eq!(short.lines().count(), 2, "{short}");
     let estimated = ddtc(&["check", "contiguous(500000, int)", "--count", "1"]);
     let said = String::from_utf8(estimated.stderr).unwrap();
@@ -224,8 +224,8 @@ fn copies_are_explained() {
         good(&["explain", "--kind", "copy:int", "contiguous(0, int)"])
             .contains("through a buffer: nothing is moved")
     );
-    assert!(bad(&["refine", from]).contains("--kind: two datatypes are joined for a copy"));
-    assert!(bad(&["explain", "--kind", "copy", from]).contains("copy needs the datatype"));
+    assert!(bad(&["refine", from]).contains("--kind: must be copy:TYPE"));
+    assert!(bad(&["explain", "--kind", "copy", from]).contains("a colon and the datatype"));
     assert!(bad(&["explain", "--kind", "copy:in", from]).contains("'in'"));
     assert!(bad(&["explain", "--unpack", "--kind", to, from]).contains("--unpack"));
 }
@@ -239,7 +239,7 @@ fn reductions_are_explained() {
     assert!(bad(&["explain", "--kind", "sum", "char"]).contains("element = 0 "));
     assert!(bad(&["explain", "--kind", "sum:real", "double"]).contains("MPI_REAL"));
     assert!(bad(&["explain", "--kind", "sum:reel", "double"]).contains("'reel'"));
-    assert!(bad(&["explain", "--kind", "external32:int", "int"]).contains("reduction alone"));
+    assert!(bad(&["explain", "--kind", "external32:int", "int"]).contains("only a reduction"));
 }
 
 #[test]
@@ -333,8 +333,11 @@ fn code_is_shown_where_there_is_an_emitter_and_otherwise_it_says_why() {
             assert_eq!(line("load"), format!("load: not shown: this machine does not run {target}"));
         }
         // A nest that is interpreted has no machine code on any machine.
-        let walked = good(&["explain", "--target", target, "children.10000"]);
-        assert!(walked.contains("\nwalked: ") && !walked.contains("not shown"), "{walked}");
+        let interpreted = good(&["explain", "--target", target, "children.10000"]);
+        assert!(
+            interpreted.contains("\ninterpreted: ") && !interpreted.contains("not shown"),
+            "{interpreted}"
+        );
         // Templates of machine code exist for x86-64 only. The option `--clif` asks for the code of
         // Cranelift.
         let clif = good(&["explain", "--clif", "--target", target, t]);

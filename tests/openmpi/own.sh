@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs Open MPI's own datatype tests (test/datatype) in three ways: with the unmodified library
-# ("bare"), with the mover provider $2 (unless it is empty), and with the preload library $3, whose hook in Open MPI's
-# convertors packs and unpacks ("inside"). A test that passes with the unmodified library must pass
-# in the other two ways, and must print the same number of lines with words such as "error" or
-# "wrong". tests/openmpi.sh runs this script. $1 is the folder in which that script has built
-# everything, and the table of results is written to $1/own.md.
+# ("bare"), with the mover provider $2 (unless it is empty), and with the preload library $3, whose
+# hook in Open MPI's convertors packs and unpacks ("inside"). A test that passes with the unmodified
+# library must pass in the other two ways, and must print the same number of lines with words such
+# as "error" or "wrong". tests/openmpi.sh runs this script. $1 is the folder in which that script
+# has built everything, and the table of results is written to $1/own.md.
 set -euo pipefail
 cache=$1 provider=$2 preload=$3
 tests=$cache/build/test/datatype

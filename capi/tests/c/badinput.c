@@ -36,8 +36,8 @@ int main(void)
     FAILS(DDTC_ERR_TYPE, "MPI_DATATYPE_NULL", ddtc_type_contiguous(1, none, &keep));
     FAILS(DDTC_ERR_TYPE, "null pointer", ddtc_type_contiguous(1, zero, &keep));
     FAILS(DDTC_ERR_ARG, "newtype", ddtc_type_contiguous(1, DDTC_TYPE_INT, NULL));
-    FAILS(DDTC_ERR_TYPE, "does not name", ddtc_type_contiguous(1, (ddtc_datatype)&keep, &keep));
-    FAILS(DDTC_ERR_TYPE, "does not name",
+    FAILS(DDTC_ERR_TYPE, "handle of a datatype", ddtc_type_contiguous(1, (ddtc_datatype)&keep, &keep));
+    FAILS(DDTC_ERR_TYPE, "handle of a datatype",
           ddtc_type_create_struct(1, (int[]){1}, (ddtc_aint[]){0}, (ddtc_datatype[]){(ddtc_datatype)1}, &keep));
     FAILS(DDTC_ERR_ARG, "p = 99", ddtc_type_create_f90_real(99, 1, &keep));
     FAILS(DDTC_ERR_VALUE_TOO_LARGE, "count", ddtc_type_contiguous_c(INT64_MAX, DDTC_TYPE_INT, &keep));
@@ -50,8 +50,8 @@ int main(void)
 
     /* Pack and unpack refuse bad arguments. */
     position = 0;
-    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_pack(buffer, 1, t, out, 64, &position));
-    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_unpack(buffer, 64, &position, out, 1, t));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_pack(buffer, 1, t, out, 64, &position));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_unpack(buffer, 64, &position, out, 1, t));
     OK(ddtc_type_commit(&t));
     FAILS(DDTC_ERR_COUNT, "incount = -1", ddtc_pack(buffer, -1, t, out, 64, &position));
     FAILS(DDTC_ERR_TRUNCATE, "outsize = 7", ddtc_pack(buffer, 1, t, out, 7, &position));

@@ -135,8 +135,8 @@ int main(void)
     ddtc_kernel kernel;
     const ddtc_committed *committed;
     OK(ddtc_type_create_hindexed(2, (int[]){1, 2}, (ddtc_aint[]){40, 8}, DDTC_TYPE_INT, &t));
-    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_type_get_committed(t, &committed));
-    FAILS(DDTC_ERR_TYPE, "not committed", ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_type_get_committed(t, &committed));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_type_get_kernel(t, DDTC_PACK, &kernel));
     OK(ddtc_type_commit(&t));
     TRUE(strstr(logged, "compiled") != NULL);
     OK(ddtc_set_log(NULL, NULL, DDTC_LOG_ERROR));

@@ -41,7 +41,7 @@ int main(void)
     OK(MPI_Pack_external_size("external32", 2, t, &size));
     EQ(size, 40);
     position = 0;
-    FAILS(MPI_ERR_TYPE, "not committed", MPI_Pack_external("external32", source, 2, t, packed, 64, &position));
+    FAILS(MPI_ERR_TYPE, "must be committed", MPI_Pack_external("external32", source, 2, t, packed, 64, &position));
     OK(MPI_Type_commit(&t));
     OK(MPI_Pack_external_size_c("external32", 2, t, &large_size));
     EQ(large_size, 40);

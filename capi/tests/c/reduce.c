@@ -42,7 +42,7 @@ static void sums(void)
     int packed[4] = {1, 2, 3, 4}, ints[2] = {100, 200}, position = 0;
     MPI_Count large = 4;
     OK(MPI_Type_vector(3, 1, 2, MPI_DOUBLE, &column));
-    FAILS(MPI_ERR_TYPE, "not committed", MPI_Reduce_local(in, out, 1, column, MPI_SUM));
+    FAILS(MPI_ERR_TYPE, "must be committed", MPI_Reduce_local(in, out, 1, column, MPI_SUM));
     OK(MPI_Type_commit(&column));
     OK(MPI_Reduce_local(in, out, 1, column, MPI_SUM));
     TRUE(out[0] == 11 && out[1] == 20 && out[2] == 33 && out[3] == 40 && out[4] == 55 && out[5] == 60);
@@ -138,7 +138,7 @@ static void own(void)
     freed = op;
     OK(ddtc_op_free(&op));
     TRUE(op == DDTC_OP_NULL);
-    FAILS(MPI_ERR_OP, "was freed", MPI_Reduce_local(in, out, 1, MPI_INT, freed));
+    FAILS(MPI_ERR_OP, "not freed", MPI_Reduce_local(in, out, 1, MPI_INT, freed));
     OK(ddtc_op_free(&large));
     OK(MPI_Type_free(&odd));
     OK(MPI_Type_free(&mixed));
@@ -164,8 +164,8 @@ static void refusals(void)
         ddtc_count bytes = 5;
         OK(ddtc_type_get_committed(MPI_INT, &ints));
         OK(ddtc_committed_reduce(ints, DDTC_SUM, &sum));
-        FAILS(DDTC_ERR_OP, "nothing to pack", ddtc_applied_range(sum, DDTC_PACK, in, 0, 0, out, 8, &bytes));
-        FAILS(DDTC_ERR_OP, "nothing to pack", ddtc_applied_range(sum, DDTC_PACK, in, 2, 0, out, 0, &bytes));
+        FAILS(DDTC_ERR_OP, "only unpack", ddtc_applied_range(sum, DDTC_PACK, in, 0, 0, out, 8, &bytes));
+        FAILS(DDTC_ERR_OP, "only unpack", ddtc_applied_range(sum, DDTC_PACK, in, 2, 0, out, 0, &bytes));
         EQ(bytes, 5);
         OK(ddtc_applied_range(sum, DDTC_UNPACK, out, 0, 0, in, 8, &bytes));
         EQ(bytes, 0);

@@ -134,8 +134,8 @@ static void handles(void)
     struct iovec iov[4];
     ddtc_count len = 77, bytes = 77;
     OK(ddtc_type_create_hvector(3, 1, -8, DDTC_TYPE_INT, &t));
-    FAILS(DDTC_ERR_TYPE, "is not committed", ddtc_type_iov_len(t, -1, &len, &bytes));
-    FAILS(DDTC_ERR_TYPE, "is not committed", ddtc_type_iov(t, 0, iov, 4, &len));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_type_iov_len(t, -1, &len, &bytes));
+    FAILS(DDTC_ERR_TYPE, "must be committed", ddtc_type_iov(t, 0, iov, 4, &len));
     OK(ddtc_type_commit(&t));
     FAILS(DDTC_ERR_ARG, "max_iov_bytes = -2", ddtc_type_iov_len(t, -2, &len, &bytes));
     FAILS(DDTC_ERR_ARG, "iov_offset = 4", ddtc_type_iov(t, 4, iov, 4, &len));

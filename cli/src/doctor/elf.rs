@@ -67,10 +67,13 @@ impl Elf {
         let ours = if cfg!(target_arch = "x86_64") { Architecture::X86_64 } else { Architecture::Aarch64 };
         let known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
         if self.bits != 64 {
-            return Some(("is for 32 bit".into(), "ddtc is for 64-bit programs: rebuild it as one"));
+            return Some((
+                "is a 32-bit file".into(),
+                "ddtc works only with 64-bit programs and libraries: build it for 64 bit",
+            ));
         }
         if known && self.architecture != ours {
-            let rule = "it is for another machine: take the one that was built for this machine";
+            let rule = "it was built for another machine: use a build for this machine's processors";
             return Some((format!("is for {:?}", self.architecture), rule));
         }
         let musl = |name: &String| name.contains("ld-musl") || name.contains("libc.musl");

@@ -17,7 +17,9 @@ type Rule = fn(&str) -> Result<(), String>;
 /// The variables of docs/SETTINGS.md, each with the check of its value.
 pub(super) const VARIABLES: [(&str, Rule); 13] = [
     ("DDTC_MODE", |v| v.parse::<Mode>().map(drop).map_err(|e| e.to_string())),
-    ("DDTC_LAZY_THRESHOLD", |v| v.parse::<u64>().map(drop).map_err(|_| "must be a number of bytes".into())),
+    ("DDTC_LAZY_THRESHOLD", |v| {
+        v.parse::<u64>().map(drop).map_err(|_| "must be a whole number of bytes, without a unit".into())
+    }),
     ("DDTC_TARGET", target),
     ("DDTC_FAMILY", family),
     ("DDTC_REPORT", file),
@@ -27,7 +29,9 @@ pub(super) const VARIABLES: [(&str, Rule); 13] = [
     ("DDTC_UNPROVEN", flag),
     ("DDTC_PROFILE_CACHE", flag),
     ("DDTC_HOOK", |v| one_of(v, &["on", "off", "check"])),
-    ("DDTC_STAGING_MIB", |v| v.parse::<usize>().map(drop).map_err(|_| "must be a number of MiB".into())),
+    ("DDTC_STAGING_MIB", |v| {
+        v.parse::<usize>().map(drop).map_err(|_| "must be a whole number of MiB, without a unit".into())
+    }),
     ("DDTC_PERF_MAP", flag),
 ];
 
@@ -45,7 +49,7 @@ fn target(value: &str) -> Result<(), String> {
     if level.runs() {
         Ok(())
     } else {
-        Err(format!("this machine cannot run it: its highest level is {highest}"))
+        Err(format!("must be a level that this machine runs: its highest is {highest}"))
     }
 }
 
@@ -54,7 +58,7 @@ fn family(value: &str) -> Result<(), String> {
     if family.runs() {
         Ok(())
     } else {
-        Err("this machine lacks instructions that its choices use".to_owned())
+        Err("must be a family whose instructions this machine has".to_owned())
     }
 }
 
@@ -102,8 +106,11 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
                 &format!("unset {name}, or give it a value that docs/SETTINGS.md allows"),
             ),
             None => findings.add_problem(
-                &format!("{name}: no such variable"),
-                &format!("the variables of ddtc are {}", VARIABLES.map(|(n, _)| n).join(", ")),
+                &format!("{name}: no such variable of ddtc, so it has no effect"),
+                &format!(
+                    "correct the name or unset it: the variables of ddtc are {}",
+                    VARIABLES.map(|(n, _)| n).join(", ")
+                ),
             ),
         }
     }
@@ -121,8 +128,8 @@ pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) 
         findings.add_lines("environment", &format!("LD_PRELOAD has {entry}"));
         if entry.contains('/') && !Path::new(entry).exists() {
             findings.add_problem(
-                &format!("LD_PRELOAD names {entry}, which is not there"),
-                "take it out of LD_PRELOAD",
+                &format!("LD_PRELOAD names {entry}, which does not exist"),
+                "remove it from LD_PRELOAD",
             );
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     for program in launcher.into_iter().flat_map(|l| [Some(l.to_owned()), l.canonicalize().ok()]).flatten() {
         if let Some(prefix) = program.parent().and_then(Path::parent) {
             for name in ["lib", "lib64"] {
-                folders.push((prefix.join(name), "beside the launcher"));
+                folders.push((prefix.join(name), "next to the launcher"));
             }
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
 /// Returns the sonames of MPI libraries without a folder, so that the dynamic loader searches for
 /// them. They are to be tried after the files that [`libraries`] returns.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
-    NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "where the loader looks" })
+    NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "in the loader's search path" })
 }
 
 /// Returns the MPI implementation that a launcher belongs to, judging by the output of its
@@ -110,7 +110,7 @@ pub(super) fn name(family: Family) -> &'static str {
         Family::Mpich => "MPICH",
         Family::Intel => "Intel MPI",
         Family::OpenMpi => "Open MPI",
-        Family::Other => "an MPI that it does not name",
+        Family::Other => "an unknown MPI",
     }
 }
 

@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// Also examine whether the preload library can be loaded into the program FILE
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Use this MPI library instead of one that is near the launcher, in LD_LIBRARY_PATH or where
-    /// the loader looks
+    /// Use this MPI library [default: the first one that fits the launcher: next to it, in
+    /// LD_LIBRARY_PATH, or in the loader's search path]
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
     /// Use this preload library [default: the one next to this program or in ../lib]
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         if args.launch.is_empty() {
             findings.add_lines(
                 "messages",
-                "not tried: name the command that launches two ranks: ddtc doctor -- mpiexec -n 2",
+                "not tried: to let two ranks exchange messages, name the command that launches them: ddtc doctor -- mpiexec -n 2",
             );
         } else {
             messages::run(
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     match findings.problems.len() {
         0 => println!("problems         none"),
-        n => Err(format!("{n} problem(s): see above"))?,
+        n => Err(format!("{n} problem(s) found: see `problem` and `to do` above"))?,
     }
     Ok(())
 }
@@ -168,8 +168,10 @@ fn program_and_machine(findings: &mut Findings) {
         .ok()
         .filter(|o| o.status.success())
         .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
-    findings
-        .add_lines("C library", libc.as_deref().unwrap_or("unknown: getconf GNU_LIBC_VERSION says nothing"));
+    findings.add_lines(
+        "C library",
+        libc.as_deref().unwrap_or("unknown, because getconf GNU_LIBC_VERSION failed"),
+    );
 }
 
 /// Commits, packs and unpacks [`TYPE`] in this process, and compares the bytes with those of the
@@ -215,17 +217,18 @@ fn self_test(findings: &mut Findings) {
             findings.add_lines("self-test", &text);
             if text.contains("WRONG") {
                 findings.add_problem(
-                    "compiled code packs wrong bytes here",
-                    "report this output: it is a fault of ddtc",
+                    "compiled code packs or unpacks wrong bytes on this machine",
+                    "this is a fault of ddtc: please report it with this output",
                 );
             }
             if text.contains(" interpreted ") {
                 let rule = "`ddtc explain -v -v int` shows why: the system may refuse executable memory (SELinux, memfd, noexec). \
                             The bytes are right, but packing is slow";
-                findings.add_problem("layouts are not compiled here", rule);
+                findings.add_problem("ddtc cannot compile layouts on this machine", rule);
             }
         }
-        Err(error) => findings.add_problem(&format!("the self-test failed: {error}"), "report this output"),
+        Err(error) => findings
+            .add_problem(&format!("the self-test failed: {error}"), "please report it with this output"),
     }
 }
 
@@ -244,11 +247,12 @@ fn preload_library(findings: &mut Findings, given: Option<&Path>) -> Option<Path
     let elf = match Elf::read(&path, "DDTC_PRELOAD_VERSION") {
         Ok(elf) => elf,
         Err(error) => {
-            findings.add_problem(&format!("{}: {error}", path.display()), "install it again");
+            findings
+                .add_problem(&format!("{}: {error}", path.display()), "install the preload library again");
             return None;
         }
     };
-    let version = elf.symbol.clone().unwrap_or_else(|| "of no version".into());
+    let version = elf.symbol.clone().unwrap_or_else(|| "of an unknown version".into());
     findings.add_lines("preload library", &format!("{version}, {}", path.display()));
     if let Some((what, remedy)) = elf.unfit() {
         findings.add_problem(&format!("{} {what}", path.display()), remedy);
@@ -268,19 +272,19 @@ fn look_at_program(findings: &mut Findings, program: &Path) {
     let elf = match Elf::read(program, "") {
         Ok(elf) => elf,
         Err(error) if !program.is_file() => {
-            findings.add_problem(&format!("{shown}: {error}"), "name a program with --program");
+            findings.add_problem(&format!("{shown}: {error}"), "name a file that exists with --program");
             return;
         }
         Err(error) => {
             let text = format!(
-                "{shown}: {error}; if it is a script, the program that it starts must be for 64 bit and load MPI as a shared library"
+                "{shown}: {error}; if it is a script, name the program that it starts instead: a 64-bit program that loads MPI as a shared library"
             );
             findings.add_lines("program", &text);
             return;
         }
     };
     let mpi: Vec<&str> = elf.needed.iter().map(String::as_str).filter(|n| n.starts_with("libmpi")).collect();
-    let linked = if mpi.is_empty() { "no MPI library by itself".to_owned() } else { mpi.join(", ") };
+    let linked = if mpi.is_empty() { "no MPI library directly".to_owned() } else { mpi.join(", ") };
     findings.add_lines("program", &format!("{shown}: {} bit, needs {linked}", elf.bits));
     if let Some((what, remedy)) = elf.unfit() {
         findings.add_problem(&format!("{shown} {what}"), remedy);
@@ -385,7 +389,12 @@ fn none_fits(
         findings.add_problem(&what, remedy);
     }
     if let Some((own, path)) = families.first() {
-        let what = format!("the launcher is of {}, {} is of {}", name(family), path.display(), name(*own));
+        let what = format!(
+            "the launcher belongs to {}, but {} belongs to {}",
+            name(family),
+            path.display(),
+            name(*own)
+        );
         findings
             .add_problem(&what, "put the launcher of the same MPI first in PATH, or name it with its path");
     } else {
@@ -448,13 +457,13 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
     if preload.is_some() {
         findings.add_lines(
             "preloading",
-            if loaded.preloaded { "the preload library loads beside it" } else { "FAILED" },
+            if loaded.preloaded { "the preload library loads together with it" } else { "FAILED" },
         );
         if !loaded.preloaded {
             let said = messages::last_lines(&loaded.errors, 2);
             findings.add_problem(
                 &format!("the preload library is not loaded: {said}"),
-                "the message of the dynamic loader says why",
+                "remove the cause that this message of the dynamic loader names, then run `ddtc doctor` again",
             );
         }
     }
@@ -478,11 +487,11 @@ impl Conversions {
         let asked = is_set("DDTC_POLICY", "all");
         let all = |here: &str| Conversions { untried: false, lines: vec![here.to_owned()] };
         if is_set("DDTC_UNPROVEN", "1") {
-            return all("all kinds, tried or not, because of DDTC_UNPROVEN");
+            return all("all kinds of calls, tried or not, because DDTC_UNPROVEN is 1");
         }
         if !Profile::of(&library).stages {
             return all(
-                "MPI_Pack and MPI_Unpack; messages are moved inside the library alone, because staging gains nothing",
+                "MPI_Pack and MPI_Unpack; messages are packed and unpacked only inside the MPI library, because staging buffers gain nothing",
             );
         }
         let standing = |transport| Standing::of(&library, transport);
@@ -518,7 +527,10 @@ fn proofs(version: &str, mpi: &Path) -> Vec<String> {
         };
         match read {
             Err(error) => {
-                lines.push(format!("{}: {error}; the library counts as unknown", file.display()));
+                lines.push(format!(
+                    "{}: {error}; the MPI library is treated as one that was not tried",
+                    file.display()
+                ));
             }
             Ok(proofs) => found.extend(proofs.into_iter().map(|proof| (file.clone(), proof))),
         }
@@ -559,7 +571,7 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
                 Profile::of(&library).shipped_policy(),
             ),
             Ok(Err(error)) => {
-                let remedy = "correct it, or write it anew with `ddtc tune`";
+                let remedy = "correct this line, or let `ddtc tune` measure a new table";
                 findings
                     .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
@@ -569,7 +581,7 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
                 Profile::of(&library).shipped_policy(),
             ),
             Err(error) => {
-                let remedy = "make it a regular file of yours";
+                let remedy = "make it a regular file that belongs to you and that you can read";
                 findings
                     .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
                 (format!("shipped for {library}"), Profile::of(&library).shipped_policy())

@@ -29,8 +29,8 @@ fn warning(object: &Path) -> Option<String> {
     let file = object.file_name()?.to_str()?;
     let (_, name, remedy) = LIBRARIES.iter().find(|(start, ..)| file.starts_with(start))?;
     Some(format!(
-        "{} has the user-level threads of {name}: a thread that calls MPI needs 12 KiB of stack more than \
-         without the preload library; if theirs are smaller than 32 KiB, {remedy}",
+        "{} provides the user-level threads of {name}: with the preload library, a thread that calls MPI needs \
+         up to 12 KiB more stack; if the stacks of these threads are smaller than 32 KiB, {remedy}",
         object.display()
     ))
 }
@@ -44,7 +44,7 @@ mod tests {
         let of = |path: &str| warning(Path::new(path)).unwrap_or_default();
         assert!(
             of("/opt/lib/libabt.so.1")
-                .contains("/opt/lib/libabt.so.1 has the user-level threads of Argobots")
+                .contains("/opt/lib/libabt.so.1 provides the user-level threads of Argobots")
         );
         assert!(of("/opt/lib/libmyth.so").contains("MassiveThreads"));
         assert_eq!((of("/lib/libabtest.so"), of("/libabt.so/libc.so.6")), (String::new(), String::new()));

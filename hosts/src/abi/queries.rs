@@ -233,5 +233,5 @@ pub fn refused(operation: &'static str, value: impl std::fmt::Display, rule: &'s
 /// # Errors
 /// `code` is not `MPI_SUCCESS`.
 pub fn done(operation: &'static str, code: c_int) -> Result<()> {
-    if code == 0 { Ok(()) } else { Err(refused(operation, code, "the host must return MPI_SUCCESS")) }
+    if code == 0 { Ok(()) } else { Err(refused(operation, code, "the MPI library must return MPI_SUCCESS")) }
 }

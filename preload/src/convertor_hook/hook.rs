@@ -61,7 +61,7 @@ impl Hook for Door {
     fn report(&self) -> HookReport {
         let failure = ready::failure().map(|why| format!("nothing is moved inside the MPI library: {why}"));
         let unread = (!ready::reads_descriptions()).then(|| {
-            "types whose commit is not seen are bypassed: their descriptions are not understood".to_owned()
+            "types whose commit was not seen are bypassed: this Open MPI describes them in a form that is not known".to_owned()
         });
         HookReport {
             notes: failure.into_iter().chain(unread).collect(),

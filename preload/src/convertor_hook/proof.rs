@@ -131,7 +131,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     ];
     let inside = words.iter().all(|&at| at + 16 <= WITHIN) && layout.optimized + 24 <= TYPE_WITHIN;
     holds(inside, "an offset lies outside")?;
-    holds(layout.size != layout.size_there, "the size at the other end is this one")?;
+    holds(layout.size != layout.size_there, "the sizes at both ends have one offset")?;
     let int = host.handle(Named::Int).ok_or("there is no MPI_INT")?;
     let engine = Engine::new(runtime::engine().config().clone());
     let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
@@ -154,7 +154,7 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
         // SAFETY: the type is committed, has this size and lives as long as `subject`. `prepares`
         // has found the offset of its description.
         let cuts = unsafe { functions.cuts(&proof.layout, subject.handle(), subject.size, u64::MAX) };
-        let cuts = cuts.ok_or("a description is another")?;
+        let cuts = cuts.ok_or("the description of a type does not have the expected form")?;
         for direction in Direction::BOTH {
             let way = Way { direction, committed: &subject.committed, cuts: &cuts };
             proof.moves(subject, way)?;
@@ -329,10 +329,16 @@ impl Proof<'_> {
                     0,
                 ];
                 for (offset, expected) in found.into_iter().zip(expected) {
-                    holds(self.word(&own, offset) == expected, "a convertor holds something else")?;
+                    holds(
+                        self.word(&own, offset) == expected,
+                        "a word of a convertor has an unexpected value",
+                    )?;
                 }
                 let flags = self.flags(&own) & !OF_TYPE;
-                holds(flags == l.fresh(direction == Direction::Pack), "flags are others")?;
+                holds(
+                    flags == l.fresh(direction == Direction::Pack),
+                    "the flags of a convertor are unexpected",
+                )?;
                 holds(self.flags(&own) & NO_GAPS == 0, "a type with gaps has none")?;
                 let mover = self.word(&own, l.mover);
                 let known = *self.generic[direction as usize].get_or_insert(mover);
@@ -340,7 +346,7 @@ impl Proof<'_> {
                 let placer = self.functions.set_position as usize as u64;
                 holds(
                     l.placer == 0 || self.word(&own, l.placer) == placer,
-                    "convertors are placed by another",
+                    "another function sets the position of convertors",
                 )?;
             }
         }
@@ -354,7 +360,7 @@ impl Proof<'_> {
         let kind = l.fresh(direction == Direction::Pack) & !l.bits.sized | l.bits.plain;
         let flags = self.flags(&own);
         let is_dense = flags & !OF_TYPE & !l.bits.sized == kind && flags & NO_GAPS != 0;
-        holds(is_dense, "flags of dense types are others")?;
+        holds(is_dense, "the flags for types without gaps are unexpected")?;
         // A convertor that is prepared for no bytes keeps the mover of an earlier request. Only its
         // flags show that the mover does not serve it.
         let other = subjects.first().map_or(dense, |subject| subject.handle());
@@ -363,7 +369,7 @@ impl Proof<'_> {
             unsafe { self.functions.prepare(&own, direction, datatype, 0, memory.as_ptr())? };
             let flags = self.flags(&own);
             let is_over = flags & l.bits.completed != 0 && flags & NO_GAPS != 0;
-            holds(is_over, "flags of no bytes are others")?;
+            holds(is_over, "the flags for types without bytes are unexpected")?;
         }
         Ok(())
     }
@@ -467,10 +473,10 @@ impl Proof<'_> {
             let mut at = [0usize; 2];
             if let Some(from) = from {
                 at = [false, true].map(|ours| self.place(&convertors[usize::from(ours)], way, ours, from));
-                holds(at[0] == at[1], "a position ends elsewhere")?;
+                holds(at[0] == at[1], "a position differs from the expected one")?;
                 holds(
                     self.word(&convertors[0], self.layout.moved) == at[0] as u64,
-                    "a position stands elsewhere",
+                    "the position in a convertor differs from the expected one",
                 )?;
             }
             for turn in 0..400 {
@@ -481,9 +487,12 @@ impl Proof<'_> {
                 // The number of bytes that Open MPI has counted is checked before ddtc's mover is
                 // called, because ddtc's mover would write its own number at this offset even if
                 // the offset were wrong.
-                holds(theirs.moved == (at[0] + theirs.bytes) as u64, "bytes are counted elsewhere")?;
+                holds(
+                    theirs.moved == (at[0] + theirs.bytes) as u64,
+                    "the count of bytes in a convertor is unexpected",
+                )?;
                 let ours = self.step(own, way, true, &mut streams[1][at[1]..], &lengths)?;
-                holds(theirs == ours, "our mover ends elsewhere")?;
+                holds(theirs == ours, "ddtc's mover and the MPI library's end at different places")?;
                 at = [at[0] + theirs.bytes; 2];
                 if theirs.result != 0 {
                     break;
@@ -496,7 +505,7 @@ impl Proof<'_> {
                         self.place(own, way, ours, 0);
                         self.place(own, way, ours, to)
                     });
-                    holds(at[0] == at[1], "a position ends elsewhere")?;
+                    holds(at[0] == at[1], "a position differs from the expected one")?;
                 }
             }
             holds(at[0] == total, "bytes are left")?;
@@ -504,7 +513,10 @@ impl Proof<'_> {
                 self.flags(&convertors[0]) & self.layout.bits.completed != 0,
                 "a convertor is not complete",
             )?;
-            holds(users[0] == users[1] && streams[0] == streams[1], "our mover leaves other bytes")?;
+            holds(
+                users[0] == users[1] && streams[0] == streams[1],
+                "ddtc's mover and the MPI library's leave different bytes",
+            )?;
         }
         Ok(())
     }
@@ -523,10 +535,10 @@ impl Proof<'_> {
         holds(code == 0, "a convertor was not cloned")?;
         let same = [l.size, l.datatype, l.description, l.count, l.buffer, l.mover, l.placer];
         let same = same.into_iter().all(|offset| self.word(&first, offset) == self.word(&second, offset));
-        holds(same && self.flags(&first) == self.flags(&second), "a clone is another")?;
+        holds(same && self.flags(&first) == self.flags(&second), "a clone differs from its original")?;
         holds(self.word(&second, l.moved) == u64::MAX, "a clone without a stack has a position")?;
         let at = self.place(&second, way, true, step.bytes);
-        holds(at == step.bytes, "a position ends elsewhere")?;
+        holds(at == step.bytes, "a position differs from the expected one")?;
         let rest =
             self.step(&second, way, true, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;
         holds(rest.result == 1 && at + rest.bytes == total, "a clone leaves bytes")?;
@@ -552,7 +564,7 @@ impl Proof<'_> {
             let at = step.bytes;
             let rest =
                 self.step(&own, way, false, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;
-            holds(rest.result == 1 && at + rest.bytes == total, "the host leaves bytes")?;
+            holds(rest.result == 1 && at + rest.bytes == total, "the MPI library leaves bytes")?;
             self.whole(subject, way, &memory, &stream)?;
         }
         Ok(())
@@ -592,7 +604,7 @@ struct Step {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ddtc_hook_refuses(offsets: *const [u32; OFFSETS]) -> *const std::ffi::c_char {
     let (Some(host), Some(_inside)) = (crate::host::host(), crate::reentrancy::Inside::enter()) else {
-        return c"no host".as_ptr();
+        return c"no MPI library".as_ptr();
     };
     // SAFETY: the caller promises [`OFFSETS`] numbers.
     let layout = Layout::planted(unsafe { *offsets });

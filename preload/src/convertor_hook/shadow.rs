@@ -229,13 +229,15 @@ impl Differs {
     fn text(&self) -> String {
         match self {
             Differs::Lengths { ours, theirs } => {
-                format!("inside, buffers hold {ours:?} bytes, the host's {theirs:?}")
+                format!("inside, buffers hold {ours:?} bytes, the MPI library's {theirs:?}")
             }
             Differs::Bytes { first, ours, theirs } => {
                 let different = ours.iter().zip(theirs).filter(|(a, b)| a != b).count();
                 let show = |bytes: &[u8]| format!("{:02x?}", &bytes[..bytes.len().min(16)]);
                 let (ours, theirs) = (show(ours), show(theirs));
-                format!("inside, {different} bytes of a piece, first at {first}: {ours}, the host's {theirs}")
+                format!(
+                    "inside, {different} bytes of a piece, first at {first}: {ours}, the MPI library's {theirs}"
+                )
             }
         }
     }

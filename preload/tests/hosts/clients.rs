@@ -124,7 +124,7 @@ fn unknown_hosts_and_foreign_packing_are_left_alone() {
         (
             "MPICH Version: 9.9",
             "13 20 6 6",
-            "MPICH Version: 9.9: MPI_Pack does not give raw bytes; nothing is converted",
+            "MPICH Version: 9.9: MPI_Pack does not write raw bytes, which conversion needs; nothing is converted",
         ),
     ] {
         let out = Command::new(&program)

@@ -83,7 +83,7 @@ fn where_all_is_well_messages_are_converted() {
             assert!(text.lines().any(|l| l.starts_with(line)), "{host:?}: {line}\n{text}");
         }
         assert!(text.contains("right bytes of") && text.contains("compiled in"), "{text}");
-        assert!(text.contains("the preload library loads beside it"), "{text}");
+        assert!(text.contains("the preload library loads together with it"), "{text}");
         let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
         assert!(messages.contains("(blocks-short)"), "{messages}");
         // In the test messages of `ddtc doctor`, each rank packs and unpacks once in every round
@@ -133,8 +133,8 @@ fn why_messages_are_not_converted_is_said() {
 fn odd_values_are_named() {
     let path = bin(Host::Mpich);
     finds(doctor(&path).env("DDTC_MODE", "fast"), "DDTC_MODE=fast", "unset DDTC_MODE");
-    finds(doctor(&path).env("DDTC_REPROT", "-"), "DDTC_REPROT: no such variable", "DDTC_REPORT");
-    finds(doctor(&path).env("LD_PRELOAD", "/no/such.so"), "/no/such.so, which is not there", "LD_PRELOAD");
+    finds(doctor(&path).env("DDTC_REPROT", "-"), "DDTC_REPROT: no such variable of ddtc", "DDTC_REPORT");
+    finds(doctor(&path).env("LD_PRELOAD", "/no/such.so"), "/no/such.so, which does not exist", "LD_PRELOAD");
 }
 
 fn script(path: &Path, text: &str) {
@@ -206,8 +206,10 @@ fn mixed_mpis_are_said() {
     // The launcher prints what an MPICH launcher prints, and the folder has only Open MPI. If the
     // dynamic loader of this machine finds an MPICH elsewhere, that library matches the launcher,
     // and `ddtc doctor` names Open MPI as a second MPI library.
-    let foreign = text.contains("the launcher is of MPICH") && text.contains("the launcher of the same MPI");
-    let mixed = text.contains("where the loader looks: MPICH") && text.contains("two MPIs are mixed here");
+    let foreign =
+        text.contains("the launcher belongs to MPICH") && text.contains("the launcher of the same MPI");
+    let mixed =
+        text.contains("in the loader's search path: MPICH") && text.contains("two MPIs are mixed here");
     assert!(!well && (foreign || mixed), "{text}");
     fs::remove_dir_all(root).unwrap();
     // In this environment the ranks do not find each other. The launcher starts two processes, and
@@ -233,14 +235,14 @@ fn programs_that_it_cannot_go_under_are_said() {
     };
     cc(&[], main, &folder.join("plain"));
     let (well, text) = said(&mut under("plain"));
-    assert!(well && text.contains("64 bit, needs no MPI library by itself"), "{text}");
+    assert!(well && text.contains("64 bit, needs no MPI library directly"), "{text}");
     assert!(!text.contains("stacks  "), "{text}");
     let threads = folder.join("libabt.so.1");
     cc(&["-shared", "-fPIC", "-Wl,-soname,libabt.so.1"], "int threads;\n", &threads);
     let linked = ["-Wl,--no-as-needed", threads.to_str().unwrap(), "-Wl,-rpath,$ORIGIN"];
     cc(&linked, main, &folder.join("threads"));
     let (well, text) = said(&mut under("threads"));
-    assert!(well && text.contains("libabt.so.1 has the user-level threads of Argobots"), "{text}");
+    assert!(well && text.contains("libabt.so.1 provides the user-level threads of Argobots"), "{text}");
     cc(&["-static"], main, &folder.join("static"));
     finds(&mut under("static"), "is linked statically", "shared library");
     cc(&["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], main, &folder.join("musl"));
@@ -263,7 +265,7 @@ fn programs_that_it_cannot_go_under_are_said() {
     fs::write(folder.join("half"), &plain[..plain.len() / 2]).unwrap();
     said(&mut under("half"));
     fs::write(folder.join("32"), small()).unwrap();
-    finds(&mut under("32"), "is for 32 bit", "64-bit");
+    finds(&mut under("32"), "is a 32-bit file", "64-bit");
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -62,7 +62,7 @@ fn what_is_timed_is_said_and_kept() {
         // message and replaced by a new file.
         fs::write(&kept, "what is this\n").unwrap();
         let (fifth, errors) = messages(host, &folder, &[]);
-        assert!(errors.contains("line 1 is not of this file's form"), "{host:?} {errors}");
+        assert!(errors.contains("line 1 does not have the form of this file"), "{host:?} {errors}");
         assert_eq!(timed(&fifth).len(), 1, "{host:?} {fifth}");
         assert!(fs::read_to_string(&kept).unwrap().starts_with("ddtc measured 6, "));
         fs::remove_dir_all(folder).unwrap();

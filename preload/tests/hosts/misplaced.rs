@@ -79,9 +79,12 @@ fn a_check_survives_a_library_that_unpacks_elsewhere() {
         assert!(found.0 == 0 && found.1 >= 3, "{host:?} {said:?}\n{errors}");
         let packed = "4004 bytes; packed byte 0 is that of displacement 4 instead of displacement 0";
         let unpacked = "8008 bytes; at displacement 0 is nothing instead of packed byte 0";
-        for what in
-            ["unpack of 1 instances: the host", "check: pack of 1 instances: the host", packed, unpacked]
-        {
+        for what in [
+            "unpack of 1 instances: the MPI library",
+            "check: pack of 1 instances: the MPI library",
+            packed,
+            unpacked,
+        ] {
             assert!(errors.contains(what), "{host:?} {what}\n{errors}");
         }
     }

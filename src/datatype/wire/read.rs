@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
             t = t.with_large_count();
         }
         if t.is_large_count() != (tag & LARGE != 0) {
-            let rule = "must say that it is large-count where a count needs it, and only where there is such a constructor";
+            let rule = "must be marked as large-count if a count needs it, and only if the constructor has a large-count form";
             return Err(refuse(ErrorClass::Arg, start, t.combiner().text_name(), rule));
         }
         try_reserve(CALL, &mut self.nodes, 1)?;
@@ -405,7 +405,8 @@ impl Datatype {
         // form: for example a column that is wider than needed, a node that is not part of the
         // root, or another order of the nodes.
         if let Some(place) = first_difference(&root, &bytes[HEADER..end])? {
-            let rule = "must be as the datatype is written: it has one form";
+            let rule =
+                "must be the byte that this library writes for the datatype, which has exactly one form";
             return Err(refuse(ErrorClass::Arg, HEADER + place, "another byte", rule));
         }
         if root.structural_hash() != hash {

@@ -108,7 +108,7 @@ fn refusals_name_byte_and_rule() {
     check(refused(&[&[1], INT, &[0]].concat()), arg, "byte 40", "no more nodes");
     check(refused(&[&[1], INT].concat()), arg, "byte 16", "hash of the datatype");
     // A node that is not part of the root does not change its hash, but is refused.
-    check(refused(&[&[2], INT, INT].concat()), arg, "byte 32", "has one form");
+    check(refused(&[&[2], INT, INT].concat()), arg, "byte 32", "exactly one form");
     // A named type is refused if it has another size or alignment on the writer's machine, or if
     // its name is not the one that the reader uses. An f90 type is refused if it stands for another
     // named type here.
