@@ -87,14 +87,29 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     if let Some(known) = known(key) {
         return Some(known.handle());
     }
-    let mut handle: HandleWord = 0;
-    let bytes = c_int::try_from(size).ok()?;
-    // SAFETY: `bytes` is a count and `host.byte` a named type. The new handle is written to a word,
-    // which has room for any handle.
-    if unsafe { host.f.type_contiguous?(bytes, host.byte, (&raw mut handle).cast()) } != 0 {
-        return None;
+    let made = contiguous(host, size, host.byte)?;
+    keep(host, key, commit(host, made)?).map(OwnType::handle)
+}
+
+/// Creates the type `contiguous(n, of)`, and does not commit it. Returns `None` if `n` is no `int` or
+/// the MPI library returns an error.
+fn contiguous(host: &Host, n: i64, of: HandleWord) -> Option<HandleWord> {
+    let (n, mut made): (c_int, HandleWord) = (c_int::try_from(n).ok()?, 0);
+    // SAFETY: `n` is a count and `of` a type. The new handle is written to a word, which has room for
+    // any handle.
+    let code = unsafe { host.f.type_contiguous?(n, of, (&raw mut made).cast()) };
+    (code == 0).then_some(made)
+}
+
+/// Creates a type of `n` repetitions of the newly created type `made`, and frees `made`. Returns
+/// `made` itself if `n` is 1. The type is not committed.
+pub(crate) fn repeated(host: &Host, made: HandleWord, n: i64) -> Option<HandleWord> {
+    if n == 1 {
+        return Some(made);
     }
-    keep(host, key, commit(host, handle)?).map(OwnType::handle)
+    let all = contiguous(host, n, made);
+    free(host, made);
+    all
 }
 
 /// Creates a struct type, and does not commit it. Block `i` of the type has the datatype and the

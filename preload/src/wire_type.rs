@@ -26,7 +26,9 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types::{self, OwnType};
 
-/// Maximum number of basic elements in a type for which a dense equivalent is made.
+/// Maximum number of basic elements in a dense equivalent that is not a repetition of shorter ones. A
+/// type with more elements needs a period of at most this many: its elements must be a repetition of
+/// its first ones.
 const MOST: usize = 4096;
 /// Maximum number of instances of the program's type that a dense equivalent consists of. The size
 /// of 16 instances is a multiple of every alignment of up to 16 bytes, so the MPI library adds no
@@ -80,8 +82,8 @@ impl WireType {
         let found = match Elements::of(t, multiple) {
             Elements::Aligned => BYTES,
             Elements::Many => HOST,
-            Elements::Ragged(elements) => {
-                guard(|| own_type(host, t, &elements)).flatten().map_or(HOST, OwnType::word)
+            Elements::Ragged { period, periods } => {
+                guard(|| own_type(host, t, &period, periods)).flatten().map_or(HOST, OwnType::word)
             }
         };
         self.0.store(found, Ordering::Release);
@@ -140,11 +142,12 @@ impl WireType {
 enum Elements {
     /// A segment of bytes never ends inside an element of the type.
     Aligned,
-    /// A segment may end inside an element of the type. The field has the elements of one instance
-    /// in packed order, as runs of one basic type.
-    Ragged(Vec<(Named, c_int)>),
-    /// The type has more than [`MOST`] elements, and they are not all of one basic type that is
-    /// never cut. Whether a segment may end inside one of the elements is not examined.
+    /// A segment may end inside an element of the type. The elements of one instance are `periods`
+    /// repetitions of the elements of `period`, which are in packed order, as runs of one basic type.
+    /// A type of at most [`MOST`] elements has one period.
+    Ragged { period: Vec<(Named, c_int)>, periods: i64 },
+    /// The type has more than [`MOST`] elements, and they are no repetition of at most [`MOST`].
+    /// Whether a segment may end inside one of the elements is not examined.
     Many,
 }
 
@@ -153,57 +156,74 @@ impl Elements {
     /// of each segment is a multiple of this many bytes.
     fn of(t: &Datatype, multiple: i64) -> Elements {
         let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
-        // Returns true if no element of `bytes` bytes at offset `at` of an instance lies across the
-        // end of a segment, in any instance. That is so if the element's size divides `multiple`,
-        // the offset and the size of an instance.
-        let fits = |at: i64, bytes: i64| multiple % bytes == 0 && at % bytes == 0 && t.size() % bytes == 0;
+        // Returns true if no element of `bytes` bytes at offset `at` of a period lies across the end
+        // of a segment, in any period of any instance. That is so if the element's size divides
+        // `multiple`, the offset, and the size of a period.
+        let fits = |at: i64, bytes: i64, period: i64| [multiple, at, period].iter().all(|n| n % bytes == 0);
         let mut map = t.type_map();
         let Some((first, _)) = map.next() else { return Elements::Aligned };
-        let one = size(first);
-        if fits(0, one) && Signature::from_named(first).repeat(t.size() / one).hash() == t.signature().hash()
+        let (one, all) = (size(first), t.signature());
+        if fits(0, one, t.size()) && Signature::from_named(first).repeat(t.size() / one).hash() == all.hash()
         {
             return Elements::Aligned;
         }
-        let (mut runs, mut at, mut aligned): (Vec<(Named, c_int)>, i64, bool) = (Vec::new(), 0, true);
+        let is_long = all.length() > MOST as i64;
+        let (mut period, mut at, mut begun) = (Vec::<(Named, c_int)>::new(), 0, Signature::EMPTY);
+        let mut places = Vec::new();
         for (i, (named, _)) in t.type_map().enumerate() {
             if i >= MOST {
                 return Elements::Many;
             }
-            let bytes = size(named);
-            aligned &= fits(at, bytes);
-            at += bytes;
-            match runs.last_mut() {
+            places.push((at, size(named)));
+            at += size(named);
+            match period.last_mut() {
                 Some((last, n)) if *last == named => *n += 1,
-                _ => runs.push((named, 1)),
+                _ => period.push((named, 1)),
+            }
+            // A long type is examined no further once its first elements are found to be a period.
+            if is_long {
+                begun = begun.then(&Signature::from_named(named));
+                if all.length() % begun.length() == 0
+                    && begun.repeat(all.length() / begun.length()).hash() == all.hash()
+                {
+                    break;
+                }
             }
         }
-        if aligned { Elements::Aligned } else { Elements::Ragged(runs) }
+        if places.iter().all(|&(place, bytes)| fits(place, bytes, at)) {
+            return Elements::Aligned;
+        }
+        Elements::Ragged { period, periods: t.size() / at }
     }
 }
 
-/// Returns a committed type that is the dense equivalent of one or several instances of `t`, with
-/// the basic elements `elements` in each. The number of instances is the smallest of 1, 2, 4 and so
-/// on up to [`INSTANCES`] with which the extent of the type is equal to its size. Only then does
-/// the MPI library treat the type as contiguous. Returns `None` if there is no such number, or if a
-/// call of the MPI library failed.
-fn own_type(host: &Host, t: &Datatype, elements: &[(Named, c_int)]) -> Option<OwnType> {
+/// Returns a committed type that is the dense equivalent of one or several instances of `t`, each of
+/// which consists of `periods` repetitions of the basic elements `period`.
+///
+/// It is made of structures of the smallest number of periods, out of 1, 2, 4 and so on up to
+/// [`INSTANCES`], with which the extent of the structure is equal to its size. Only then does the MPI
+/// library treat the type as contiguous. The number of instances is the smallest for which whole
+/// structures suffice. Returns `None` if there is no such number of periods, or if a call of the MPI
+/// library failed.
+fn own_type(host: &Host, t: &Datatype, period: &[(Named, c_int)], periods: i64) -> Option<OwnType> {
     let key = t.signature().hash();
     if let Some(known) = own_types::known(key) {
         return Some(known);
     }
     let type_extent = host.f.type_extent?;
-    let mut instances = 1u16;
-    while instances <= INSTANCES {
-        let made = dense(host, &elements.repeat(instances.into()))?;
+    let powers = || (0..=INSTANCES.ilog2()).map(|k| 1i64 << k);
+    for together in powers() {
+        let made = dense(host, &period.repeat(together as usize))?;
         let (mut lb, mut extent) = (0isize, 0isize);
         // SAFETY: `made` is a type that was just made; `lb` and `extent` are numbers to write to.
         let code = unsafe { type_extent(made, &raw mut lb, &raw mut extent) };
-        if code == 0 && extent as i64 == i64::from(instances) * t.size() {
+        if code == 0 && extent as i64 == together * (t.size() / periods) {
+            let instances = powers().find(|instances| instances * periods % together == 0)?;
+            let made = own_types::repeated(host, made, instances * periods / together)?;
             let committed = own_types::commit(host, made)?;
-            return own_types::keep(host, key, OwnType::new(committed.handle(), instances));
+            return own_types::keep(host, key, OwnType::new(committed.handle(), instances as u16));
         }
         own_types::free(host, made);
-        instances *= 2;
     }
     None
 }

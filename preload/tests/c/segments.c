@@ -69,44 +69,55 @@ int main(int argc, char **argv)
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank, 7, &inter);
     MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    /* Try all combinations of communicator, signature, count and way to send. Rank 0 sends, except
-     * that with way 3 both ranks exchange messages in place. */
+    /* Try all combinations of communicator, signature, count and way to send. Each message is sent
+     * once as instances of a type of one structure, and once as one instance of a type of all
+     * structures. Rank 0 sends, except that with way 3 both ranks exchange messages in place. */
     for (int group = 0; group < 2; group++)
         for (int signature = 0; signature < 2; signature++)
             for (int count = 1; count < 30000; count += 1 + count / 2)
-                for (int way = 0; way < WAYS; way++) {
+                for (int kind = 0; kind < 2 * WAYS; kind++) {
+                    int way = kind / 2, whole = kind % 2;
                     MPI_Comm comm = group ? inter : MPI_COMM_WORLD;
                     int peer = group ? 0 : 1 - rank, tag = way, code = 0;
                     struct layout l = layout(signature, rank);
+                    MPI_Datatype type = l.type;
+                    int n = count;
+                    /* With `whole`, the message is one instance of a type of all structures. */
+                    if (whole) {
+                        MPI_Type_contiguous(count, l.type, &type);
+                        MPI_Type_commit(&type);
+                        n = 1;
+                    }
                     size_t bytes = (size_t)(count * l.extent);
                     char *mine = filled(bytes), *wanted = filled(bytes);
                     MPI_Request request = MPI_REQUEST_NULL;
                     put(&l, mine, count, 10 * rank + way);
                     if (way == 3) {
                         put(&l, wanted, count, 10 * (1 - rank) + way);
-                        code = MPI_Sendrecv_replace(mine, count, l.type, peer, tag, peer, tag, comm, MPI_STATUS_IGNORE);
+                        code = MPI_Sendrecv_replace(mine, n, type, peer, tag, peer, tag, comm, MPI_STATUS_IGNORE);
                     } else if (rank == 0) {
                         put(&l, wanted, count, way);
-                        if (way == 0) code = MPI_Send(mine, count, l.type, peer, tag, comm);
-                        if (way == 1) code = MPI_Isend(mine, count, l.type, peer, tag, comm, &request);
+                        if (way == 0) code = MPI_Send(mine, n, type, peer, tag, comm);
+                        if (way == 1) code = MPI_Isend(mine, n, type, peer, tag, comm, &request);
                         if (way == 2) {
-                            code = MPI_Ssend_init(mine, count, l.type, peer, tag, comm, &request);
+                            code = MPI_Ssend_init(mine, n, type, peer, tag, comm, &request);
                             code |= MPI_Start(&request);
                         }
                         code |= MPI_Wait(&request, MPI_STATUS_IGNORE);
                         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
                     } else {
                         MPI_Status status;
-                        int n = -1;
+                        int got = -1;
                         put(&l, wanted, count, way);
-                        code = MPI_Recv(mine, count, l.type, peer, tag, comm, &status);
-                        MPI_Get_count(&status, l.type, &n);
-                        if (code == 0 && n != count) code = -1;
+                        code = MPI_Recv(mine, n, type, peer, tag, comm, &status);
+                        MPI_Get_count(&status, type, &got);
+                        if (code == 0 && got != n) code = -1;
                     }
                     if (code != 0 || memcmp(mine, wanted, bytes) != 0) {
                         wrong++;
-                        printf("rank %d: group %d, signature %d, %d structures, way %d: code %d\n", rank, group, signature, count, way, code);
+                        printf("rank %d: group %d, signature %d, %d structures%s, way %d: code %d\n", rank, group, signature, count, whole ? " in one type" : "", way, code);
                     }
+                    if (whole) MPI_Type_free(&type);
                     MPI_Type_free(&l.type);
                     free(mine);
                     free(wanted);
