@@ -146,8 +146,8 @@ fn templates_give_the_same_bytes_on_every_machine() {
     assert_eq!(known.lines().count(), text.lines().count(), "lines of tests/templates.txt");
 }
 
-/// Tests that explaining code for a machine of another architecture shows what such a machine would
-/// show, and loads no code into memory.
+/// Tests that code for another architecture can be printed on this machine, as on a machine of that
+/// architecture, and that nothing of the code is loaded into executable memory.
 #[test]
 fn explaining_another_machine_loads_nothing() {
     let t = "hvector(100, 1, 24, double)".parse().unwrap();

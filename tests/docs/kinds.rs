@@ -443,7 +443,8 @@ fn direct_copy_is_two_user_sides() {
         got[b..b + len].copy_from_slice(&source[a..a + len]);
     }
     assert_eq!(got, want);
-    // Make the same copy with one nest whose packed side is the memory of the second layout.
+    // Make the same copy with one nest from memory to memory, which has the second layout in place of a
+    // packed stream.
     // Normalization has subtracted 4 bytes from the offsets of the second layout, so the copy
     // begins at byte 4.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();

@@ -24,8 +24,8 @@ struct Row {
     kind: String,
 }
 
-/// Folders of src/ that are not modules of the table ("rooms") themselves. Each file in such a
-/// folder is a room of its own.
+/// Folders of src/ without a row of their own in the table of modules of docs/ARCHITECTURE.md. Each
+/// file in such a folder has a row.
 const FOLDERS: [&str; 2] = ["code", "exec"];
 
 /// Returns the modules that the table calls rooms: those that src/lib.rs declares, and, for folders
@@ -124,7 +124,7 @@ fn every_room_has_a_row_and_a_section() {
         let known = room_of(&module).is_none_or(|room| unique.contains(room));
         assert!(known, "{file} belongs to no room");
     }
-    // The file src/internal.rs has a table of rooms as well, which must list all rooms except
+    // The file src/internal.rs has a table of the modules too. It must list all modules except
     // `fuzzing`.
     let page = read("src/internal.rs");
     for room in unique.iter().filter(|r| *r != "fuzzing") {

@@ -1,5 +1,5 @@
-//! Tests of forks that take long because a fork handler of the program delays them, and of threads
-//! that want to enter a fork section during such a fork.
+//! Tests of forks that take long because a fork handler of the program delays them. During such a
+//! fork, other threads want to begin short work for which every fork must wait (a fork section).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};

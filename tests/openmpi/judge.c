@@ -232,9 +232,9 @@ static void compare(const ompi_datatype_t *plain, const ompi_datatype_t *moved, 
         memset(stream[1], 0x55, sizeof stream[1]);
     }
     /* Check opal_convertor_raw, which returns the places of the data in memory, on the convertor
-     * with a mover. The call makes the convertor go on with the generic functions. Start at
-     * position 0: from positions in the middle, opal_convertor_raw of 4.1.4 may never return, with
-     * or without the patch. */
+     * whose bytes the provider moves. The call makes the convertor go on with Open MPI's own
+     * functions. Start at position 0: from positions in the middle, opal_convertor_raw of 4.1.4 may
+     * never return, with mover-provider.patch or without. */
     position = 0;
     size_t at = position;
     int rc = !served;

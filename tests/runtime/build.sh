@@ -100,8 +100,8 @@ build_yaksa_tests() {
 }
 
 # Builds programs of MPICH's test/mpi in the folder in which the MPICH named $1 was built. Standard
-# input has the names of the programs as FOLDER/PROGRAM. A program that does not compile gets the
-# verdict "not built" in the results of both libraries.
+# input has the names of the programs as FOLDER/PROGRAM. A program that does not compile gets
+# the verdict "not built", for stock yaksa and for ddtc's.
 build_mpi_tests() {
     local top=$cache/$1-build/test/mpi folder programs
     make -C "$top/util" -j "$jobs" && make -C "$top/dtpools" -j "$jobs" || return 1

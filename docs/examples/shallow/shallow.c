@@ -186,9 +186,9 @@ int main(int argc, char **argv) {
             c->salt = (float)(35 * c->depth), c->heat = (float)(x > 0 ? c->depth : 0);
         }
 
-    /* Make the types for the exchange: one to send and one to receive for each neighbour, in the
-     * order above, below, left, right, which is the order of neighbours in a Cartesian
-     * communicator. */
+    /* Make the types for the exchange: one to send and one to receive for each neighbour, in this
+     * order: the neighbour above, the one below, the left one, the right one. A Cartesian communicator
+     * has its neighbours in the same order. */
     int n = (int)side, ones[4] = {1, 1, 1, 1};
     MPI_Aint begin[4] = {0, 0, 0, 0};
     MPI_Datatype one = water(), height, sent[4], received[4], mine;

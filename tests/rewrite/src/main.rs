@@ -187,8 +187,8 @@ mod tests {
         differ("a.rs", "a && b", "a & & b");
         differ("a.rs", "fn a() {}", "#[inline] fn a() {}");
         differ("a.rs", "#[doc(hidden)] fn a() {}", "fn a() {}");
-        // The text of this documentation comes from another file, whose examples are run as
-        // doctests. So it is compared.
+        // This attribute takes the documentation from another file. Examples in that file are run as
+        // doctests, so a change of the attribute is a change of code and must be found.
         differ("a.rs", "#![doc = include_str!(\"README.md\")]", "");
         differ("a.rs", "f(1) // g(2)", "f(1)\ng(2)");
         differ("a.rs", "r#\"a // b\"#", "r#\"a\"#");
