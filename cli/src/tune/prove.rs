@@ -170,6 +170,19 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
+/// Prints the steps that an earlier run has refused, and how to try them again.
+fn print_refusals(proof: &Proof, file: &Path) {
+    for step in Step::ALL {
+        if let Some(Outcome::Refused(why)) = proof.outcome(step) {
+            println!(
+                "{}: refused by an earlier run: {why}; to try again, remove {}",
+                step.name(),
+                file.display()
+            );
+        }
+    }
+}
+
 /// Returns the lock of a file of proofs, so that only one process at a time tries steps and writes
 /// their outcomes into the file. The lock ends with the process.
 fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
@@ -240,16 +253,7 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     println!("{} was not tried: its calls are proven first", new.key.library);
     // What the file has stays there until the program has begun with a step.
     let mut proof = begun(new, &read(&file)?);
-    for (step, why) in Step::ALL.iter().filter_map(|step| match proof.outcome(*step) {
-        Some(Outcome::Refused(why)) => Some((step, why)),
-        _ => None,
-    }) {
-        println!(
-            "{}: refused by an earlier run: {why}; to try again, remove {}",
-            step.name(),
-            file.display()
-        );
-    }
+    print_refusals(&proof, &file);
     loop {
         // All other calls consist of messages. So once messages are refused, nothing else is tried.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
