@@ -1,6 +1,9 @@
 #!/bin/sh
-# Searches an MPI library for faults and puts the findings into docs/findings: the document NAME.md,
-# and its programs into the folder NAME.
+# Searches an MPI library for faults and puts the findings into the folder NAME of docs/findings: the
+# records findings.jsonl and run.json, and the programs. Then renders the documents from the records
+# of all folders, as after a change of the wording:
+#
+#     ddtc report --findings docs/findings
 #
 #     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
 #     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
@@ -10,8 +13,8 @@
 #
 #     tests/findings.sh --short < PROGRAM.c
 #
-# DDTC names the command to search with; without it, the command is built. Afterwards, the lines
-# that say with which MPI library each program is right are made by
+# DDTC names the command to search with; without it, the command is built. Afterwards, this runs each
+# program with the other MPI libraries, records what it did there, and renders the documents again:
 #     DDTC_BLESS=1 cargo test -p ddtc-e2e --test hosts published
 set -eu
 short() {
@@ -46,4 +49,7 @@ mkdir -p "$folder"
 for program in "$out"/*.c; do
     short < "$program" > "$folder/${program##*/}"
 done
-sed "s|](\([^()]*\.c\))|]($name/\1)|" "$out/findings.md" > "$folder.md"
+# The path of the library on this machine and the times are left out.
+sed 's|"path":"[^"]*",||; s|,"seconds":[0-9.e-]*||' "$out/findings.jsonl" > "$folder/findings.jsonl"
+sed '/^ *"path": "[^"]*",$/d' "$out/run.json" > "$folder/run.json"
+"$DDTC" report --findings "$root/docs/findings"
