@@ -1,20 +1,20 @@
 #!/bin/sh
-# Searches an MPI library for bugs with `ddtc check --mpi` and stores the findings in docs/findings.
-# The report becomes the document docs/findings/NAME.md. The C programs that show the bugs go to the
-# folder docs/findings/NAME.
+# Searches an MPI library for faults and puts the findings into the folder NAME of docs/findings: the
+# records findings.jsonl and run.json, and the programs. Then renders the documents from the records
+# of all folders, as after a change of the wording:
+#
+#     ddtc report --findings docs/findings
 #
 #     tests/findings.sh NAME LIBRARY [arguments of ddtc check --mpi]
 #     tests/findings.sh mpich-5.0.2 PATH/lib/libmpi.so.12 --seconds 300
 #
-# Each program that `ddtc check --mpi` writes is complete in one file. In docs/findings, the
-# programs include the common header finding.h instead. This command prints a program in that
-# shorter form:
+# The programs that the search writes stand alone; those in docs/findings share finding.h. The short
+# form of a program is printed by
 #
 #     tests/findings.sh --short < PROGRAM.c
 #
-# The environment variable DDTC names the command `ddtc` to search with. If it is not set, the
-# command is built first. After this script, run the following command. It writes into the document
-# with which MPI libraries each program gives the right result.
+# DDTC names the command to search with; without it, the command is built. Afterwards, this runs each
+# program with the other MPI libraries, records what it did there, and renders the documents again:
 #     DDTC_BLESS=1 cargo test -p ddtc-e2e --test hosts published
 set -eu
 short() {
@@ -26,7 +26,6 @@ if [ "${1:-}" = --short ]; then
     exit
 fi
 if [ $# -lt 2 ]; then
-    echo "error: the arguments NAME and LIBRARY are needed:" >&2
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi
@@ -42,8 +41,7 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 status=0
 "$DDTC" check --mpi "$library" --out "$out" "$@" || status=$?
-# `ddtc check` ends with status 1 if it found bugs. That is a success here; a higher status is a
-# failure.
+# Status 1 means that bugs were found.
 [ "$status" -le 1 ] || exit "$status"
 folder=$root/docs/findings/$name
 rm -rf "$folder"
@@ -51,4 +49,7 @@ mkdir -p "$folder"
 for program in "$out"/*.c; do
     short < "$program" > "$folder/${program##*/}"
 done
-sed "s|](\([^()]*\.c\))|]($name/\1)|" "$out/findings.md" > "$folder.md"
+# The path of the library on this machine and the times are left out.
+sed 's|"path":"[^"]*",||; s|,"seconds":[0-9.e-]*||' "$out/findings.jsonl" > "$folder/findings.jsonl"
+sed '/^ *"path": "[^"]*",$/d' "$out/run.json" > "$folder/run.json"
+"$DDTC" report --findings "$root/docs/findings"

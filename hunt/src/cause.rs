@@ -320,7 +320,7 @@ pub(crate) fn owned(features: &BTreeSet<&str>) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::difference::{Mark, rule};
+    use crate::difference::Mark;
 
     fn difference(t: &str, effects: &[&str], lanes: &[i64]) -> Difference {
         let parsed: Datatype = t.parse().unwrap();
@@ -328,7 +328,7 @@ mod tests {
             check: Check::Pack,
             kind: "packed".to_owned(),
             class: Class::Bug,
-            rule: rule("packed"),
+            rule: "packed".to_owned(),
             datatype: t.to_owned(),
             judged: t.to_owned(),
             count: 1,

@@ -111,14 +111,6 @@ impl Class {
     }
 }
 
-/// A rule of the standard, in our own words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rule {
-    /// Section number in MPI 5.0.
-    pub(crate) section: String,
-    pub(crate) text: String,
-}
-
 /// The details that distinguish a difference from other differences of the same kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
@@ -139,7 +131,8 @@ pub(crate) struct Difference {
     /// One or two words that say what differs. This text is a part of the fingerprint.
     pub(crate) kind: String,
     pub(crate) class: Class,
-    pub(crate) rule: Rule,
+    /// Name of the rule of the standard that decides. [`crate::rules`] has its section and text.
+    pub(crate) rule: String,
     /// The datatype that shows the difference: the datatype of the case, or a node of it.
     pub(crate) datatype: String,
     /// The same datatype with the library's bounds. The check computed the expected result from
@@ -148,6 +141,8 @@ pub(crate) struct Difference {
     pub(crate) count: u64,
     /// Whether the datatype is built with at least one large-count constructor.
     pub(crate) large: bool,
+    /// What the definition gives and what the library does, each as a clause without a full stop:
+    /// "the lower bound is 0 and the extent is 8".
     pub(crate) expected: String,
     pub(crate) got: String,
     pub(crate) mark: Mark,
@@ -158,68 +153,4 @@ impl Difference {
     pub(crate) fn is_deadly(&self) -> bool {
         matches!(self.kind.as_str(), "dies" | "hangs" | "aborts")
     }
-}
-
-/// Name, section of MPI 5.0 and text of each rule.
-const RULES: [(&str, &str, &str); 22] = [
-    (
-        "size",
-        "5.1.5",
-        "the size is the sum of the sizes of the type map's entries; MPI_UNDEFINED where it does not fit the argument",
-    ),
-    (
-        "bounds",
-        "5.1.6",
-        "bounds follow from the type map and its markers; resized, subarray and darray set them",
-    ),
-    (
-        "true-bounds",
-        "5.1.8",
-        "true bounds are those of the entries of the type map alone, whatever its markers say",
-    ),
-    (
-        "empty-true-bounds",
-        "5.1.8",
-        "true bounds are said of a type map with entries; what an empty one has is left open",
-    ),
-    ("envelope", "5.1.13", "the envelope names the constructor and the lengths of its arguments"),
-    ("contents", "5.1.13", "the contents are the arguments of the constructor's call"),
-    ("packed", "5.2", "what is packed and unpacked again, or sent, arrives as it was"),
-    ("format", "5.2", "the bytes of a packed buffer are the library's own affair"),
-    ("gap", "5.2", "only what the type map names is written"),
-    ("position", "5.2", "the position moves by what was packed, and unpacking moves it as far"),
-    ("pack-size", "5.2", "MPI_Pack_size is an upper bound of what packing takes"),
-    (
-        "elements",
-        "5.1.11",
-        "MPI_Get_elements counts the basic elements received, MPI_Get_count whole instances or MPI_UNDEFINED",
-    ),
-    ("pairs", "5.1.11", "whether a value with its index is one basic element or two is read in both ways"),
-    ("external32", "14.5.2", "external32 has one form for every value: big-endian, in the size of its table"),
-    (
-        "attributes",
-        "7.7.4",
-        "MPI_Type_dup calls every copy callback once, and freeing every delete callback once",
-    ),
-    ("message", "3.3.1", "a message between datatypes of one signature moves every value"),
-    ("overlap", "5.1.11", "a datatype whose entries overlap must not be received into"),
-    (
-        "commit",
-        "5.1.9",
-        "a committed datatype packs the same however often it is committed and whichever other types are freed or live",
-    ),
-    ("name", "7.8", "a datatype has the name that it was given last, and an empty one until then"),
-    (
-        "beyond",
-        "3.2.4",
-        "a message that does not fit is an overflow error; nothing but the locations of the receive's type map is written",
-    ),
-    ("truncated", "3.2.4", "a message that does not fit is an overflow error, of class MPI_ERR_TRUNCATE"),
-    ("legal", "5.1", "the arguments are legal, so the call succeeds"),
-];
-
-/// Returns the rule with the given name, or the last rule of the table if no rule has that name.
-pub(crate) fn rule(name: &str) -> Rule {
-    let (_, section, text) = RULES.iter().find(|r| r.0 == name).copied().unwrap_or(RULES[RULES.len() - 1]);
-    Rule { section: section.to_owned(), text: text.to_owned() }
 }

@@ -5,18 +5,49 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ddtc_hosts::policy::Family;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::Causes;
-use crate::difference::{Check, Class, Rule};
+use crate::difference::{Check, Class};
+use crate::rules::{self, Rule};
 
 /// The library under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct About {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) path: String,
+    /// Name of the ABI of the library.
     pub(crate) flavour: String,
+}
+
+impl About {
+    /// Returns the name and the version of the library as they stand in sentences.
+    pub(crate) fn title(&self) -> String {
+        let families =
+            [(Family::Mpich, "MPICH"), (Family::Intel, "Intel MPI"), (Family::OpenMpi, "Open MPI")];
+        let known = families.into_iter().find(|(family, _)| family.name() == self.name);
+        format!("{} {}", known.map_or(self.name.as_str(), |(_, name)| name), self.version)
+    }
+}
+
+/// What the program of a finding does with another MPI library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Elsewhere {
+    /// Name and version of the library.
+    pub(crate) library: String,
+    /// The most informative line that the program printed, or a clause about its end. None if the
+    /// program ran without showing a difference.
+    pub(crate) said: Option<String>,
+}
+
+/// The rule that decides about a finding. Its section and text are in [`rules`] and not in the
+/// record, so that they can be changed without another run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RuleName {
+    pub(crate) name: String,
 }
 
 /// A finding: one cause, which is reported once, as a line of findings.jsonl.
@@ -25,35 +56,62 @@ pub(crate) struct Finding {
     pub(crate) fingerprint: String,
     pub(crate) class: Class,
     pub(crate) check: Check,
+    /// One or two words that say what differs, as in [`crate::difference::Difference::kind`].
+    pub(crate) kind: String,
     pub(crate) library: About,
-    pub(crate) rule: Rule,
+    pub(crate) rule: RuleName,
     /// The shrunk datatype in text notation.
     pub(crate) datatype: String,
-    /// The datatype before it was shrunk.
-    pub(crate) original: String,
+    /// The datatype before it was shrunk. None if it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) original: Option<String>,
     pub(crate) count: u64,
-    /// Number of constructors in the shrunk datatype, that is, of nodes that are not basic types.
+    /// Number of constructors in the shrunk datatype, that is, of nodes that are not basic types. 0 if
+    /// it was not recorded.
+    #[serde(default)]
     pub(crate) constructors: u32,
+    /// Clauses without a full stop, as in [`crate::difference::Difference`].
     pub(crate) expected: String,
     pub(crate) got: String,
     /// Effects on bytes, positions of numbers that differ, or the way in which a process ended. See
     /// [`super::cause`].
+    #[serde(default)]
     pub(crate) effects: BTreeSet<String>,
-    /// File name of the finding's C program in the folder of the run.
-    pub(crate) program: String,
+    /// File name of the finding's C program in the folder of the run. None if no program can be
+    /// written, for example because the datatype is too large to be accessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) program: Option<String>,
     /// Whether the program showed the finding when it ran with the library. None if there is no
     /// program, or if it could not be written, compiled or run.
     pub(crate) confirmed: Option<bool>,
-    pub(crate) seed: u64,
-    pub(crate) case: u64,
+    /// Seed of the run and number of the case. None if the finding was written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seed: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) case: Option<u64>,
     /// Seconds since the run began.
+    #[serde(default)]
     pub(crate) seconds: f64,
+    /// Other MPI libraries on which the program ran. A run of the fuzzer leaves this empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) elsewhere: Vec<Elsewhere>,
 }
 
 impl Finding {
     /// Returns true if the finding is a bug, unless its program ran and did not show it.
     pub(crate) fn is_bug(&self) -> bool {
         self.class == Class::Bug && self.confirmed != Some(false)
+    }
+
+    /// Returns true if the finding is about a forbidden call, which has no datatype of its own.
+    pub(crate) fn is_misuse(&self) -> bool {
+        self.rule.name.starts_with("misuse.")
+    }
+
+    /// Returns the section and the text of the rule that decides.
+    pub(crate) fn rule(&self) -> Rule {
+        let unknown = Rule { section: "", text: "" };
+        rules::rule(&self.rule.name, self.check, &self.kind).unwrap_or(unknown)
     }
 }
 

@@ -12,6 +12,7 @@ mod compare;
 mod confirm;
 mod coverage;
 mod difference;
+mod document;
 mod finding;
 mod generate;
 mod judge;
@@ -21,16 +22,20 @@ mod process;
 mod program;
 mod protocol;
 mod record;
+mod rules;
 mod run;
 mod shared;
 mod subject;
+mod wording;
 pub mod worker;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 pub use difference::Check;
+pub use document::publish;
 pub use program::{alone, shared};
+pub use rules::{Rule, rule};
 pub use run::run;
 
 /// Settings of a run of the fuzzer.

@@ -47,6 +47,13 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+impl Refusal {
+    /// Returns the clause about the call that the standard requires instead of the refusal.
+    pub(crate) fn refuted(&self) -> String {
+        format!("{} returns MPI_SUCCESS", self.call)
+    }
+}
+
 /// Result of a call of the library.
 pub(crate) type Answer<T> = Result<T, Refusal>;
 

@@ -9,7 +9,7 @@ use ddtc::internal::methods::*;
 
 use crate::cause::{Known, of_end, owned, suspicious};
 use crate::coverage::features;
-use crate::difference::{Check, Class, Difference, Mark, rule};
+use crate::difference::{Check, Class, Difference, Mark};
 use crate::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use crate::protocol::{Reply, Request};
 
@@ -56,6 +56,14 @@ const TIMES: u32 = 20;
 /// may be to blame.
 pub(crate) const BEFORE: u64 = 6;
 
+/// Returns the clause that says how a process ended and what it printed.
+pub(crate) fn ended(how: How, said: &str) -> String {
+    match said {
+        "" => how.to_string(),
+        said => format!("{how} and prints `{}`", said.replace('`', "'")),
+    }
+}
+
 /// Returns the difference for a worker that ended.
 pub(crate) fn of_death(
     how: How,
@@ -75,18 +83,21 @@ pub(crate) fn of_death(
     // A library that lists 2^31 blocks needs much time, and no rule of the standard forbids that.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
-    let got = if said.is_empty() { how.to_string() } else { format!("{how}: {said}") };
+    // The call of the check `truncation` is erroneous. It must return nevertheless, because the error
+    // handler returns.
+    let rule = if check == Check::Truncation { "handler" } else { "legal" };
+    let got = ended(how, said);
     let below = t.parse().map(|t| owned(&features(&t))).unwrap_or_default();
     Difference {
         check,
         kind: kind.to_owned(),
         class,
-        rule: rule("legal"),
+        rule: rule.to_owned(),
         datatype: t.to_owned(),
         judged: t.to_owned(),
         count,
         large,
-        expected: "the calls return".to_owned(),
+        expected: "every call returns".to_owned(),
         got,
         mark: Mark { effects: of_end(&how.to_string(), said), below, ..Mark::default() },
     }

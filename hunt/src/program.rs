@@ -46,8 +46,8 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// Returns the program of a shrunk difference as a single file. `title` is text for the comment at
-/// the head of the program. Returns none if no program can be written for the difference.
+/// Returns the program of a shrunk difference as a single file. `title` is the comment at the head of
+/// the program. Returns none if no program can be written for the difference.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
@@ -62,9 +62,7 @@ pub(crate) fn of_misuse(which: usize, title: &str) -> String {
 /// Returns the beginning of a program.
 fn head(title: &str, check: &str) -> String {
     let check = check.to_uppercase();
-    format!(
-        "/*\n{title} * run: mpicc FILE && ./a.out; status 1 says that it is wrong\n */\n#define CHECK_{check}\n{INCLUDE}\n"
-    )
+    format!("{title}#define CHECK_{check}\n{INCLUDE}\n")
 }
 
 /// Writes the function that makes the check.

@@ -1,15 +1,12 @@
-//! The files run.json, which has the state of a run, and findings.md, which lists its findings for
-//! people.
+//! The file run.json, which has the state of a run.
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write as _;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::difference::Class;
-use crate::finding::{About, Finding};
+use crate::finding::About;
 use crate::protocol::Avoid;
 
 /// Contents of run.json.
@@ -45,11 +42,9 @@ pub(crate) struct Run {
     pub(crate) finished: bool,
 }
 
-/// Title in findings.md for findings whose programs do not show them.
-const UNCONFIRMED: &str = "Not shown by their programs";
-
 /// Numbers of workers that ended.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Workers {
     pub(crate) died: u64,
     pub(crate) hung: u64,
@@ -63,57 +58,4 @@ impl Run {
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Box<dyn Error>> {
         Ok(ddtc::internal::files::save(&folder.join("run.json"), serde_json::to_vec_pretty(self)?)?)
     }
-}
-
-/// Writes findings.md, either as a whole or not at all.
-///
-/// # Errors
-/// Returns an error that names the file and the system's error.
-pub(crate) fn markdown(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(), Box<dyn Error>> {
-    let library = &run.library;
-    let mut out = format!("# {} {}\n\n", library.name, library.version);
-    let checks = run.checks.join(", ");
-    let _ = writeln!(
-        out,
-        "Findings of `ddtc check --mpi` on {} ({}): {} cases of seed {}, checks {checks}.\nWorkers that died: {}, that hung: {}.\n",
-        library.version, library.flavour, run.cases, run.seed, run.workers.died, run.workers.hung
-    );
-    if findings.is_empty() {
-        out.push_str("Nothing found.\n");
-    }
-    for (class, title) in
-        [("bug", "Bugs"), ("quality", "Quality"), ("open", "Left open by the standard"), ("", UNCONFIRMED)]
-    {
-        // A bug is listed under a separate title if its program does not show it.
-        let belongs = |f: &&Finding| match (f.class, f.confirmed) {
-            (Class::Bug, Some(false)) => class.is_empty(),
-            _ => f.class.name() == class,
-        };
-        let of_class: Vec<&Finding> = findings.iter().filter(belongs).collect();
-        if of_class.is_empty() {
-            continue;
-        }
-        let _ = writeln!(out, "## {title}\n");
-        for f in of_class {
-            section(&mut out, folder, f);
-        }
-    }
-    Ok(ddtc::internal::files::save(&folder.join("findings.md"), out)?)
-}
-
-fn section(out: &mut String, folder: &Path, f: &Finding) {
-    let _ = writeln!(out, "### {}\n", f.fingerprint);
-    let _ = writeln!(out, "    {} of {}\n", f.count, f.datatype);
-    let _ = writeln!(out, "* Rule (MPI 5.0, {}): {}.", f.rule.section, f.rule.text);
-    let _ = writeln!(out, "* Check: {}. Expected: {}. Got: {}.", f.check, f.expected, f.got);
-    let confirmed = match f.confirmed {
-        Some(true) => "it shows the finding",
-        Some(false) => "unconfirmed: it does not show the finding",
-        None => "there was no compiler or header to ask it",
-    };
-    let program = match folder.join(&f.program).is_file() {
-        true => format!("Program: [{0}]({0}); {confirmed}", f.program),
-        false => "No program".to_owned(),
-    };
-    let _ = writeln!(out, "* {program}. Seed {}, case {}.\n", f.seed, f.case);
 }

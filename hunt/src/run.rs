@@ -13,13 +13,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::confirm::Compiler;
 use crate::difference::Check;
+use crate::document;
 use crate::finding::{About, Ledger};
 use crate::judge::{Found, Judge};
 use crate::library::MISUSES;
-use crate::prober::Prober;
+use crate::prober::{Prober, ended};
 use crate::process::{Death, NoWorker, Start, Worker};
 use crate::protocol::{Reply, Request};
-use crate::record::markdown;
 use crate::shared::{Shared, Totals, locked};
 use crate::{Hunt, Outcome};
 
@@ -57,7 +57,7 @@ pub fn run(hunt: &Hunt) -> Outcome {
     let compiler = Compiler::find(&hunt.mpi, hunt.include.as_deref(), &about.flavour, &hunt.out);
     println!("{} {} ({}), seed {}", library.name, library.version, library.flavour, hunt.seed);
     if let Err(why) = &compiler {
-        println!("findings are not confirmed by their programs: {why}");
+        println!("The programs of findings are not compiled and run: {why}");
     }
     let shared = Shared {
         hunt,
@@ -238,13 +238,13 @@ impl Shared<'_> {
             worker.ask(&Request::Misuse { from });
             match worker.reply() {
                 Ok(Reply::Taken { which }) => {
-                    which.into_iter().for_each(|i| self.misuse(i, "MPI_SUCCESS"));
+                    which.into_iter().for_each(|i| self.misuse(i, "the call returns MPI_SUCCESS"));
                     return Ok(());
                 }
                 Ok(_) => return Ok(()),
                 Err(death) => {
                     let at = death.at.map_or(from, |at| at.case as usize).clamp(from, MISUSES.len() - 1);
-                    self.misuse(at, &format!("{}: {}", death.how, death.said));
+                    self.misuse(at, &ended(death.how, &death.said));
                     from = at + 1;
                 }
             }
@@ -301,21 +301,22 @@ impl Shared<'_> {
         }
         let folder = &self.hunt.out;
         troubles.extend(run.write(folder).err().map(|e| e.to_string()));
-        troubles.extend(markdown(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
+        troubles.extend(document::save(folder, &run, &ledger.findings).err().map(|e| e.to_string()));
         let page = (self.hunt.page)(folder);
         // Each finding is printed with its class, its datatype, the rule, and the expected and the
         // actual result. After that come the totals, the features that were never tried, and the
         // paths of the files.
         for f in &ledger.findings {
             let mark = match (f.class, f.confirmed) {
-                (_, Some(false)) => " (unconfirmed)",
-                (_, None) => " (not asked by a program)",
+                (_, Some(false)) => " (its program does not show it)",
+                (_, None) => " (its program was not run)",
                 _ => "",
             };
             println!("\n{} {}{mark}, after {:.1} s", f.class.name(), f.fingerprint, f.seconds);
             println!("    {} of {}", f.count, f.datatype);
-            println!("    MPI 5.0, {}: {}", f.rule.section, f.rule.text);
-            println!("    expected {}, got {}", f.expected, f.got);
+            let rule = f.rule();
+            println!("    MPI 5.0, section {}: {}", rule.section, rule.text);
+            println!("    Expected: {}. Instead: {}.", f.expected, f.got);
         }
         let unseen = locked(&self.totals).unseen;
         if unseen > 0 {

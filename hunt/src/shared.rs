@@ -11,8 +11,9 @@ use ddtc::internal::methods::*;
 
 use crate::confirm::Compiler;
 use crate::coverage::{CONSTRUCTORS, FEATURES};
-use crate::difference::{Check, Class, Difference, Rule};
-use crate::finding::{About, Finding, Ledger};
+use crate::difference::{Check, Class, Difference};
+use crate::document;
+use crate::finding::{About, Finding, Ledger, RuleName};
 use crate::library::MISUSES;
 use crate::process::Start;
 use crate::protocol::{Avoid, Done};
@@ -112,57 +113,46 @@ impl Shared<'_> {
     pub(crate) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
         let t: Option<ddtc::internal::datatype::Datatype> = d.datatype.parse().ok();
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());
-        let title =
-            self.title(&name, &d.rule, &d.expected, &d.got, &format!("{} of {}", d.count, d.datatype));
-        let text = program::program(d, &title);
-        self.write(Draft {
-            name,
+        let finding = Finding {
+            fingerprint: name,
             class: d.class,
             check: d.check,
-            rule: d.rule.clone(),
+            kind: d.kind.clone(),
+            library: self.library.clone(),
+            rule: RuleName { name: d.rule.clone() },
             datatype: d.datatype.clone(),
-            original: original.to_owned(),
+            original: Some(original.to_owned()),
             count: d.count,
             constructors: constructors as u32,
             expected: d.expected.clone(),
             got: d.got.clone(),
             effects: d.mark.effects.clone(),
-            text,
-            case,
-        });
-    }
-
-    // Returns the lines for the comment at the head of a program. A `*/` in these lines is split,
-    // so that it does not end that comment early.
-    fn title(&self, name: &str, rule: &Rule, expected: &str, got: &str, what: &str) -> String {
-        let About { name: library, version, .. } = &self.library;
-        let clean = |text: &str| text.replace("*/", "* /");
-        format!(
-            " * {name}: {library} {version}\n * {}\n * MPI 5.0, {}: {}\n * expected: {}\n * got: {}\n",
-            clean(what),
-            rule.section,
-            rule.text,
-            clean(expected),
-            clean(got)
-        )
+            program: None,
+            confirmed: None,
+            seed: Some(self.hunt.seed),
+            case: Some(case),
+            seconds: 0.0,
+            elsewhere: Vec::new(),
+        };
+        let text = program::program(d, &document::head(&finding));
+        self.write(finding, text);
     }
 
     // Saves the program of a finding, compiles and runs it if there is a compiler, and adds the
     // finding to the ledger.
-    fn write(&self, draft: Draft) {
-        let file = format!("{}.c", draft.name.replace(['/', ' '], "-"));
-        let path = self.hunt.out.join(&file);
+    fn write(&self, mut finding: Finding, text: Option<String>) {
         // A program that cannot be saved now is kept, and saved at the end of the run. Such a
         // program is never run, so its finding is neither confirmed nor refuted.
-        let mut confirmed = None;
-        if let Some(text) = draft.text {
+        if let Some(text) = text {
+            let file = format!("{}.c", finding.fingerprint.replace(['/', ' '], "-"));
+            let path = self.hunt.out.join(&file);
             match files::save(&path, &text) {
                 Err(error) => {
                     eprintln!("ddtc: {error}; the program is kept in memory and tried again at the end");
                     locked(&self.unsaved).push((path, text));
                 }
                 Ok(()) => {
-                    confirmed =
+                    finding.confirmed =
                         self.compiler.as_ref().ok().and_then(|compiler| match compiler.confirms(&path) {
                             Ok(shown) => Some(shown),
                             Err(why) => {
@@ -172,51 +162,38 @@ impl Shared<'_> {
                         });
                 }
             }
+            finding.program = Some(file);
         }
-        let finding = Finding {
-            fingerprint: draft.name,
-            class: draft.class,
-            check: draft.check,
-            library: self.library.clone(),
-            rule: draft.rule,
-            datatype: draft.datatype,
-            original: draft.original,
-            count: draft.count,
-            constructors: draft.constructors,
-            expected: draft.expected,
-            got: draft.got,
-            effects: draft.effects,
-            program: file,
-            confirmed,
-            seed: self.hunt.seed,
-            case: draft.case,
-            seconds: self.began.elapsed().as_secs_f64(),
-        };
+        finding.seconds = self.began.elapsed().as_secs_f64();
         locked(&self.ledger).record(finding);
     }
 
     // Records a forbidden call that the library accepted, or that ended the process.
     pub(crate) fn misuse(&self, which: usize, got: &str) {
-        let misuse = &MISUSES[which];
-        let rule = Rule { section: misuse.section.to_owned(), text: misuse.rule.to_owned() };
-        let name = format!("misuse.{}", misuse.name);
-        let expected = "an error class".to_owned();
-        let title = self.title(&name, &rule, &expected, got, misuse.call);
-        self.write(Draft {
-            name,
+        let name = format!("misuse.{}", MISUSES[which].name);
+        let finding = Finding {
+            fingerprint: name.clone(),
             class: Class::Quality,
             check: Check::Commit,
-            rule,
+            kind: "misuse".to_owned(),
+            library: self.library.clone(),
+            rule: RuleName { name },
             datatype: "int".to_owned(),
-            original: "int".to_owned(),
+            original: Some("int".to_owned()),
             count: 1,
             constructors: 0,
-            expected,
+            expected: "the call returns an error class".to_owned(),
             got: got.to_owned(),
             effects: BTreeSet::new(),
-            text: Some(program::of_misuse(which, &title)),
-            case: which as u64,
-        });
+            program: None,
+            confirmed: None,
+            seed: Some(self.hunt.seed),
+            case: Some(which as u64),
+            seconds: 0.0,
+            elsewhere: Vec::new(),
+        };
+        let text = program::of_misuse(which, &document::head(&finding));
+        self.write(finding, Some(text));
     }
 
     // Returns the present contents of run.json.
@@ -249,21 +226,4 @@ impl Shared<'_> {
             finished,
         }
     }
-}
-
-/// A finding whose program has not been run yet.
-struct Draft {
-    name: String,
-    class: Class,
-    check: Check,
-    rule: Rule,
-    datatype: String,
-    original: String,
-    count: u64,
-    constructors: u32,
-    expected: String,
-    got: String,
-    effects: BTreeSet<String>,
-    text: Option<String>,
-    case: u64,
 }

@@ -529,3 +529,58 @@ fn a_published_program_is_printed_standing_alone() {
     assert!(bad(&["report"]).contains("--program"));
     assert!(bad(&["report", "DIR", "--program", "FILE.c"]).contains("cannot be used with"));
 }
+
+/// The documents of docs/findings and the comments at the head of the programs are what their
+/// records render to. `DDTC_BLESS=1` renders them.
+#[test]
+fn the_documents_of_findings_are_rendered_from_their_records() {
+    let published = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings");
+    let copy = scratch("report-findings");
+    let _ = std::fs::remove_dir_all(&copy);
+    let mut copied = Vec::new();
+    for folder in [published.clone()].into_iter().chain(folders(&published)) {
+        let inside = folder.strip_prefix(&published).unwrap();
+        std::fs::create_dir_all(copy.join(inside)).unwrap();
+        for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = inside.join(file.file_name().unwrap());
+            // Documents are left out, so that one that is not rendered any more is noticed.
+            let is_rendered = inside.as_os_str().is_empty() && name != Path::new("README.md");
+            if file.is_file() {
+                copied.push(name.clone());
+            }
+            if file.is_file() && !(is_rendered && name.extension().is_some_and(|e| e == "md")) {
+                std::fs::copy(&file, copy.join(&name)).unwrap();
+            }
+        }
+    }
+    if std::env::var_os("DDTC_BLESS").is_some() {
+        good(&["report", "--findings", published.to_str().unwrap()]);
+    }
+    let told = good(&["report", "--findings", copy.to_str().unwrap()]);
+    assert_eq!(told.lines().count(), folders(&published).len() + 1, "{told}");
+    assert!(told.trim_end().ends_with("differences.md"), "{told}");
+    assert!(copied.len() > 250, "{}", copied.len());
+    for name in copied {
+        let (now, then) = (std::fs::read(published.join(&name)).unwrap(), std::fs::read(copy.join(&name)));
+        let how = "DDTC_BLESS=1 renders it";
+        assert!(then.is_ok_and(|then| then == now), "docs/findings/{}: {how}", name.display());
+    }
+    // A folder without records, a record that cannot be read, and a program without a head are
+    // named, and a record is not taken for another one.
+    let empty = scratch("report-no-findings");
+    let told = bad(&["report", "--findings", empty.to_str().unwrap()]);
+    assert!(told.contains("findings.jsonl") && told.contains("name the folder above"), "{told}");
+    let name = "mpich-5.0.2/external32.dies.mixed.c";
+    std::fs::write(copy.join(name), "int main(void) { return 0; }\n").unwrap();
+    let told = bad(&["report", "--findings", copy.to_str().unwrap()]);
+    assert!(told.contains(name) && told.contains("no comment at its head"), "{told}");
+    std::fs::write(copy.join("mpich-5.0.2/findings.jsonl"), "{}\n").unwrap();
+    let told = bad(&["report", "--findings", copy.to_str().unwrap()]);
+    assert!(told.contains("findings.jsonl, line 1: missing field"), "{told}");
+}
+
+/// Returns the folders in a folder.
+fn folders(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_dir()).collect()
+}

@@ -5,7 +5,8 @@
 //! this folder, even if the run was interrupted, and `page` writes `report.html`, which needs no
 //! other file. `ddtc check --mpi` calls [`write()`] at its end, and `ddtc report DIR` writes the
 //! page and the document again. With `--program`, `ddtc report` prints the C program of a finding
-//! as one file, with the parts of the shared `finding.h` that it needs.
+//! as one file, with the parts of the shared `finding.h` that it needs. With `--findings`, it
+//! renders the texts of published findings, such as docs/findings, from their records.
 
 mod page;
 mod record;
@@ -27,9 +28,13 @@ use record::Record;
 Examples:
   ddtc report findings/mpich-5.0.2
   ddtc report --program docs/findings/mpich-5.0.2/external32.dies.mixed.c > mixed.c
+  ddtc report --findings docs/findings
 
 The second example prints a program in which the #include of finding.h is replaced by the parts that it needs, so that `mpicc mixed.c` compiles it without \
-other files. Programs in a folder that `ddtc check --mpi` wrote need no other files anyway.")]
+other files. Programs in a folder that `ddtc check --mpi` wrote need no other files anyway.
+
+The third example reads the records in each folder of docs/findings, and writes its document, differences.md, and the comment at the head of each program \
+again.")]
 pub(crate) struct Args {
     /// The folder that `ddtc check --mpi` wrote
     #[arg(value_name = "DIR")]
@@ -37,18 +42,26 @@ pub(crate) struct Args {
     /// Print the C program FILE of a finding together with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Render the documents of published findings, whose records are in the folders of DIR, and the
+    /// comments at the head of their programs
+    #[arg(long, value_name = "DIR")]
+    findings: Option<PathBuf>,
 }
 
 /// Runs the subcommand `ddtc report`.
 ///
 /// # Errors
-/// As for [`write()`]; also if a program or its `finding.h` cannot be read, or standard output cannot
-/// be written.
+/// As for [`write()`] and [`ddtc_hunt::publish`]; also if a program or its `finding.h` cannot be
+/// read, or standard output cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(program) = &args.program {
         return Ok(std::io::stdout().write_all(standalone(program)?.as_bytes())?);
     }
-    let folder = args.folder.as_deref().ok_or("name a folder or --program")?;
+    if let Some(folder) = &args.findings {
+        ddtc_hunt::publish(folder)?.iter().for_each(|path| println!("{}", path.display()));
+        return Ok(());
+    }
+    let folder = args.folder.as_deref().ok_or("name a folder, --program or --findings")?;
     let written = write(folder)?;
     written.notes.iter().for_each(|note| eprintln!("warning: {note}"));
     println!("{} and {}: {} findings", written.html.display(), written.json.display(), written.findings);

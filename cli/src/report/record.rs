@@ -26,10 +26,12 @@ pub(super) struct Library {
     pub(super) flavour: String,
 }
 
-/// Rule of the MPI standard that a finding is about.
+/// Rule of the MPI standard that a finding is about. Records have its name, or, if an older version
+/// of `ddtc check` wrote them, its section and text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rule {
+    name: String,
     pub(super) section: String,
     pub(super) text: String,
 }
@@ -43,6 +45,9 @@ pub(super) struct Finding {
     /// Class of the finding: `bug`, `quality` or `open`.
     pub(super) class: String,
     pub(super) check: String,
+    /// One or two words that say what differs.
+    #[serde(default)]
+    kind: String,
     /// The shrunk datatype in text notation.
     pub(super) datatype: String,
     #[serde(default)]
@@ -80,6 +85,18 @@ pub(super) struct Finding {
 }
 
 impl Finding {
+    /// Looks up the section and the text of a rule that is recorded by its name. Returns false if
+    /// there is no such rule.
+    fn complete_rule(&mut self) -> bool {
+        let check = self.check.parse::<ddtc_hunt::Check>().ok();
+        let Some(rule) = check.and_then(|check| ddtc_hunt::rule(&self.rule.name, check, &self.kind)) else {
+            return false;
+        };
+        self.rule.section = rule.section.to_owned();
+        self.rule.text = rule.text.to_owned();
+        true
+    }
+
     pub(super) fn expected(&self) -> String {
         shown(&self.expected)
     }
@@ -149,6 +166,10 @@ impl Record {
     fn line(&mut self, folder: &Path, line: &str) -> Result<(), serde_json::Error> {
         let mut raw: Value = serde_json::from_str(line)?;
         let mut finding = Finding::deserialize(&raw)?;
+        if finding.complete_rule() {
+            let Rule { name, section, text } = &finding.rule;
+            raw["rule"] = json!({ "name": name, "section": section, "text": text });
+        }
         if let Some(name) = &finding.program {
             match program(folder, name) {
                 Ok(source) => finding.source = Some(source),

@@ -1,10 +1,26 @@
 /*
- * bounds.dies.depth-32.large: intel 2021.18.1
- * 2 of let t0 = dup(contiguous(1,struct([1],[0],[hindexed([0,1],[5,-3],contiguous(1,struct([1],[0],[vector(1,1,7,dup(hindexed([0,1],[5,-2],struct([1],[0],[hindexed([0,1],[5,4],dup(vector(1,1,7,struct([1],[0],[resized(-1,1920,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],struct([1],[0],[dup(vector(1,1,7,dup(vector(1,1,7,dup(vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,vector(1,1,7,indexed_block(1,[0],vector(1,1,7,hindexed([0,1],[5,-2],resized(0,1920,resized(0,1920,vector(1,1,7,dup(subarray([5,48,1],[2,39,1],[2,2,0],C,subarray([4,2],[1,1],[1,1],C,byte)))))))))))))]))))))))))])))))]))))]))))])))]))); struct([3,3,0,5,4],[-926,654,-804,-377,246],[t0,t0,t0,byte,byte])
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: free(): invalid next size (normal)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.dies.depth-32.large on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Type_size, MPI_Type_get_extent and
+ * MPI_Type_get_true_extent.
+ *
+ * The datatype: let t0 =
+ * dup(contiguous(1,struct([1],[0],[hindexed([0,1],[5,-3],contiguous(1,struct([1],[0],[vector(1,1,7,dup(hindexed([0,1],[5,-2],struct([1],[0],[hindexed([0,1],[5,4],dup(vector(1,1,7,struct([1],[0],[resized(-1,1920,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],struct([1],[0],[dup(vector(1,1,7,dup(vector(1,1,7,dup(vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,vector(1,1,7,indexed_block(1,[0],vector(1,1,7,hindexed([0,1],[5,-2],resized(0,1920,resized(0,1920,vector(1,1,7,dup(subarray([5,48,1],[2,39,1],[2,2,0],C,subarray([4,2],[1,1],[1,1],C,byte)))))))))))))]))))))))))])))))]))))]))))])))])));
+ * struct([3,3,0,5,4],[-926,654,-804,-377,246],[t0,t0,t0,byte,byte])
+ *
+ * What the program does: It builds the datatype with constructors that take large counts, such as
+ * MPI_Type_contiguous_c and calls MPI_Type_size_x, MPI_Type_get_extent, MPI_Type_get_true_extent
+ * and MPI_Type_size.
+ *
+ * What MPI 5.0 says (section 5.1.5 to 5.1.8): All arguments are legal, so every call returns
+ * MPI_SUCCESS. By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
+ * invalid next size (normal)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

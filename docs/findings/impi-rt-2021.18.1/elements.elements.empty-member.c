@@ -1,10 +1,26 @@
 /*
- * elements.elements.empty-member: intel 2021.18.1
- * 1 of darray(4,0,[1],[block],[default],[4],C,struct([1,1],[0,0],[contiguous(0,byte),byte]))
- * MPI 5.0, 5.1.11: MPI_Get_elements counts the basic elements received, MPI_Get_count whole instances or MPI_UNDEFINED
- * expected: 0 elements
- * got: -1 after 0 elements
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.elements.empty-member on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * MPI_Get_elements gives a wrong number.
+ *
+ * The datatype:
+ * darray(4,0,[1],[block],[default],[4],C,struct([1,1],[0,0],[contiguous(0,byte),byte]))
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * one instance of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it compares the results of MPI_Get_count and MPI_Get_elements.
+ *
+ * What MPI 5.0 says (section 5.1.11): MPI_Get_elements returns the number of basic elements that
+ * were received. MPI_Get_count returns the number of whole instances of the datatype, or
+ * MPI_UNDEFINED if the message does not consist of whole instances. By this rule, MPI_Get_elements
+ * gives 0 after a message of 0 basic elements.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, MPI_Get_elements gives -1 after a message of 0
+ * basic elements.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,10 +1,26 @@
 /*
- * external32.dies.pair: intel 2021.18.1
- * 1 of contiguous(8,hvector(5,1,8,struct([1],[-24],[2int])))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process exits with status 1: Assertion failed in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at line 172: Unhandled conversion of unequal size
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.dies.pair on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Pack_external_size, MPI_Pack_external and
+ * MPI_Unpack_external.
+ *
+ * The datatype: contiguous(8,hvector(5,1,8,struct([1],[-24],[2int])))
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 5.3): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 1 and prints
+ * `Assertion failed in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at line 172:
+ * Unhandled conversion of unequal size`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,10 +1,26 @@
 /*
- * external32.external-size-after-others: intel 2021.18.1
- * 1 of subarray([6,3],[2,2],[3,1],C,contiguous(17,long_int))
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: 544
- * got: 816
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-size-after-others on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * MPI_Pack_external_size gives a wrong size.
+ *
+ * The datatype: subarray([6,3],[2,2],[3,1],C,contiguous(17,long_int))
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, MPI_Pack_external_size
+ * gives 544.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, MPI_Pack_external_size gives 816.
+ *
+ * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 544, got 68`),
+ * Open MPI 5.0.11 (`MPI_Pack_external_size: expected 544, got 816`), Intel MPI 2021.18.1
+ * (`MPI_Pack_external_size: expected 544, got 816`).
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,10 +1,20 @@
 /*
- * misuse.subarray-subsize-zero: intel 2021.18.1
- * MPI_Type_create_subarray(1, (int[]){4}, (int[]){0}, (int[]){0}, MPI_ORDER_C, MPI_INT, &t)
- * MPI 5.0, 5.1.3: a subsize is at least 1
- * expected: an error class
- * got: MPI_SUCCESS
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.subarray-subsize-zero on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `MPI_Type_create_subarray(1, (int[]){4}, (int[]){0}, (int[]){0}, MPI_ORDER_C, MPI_INT, &t)`.
+ *
+ * What MPI 5.0 says (section 5.1.3): The subsize in a dimension is at least 1. The standard does
+ * not require a library to detect forbidden arguments. In a library of high quality, the call
+ * returns an error class.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the call returns MPI_SUCCESS.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * unpack.dies.depth-32.large: intel 2021.18.1
- * 1 of subarray([1,1,1],[1,1,1],[0,0,0],Fortran,vector(1,1,2,contiguous(1,contiguous(1,dup(struct([1],[0],[vector(1,1,7,contiguous(1,dup(struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,vector(1,1,7,struct([1],[0],[resized(0,1802,indexed_block(1,[0],hindexed([0,1],[5,-3],struct([1],[0],[struct([1],[0],[struct([1],[0],[vector(1,1,7,indexed_block(1,[0],vector(1,1,7,resized(3,1802,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],dup(indexed_block(1,[0],indexed_block(1,[0],indexed_block(1,[0],vector(1,1,7,contiguous(1,vector(1,1,7,vector(1,1,7,struct([1],[0],[contiguous(1,vector(1,1,7,contiguous(1,hindexed([0,1],[5,1],hindexed([0,1],[5,1],vector(1,106,109,resized(0,17,float)))))))]))))))))))))))))])])]))))])))))]))))]))))))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: free(): invalid next size (normal)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * unpack.dies.depth-32.large on Intel MPI 2021.18.1 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Pack and MPI_Unpack.
+ *
+ * The datatype:
+ * subarray([1,1,1],[1,1,1],[0,0,0],Fortran,vector(1,1,2,contiguous(1,contiguous(1,dup(struct([1],[0],[vector(1,1,7,contiguous(1,dup(struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,vector(1,1,7,struct([1],[0],[resized(0,1802,indexed_block(1,[0],hindexed([0,1],[5,-3],struct([1],[0],[struct([1],[0],[struct([1],[0],[vector(1,1,7,indexed_block(1,[0],vector(1,1,7,resized(3,1802,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],dup(indexed_block(1,[0],indexed_block(1,[0],indexed_block(1,[0],vector(1,1,7,contiguous(1,vector(1,1,7,vector(1,1,7,struct([1],[0],[contiguous(1,vector(1,1,7,contiguous(1,hindexed([0,1],[5,1],hindexed([0,1],[5,1],vector(1,106,109,resized(0,17,float)))))))]))))))))))))))))])])]))))])))))]))))]))))))
+ *
+ * What the program does: It builds the datatype with constructors that take large counts, such as
+ * MPI_Type_contiguous_c, commits it and packs values that are stored without gaps, unpacks them
+ * with MPI_Unpack into one instance of the datatype, and compares the memory with the type map.
+ *
+ * What MPI 5.0 says (section 5.2): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
+ * invalid next size (normal)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_UNPACK
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * bounds.bounds-empty-members: intel 2021.18.1
- * 1 of struct([1,1],[0,0],[short,resized(0,1,contiguous(0,short))])
- * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb 0 extent 1
- * got: lb 0 extent 2
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.bounds-empty-members on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The bounds of a datatype with members of size zero differ.
+ *
+ * The datatype: struct([1,1],[0,0],[short,resized(0,1,contiguous(0,short))])
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_extent.
+ *
+ * What MPI 5.0 says (section 5.1.6): The bounds of a datatype follow from the entries of its type
+ * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
+ * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. A member without entries
+ * adds nothing to the type map. The standard does not say whether its bounds, or the place at which
+ * it stands, count nevertheless. In ddtc only its markers count. In its reading, the lower bound is
+ * 0 and the extent is 1.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 2.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

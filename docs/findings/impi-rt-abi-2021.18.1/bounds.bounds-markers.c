@@ -1,10 +1,24 @@
 /*
- * bounds.bounds-markers: intel 2021.18.1
- * 1 of struct([1,1],[0,32],[resized(0,1,byte),byte])
- * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb 0 extent 1
- * got: lb 0 extent 33
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.bounds-markers on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The bounds differ if some members have markers and others do not.
+ *
+ * The datatype: struct([1,1],[0,32],[resized(0,1,byte),byte])
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_extent.
+ *
+ * What MPI 5.0 says (section 5.1.6): The bounds of a datatype follow from the entries of its type
+ * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
+ * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The standard can be read
+ * so that, if one member has a lower-bound or upper-bound marker, markers alone are the bounds, or
+ * so that members without markers count, too. In ddtc markers alone are the bounds. In its reading,
+ * the lower bound is 0 and the extent is 1.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 33.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

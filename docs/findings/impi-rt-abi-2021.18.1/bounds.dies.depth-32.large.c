@@ -1,10 +1,25 @@
 /*
- * bounds.dies.depth-32.large: intel 2021.18.1
- * 1 of subarray([1,1,1],[1,1,1],[0,0,0],Fortran,vector(1,1,2,contiguous(1,contiguous(1,dup(struct([1],[0],[vector(1,1,7,contiguous(1,dup(struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,vector(1,1,7,struct([1],[0],[resized(0,1802,indexed_block(1,[0],hindexed([0,1],[5,-3],struct([1],[0],[struct([1],[0],[struct([1],[0],[vector(1,1,7,indexed_block(1,[0],vector(1,1,7,resized(3,1802,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],dup(indexed_block(1,[0],indexed_block(1,[0],indexed_block(1,[0],vector(1,1,7,contiguous(1,vector(1,1,7,vector(1,1,7,struct([1],[0],[contiguous(1,vector(1,1,7,contiguous(1,hindexed([0,1],[5,1],hindexed([0,1],[5,1],vector(1,106,109,resized(0,17,float)))))))]))))))))))))))))])])]))))])))))]))))]))))))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: free(): invalid next size (normal)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.dies.depth-32.large on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The process ends during legal calls of MPI_Type_size, MPI_Type_get_extent and
+ * MPI_Type_get_true_extent.
+ *
+ * The datatype:
+ * subarray([1,1,1],[1,1,1],[0,0,0],Fortran,vector(1,1,2,contiguous(1,contiguous(1,dup(struct([1],[0],[vector(1,1,7,contiguous(1,dup(struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,vector(1,1,7,struct([1],[0],[resized(0,1802,indexed_block(1,[0],hindexed([0,1],[5,-3],struct([1],[0],[struct([1],[0],[struct([1],[0],[vector(1,1,7,indexed_block(1,[0],vector(1,1,7,resized(3,1802,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,1],dup(indexed_block(1,[0],indexed_block(1,[0],indexed_block(1,[0],vector(1,1,7,contiguous(1,vector(1,1,7,vector(1,1,7,struct([1],[0],[contiguous(1,vector(1,1,7,contiguous(1,hindexed([0,1],[5,1],hindexed([0,1],[5,1],vector(1,106,109,resized(0,17,float)))))))]))))))))))))))))])])]))))])))))]))))]))))))
+ *
+ * What the program does: It builds the datatype with constructors that take large counts, such as
+ * MPI_Type_contiguous_c and calls MPI_Type_size_x, MPI_Type_get_extent, MPI_Type_get_true_extent
+ * and MPI_Type_size.
+ *
+ * What MPI 5.0 says (section 5.1.5 to 5.1.8): All arguments are legal, so every call returns
+ * MPI_SUCCESS. By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
+ * invalid next size (normal)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,23 @@
 /*
- * bounds.true-bounds-of-nothing: intel 2021.18.1
- * 1 of vector(1,0,0,byte)
- * MPI 5.0, 5.1.8: true bounds are said of a type map with entries; what an empty one has is left open
- * expected: lb 0 extent 0
- * got: lb 0 extent 1
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.true-bounds-of-nothing on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The true bounds of a datatype without entries differ.
+ *
+ * The datatype: vector(1,0,0,byte)
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_true_extent.
+ *
+ * What MPI 5.0 says (section 5.1.8): The true bounds are defined by the entries of the type map.
+ * The standard does not say what they are if the type map has no entries. The standard does not say
+ * what the true bounds of an empty type map are. In ddtc they are 0. In its reading, the true lower
+ * bound is 0 and the true extent is 0.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the true lower bound is 0 and the true extent is
+ * 1.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * decode.dies.depth-32: intel 2021.18.1
- * 2 of subarray([14,1,1],[1,1,1],[4,0,0],C,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,struct([1],[0],[resized(-182,392,resized(-182,392,resized(-182,392,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,hindexed([0,1],[5,1],resized(-183,392,dup(struct([1],[0],[indexed_block(1,[0],contiguous(1,dup(vector(1,1,7,contiguous(1,hindexed([0,1],[5,-2],vector(1,1,7,vector(1,1,7,contiguous(1,resized(-181,392,hindexed([0,1],[5,2],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,hindexed([0,1],[5,1],hindexed([0,1],[5,3],vector(1,1,7,indexed_block(1,[0],indexed_block(24,[1,-24],struct([2],[6],[int]))))))))))))))))))))])))))))))]))))]))))]))))))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: free(): invalid next size (normal)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * decode.dies.depth-32 on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The process ends during legal calls of MPI_Type_get_envelope and MPI_Type_get_contents.
+ *
+ * The datatype:
+ * subarray([14,1,1],[1,1,1],[4,0,0],C,indexed_block(1,[0],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,struct([1],[0],[resized(-182,392,resized(-182,392,resized(-182,392,struct([1],[0],[contiguous(1,indexed_block(1,[0],contiguous(1,struct([1],[0],[contiguous(1,vector(1,1,7,vector(1,1,7,dup(vector(1,1,7,hindexed([0,1],[5,1],resized(-183,392,dup(struct([1],[0],[indexed_block(1,[0],contiguous(1,dup(vector(1,1,7,contiguous(1,hindexed([0,1],[5,-2],vector(1,1,7,vector(1,1,7,contiguous(1,resized(-181,392,hindexed([0,1],[5,2],indexed_block(1,[0],hindexed([0,1],[5,-1],vector(1,1,7,hindexed([0,1],[5,1],hindexed([0,1],[5,3],vector(1,1,7,indexed_block(1,[0],indexed_block(24,[1,-24],struct([2],[6],[int]))))))))))))))))))))])))))))))]))))]))))]))))))
+ *
+ * What the program does: It builds the datatype and compares the results of MPI_Type_get_envelope
+ * and MPI_Type_get_contents, or of their large-count versions, with the arguments of the
+ * constructor.
+ *
+ * What MPI 5.0 says (section 5.1.13): All arguments are legal, so every call returns MPI_SUCCESS.
+ * By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
+ * invalid next size (normal)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_DECODE
 #include "../finding.h"

@@ -1,10 +1,25 @@
 /*
- * elements.dies.depth-32: intel 2021.18.1
- * 1 of dup(hindexed([1],[4],dup(hindexed_block(1,[8],dup(hindexed([1],[4],hindexed([1],[8],hindexed([1],[0],struct([1],[0],[dup(vector(1,1,1,dup(dup(dup(vector(1,1,1,struct([1],[0],[vector(1,1,1,vector(1,1,1,struct([1],[0],[struct([1],[0],[vector(1,1,1,vector(1,1,1,hindexed([1],[8],vector(1,1,1,hindexed_block(1,[8],hindexed_block(1,[8],hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],hindexed_block(1,[8],hindexed_block(1,[8],dup(hvector(2,1,240,hvector(2,1,112,hvector(2,1,64,hvector(2,1,32,double))))))))]))]))]))))))))])])))])))))))])))))))))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: free(): invalid next size (normal)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.dies.depth-32 on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
+ *
+ * The datatype:
+ * dup(hindexed([1],[4],dup(hindexed_block(1,[8],dup(hindexed([1],[4],hindexed([1],[8],hindexed([1],[0],struct([1],[0],[dup(vector(1,1,1,dup(dup(dup(vector(1,1,1,struct([1],[0],[vector(1,1,1,vector(1,1,1,struct([1],[0],[struct([1],[0],[vector(1,1,1,vector(1,1,1,hindexed([1],[8],vector(1,1,1,hindexed_block(1,[8],hindexed_block(1,[8],hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],struct([1],[0],[hindexed_block(1,[8],hindexed_block(1,[8],hindexed_block(1,[8],dup(hvector(2,1,240,hvector(2,1,112,hvector(2,1,64,hvector(2,1,32,double))))))))]))]))]))))))))])])))])))))))])))))))))
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * one instance of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it calls MPI_Get_count and MPI_Get_elements, and compares the memory with the type
+ * map.
+ *
+ * What MPI 5.0 says (section 5.1.11): All arguments are legal, so every call returns MPI_SUCCESS.
+ * By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
+ * invalid next size (normal)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,10 +1,26 @@
 /*
- * elements.dies.empty-member: intel 2021.18.1
- * 2 of struct([0,1,1,0],[0,20,44,144],[int,resized(-8,64,int),dup(struct([0,0,1,1],[8,17,117,125],[2int,contiguous(0,2int),contiguous(0,2int),resized(-16,32,contiguous(0,2int))])),int])
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGFPE: MPI_Type_create_f90_integer(97)........:  No integer type with 1000 digits of range is available
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.dies.empty-member on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
+ *
+ * The datatype:
+ * struct([0,1,1,0],[0,20,44,144],[int,resized(-8,64,int),dup(struct([0,0,1,1],[8,17,117,125],[2int,contiguous(0,2int),contiguous(0,2int),resized(-16,32,contiguous(0,2int))])),int])
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * 2 instances of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it calls MPI_Get_count and MPI_Get_elements, and compares the memory with the type
+ * map.
+ *
+ * What MPI 5.0 says (section 5.1.11): All arguments are legal, so every call returns MPI_SUCCESS.
+ * By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGFPE and prints
+ * `MPI_Type_create_f90_integer(97)........: No integer type with 1000 digits of range is
+ * available`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

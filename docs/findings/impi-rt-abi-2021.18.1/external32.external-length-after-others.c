@@ -1,10 +1,24 @@
 /*
- * external32.external-length-after-others: intel 2021.18.1
- * 1 of subarray([4,2,1],[2,1,1],[2,0,0],C,vector(14,2,4,long))
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: 224 bytes
- * got: 448 bytes
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-length-after-others on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * MPI_Pack_external writes a wrong number of bytes.
+ *
+ * The datatype: subarray([4,2,1],[2,1,1],[2,0,0],C,vector(14,2,4,long))
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, MPI_Pack_external
+ * writes 224 bytes.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, MPI_Pack_external writes 448 bytes.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,10 +1,21 @@
 /*
- * misuse.contiguous-negative-count: intel 2021.18.1
- * MPI_Type_contiguous(-1, MPI_INT, &t)
- * MPI 5.0, 5.1.2: the count of a constructor is a non-negative integer
- * expected: an error class
- * got: the process exits with status 2: internal_Type_contiguous(31870): Negative count, value is -1
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.contiguous-negative-count on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `MPI_Type_contiguous(-1, MPI_INT, &t)`.
+ *
+ * What MPI 5.0 says (section 5.1.2): The count of a constructor is a non-negative integer. The
+ * standard does not require a library to detect forbidden arguments. In a library of high quality,
+ * the call returns an error class.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 2 and prints
+ * `internal_Type_contiguous(31870): Negative count, value is -1`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

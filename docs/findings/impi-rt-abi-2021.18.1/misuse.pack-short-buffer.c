@@ -1,10 +1,22 @@
 /*
- * misuse.pack-short-buffer: intel 2021.18.1
- * (position = 0, MPI_Pack(memory, 2, MPI_INT, stream, 7, &position, MPI_COMM_SELF))
- * MPI 5.0, 5.2: outsize is at least the position after the call
- * expected: an error class
- * got: the process exits with status 13: internal_Pack(30686): Size of data to pack (8 bytes) is larger than remaining space in pack buffer (7 bytes)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.pack-short-buffer on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `(position = 0, MPI_Pack(memory, 2, MPI_INT, stream, 7, &position, MPI_COMM_SELF))`.
+ *
+ * What MPI 5.0 says (section 5.2): The position after the call is at most the size of the output
+ * buffer. The standard does not require a library to detect forbidden arguments. In a library of
+ * high quality, the call returns an error class.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 13 and prints
+ * `internal_Pack(30686): Size of data to pack (8 bytes) is larger than remaining space in pack
+ * buffer (7 bytes)`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

@@ -1,10 +1,22 @@
 /*
- * misuse.pack-uncommitted: intel 2021.18.1
- * (position = 0, MPI_Type_contiguous(1, MPI_INT, &t), MPI_Pack(memory, 1, t, stream, 64, &position, MPI_COMM_SELF))
- * MPI 5.0, 5.1.9: a datatype must be committed before it is used in packing
- * expected: an error class
- * got: the process exits with status 3: internal_Pack(30658): Datatype has not been committed
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.pack-uncommitted on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `(position = 0, MPI_Type_contiguous(1, MPI_INT, &t), MPI_Pack(memory, 1, t, stream, 64,
+ * &position, MPI_COMM_SELF))`.
+ *
+ * What MPI 5.0 says (section 5.1.9): A datatype must be committed before it is used in
+ * communication or packing. The standard does not require a library to detect forbidden arguments.
+ * In a library of high quality, the call returns an error class.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 3 and prints
+ * `internal_Pack(30658): Datatype has not been committed`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

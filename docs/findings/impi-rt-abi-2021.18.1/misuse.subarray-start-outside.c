@@ -1,10 +1,22 @@
 /*
- * misuse.subarray-start-outside: intel 2021.18.1
- * MPI_Type_create_subarray(1, (int[]){4}, (int[]){2}, (int[]){3}, MPI_ORDER_C, MPI_INT, &t)
- * MPI 5.0, 5.1.3: a start is at most size - subsize
- * expected: an error class
- * got: the process exits with status 13: internal_Type_create_subarray(34001): Argument array_of_starts has value 3 but must be within [0,2]
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.subarray-start-outside on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `MPI_Type_create_subarray(1, (int[]){4}, (int[]){2}, (int[]){3}, MPI_ORDER_C, MPI_INT, &t)`.
+ *
+ * What MPI 5.0 says (section 5.1.3): The start in a dimension is at most the size minus the
+ * subsize. The standard does not require a library to detect forbidden arguments. In a library of
+ * high quality, the call returns an error class.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 13 and prints
+ * `internal_Type_create_subarray(34001): Argument array_of_starts has value 3 but must be within
+ * [0,2]`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

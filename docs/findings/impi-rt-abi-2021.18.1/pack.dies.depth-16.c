@@ -1,10 +1,24 @@
 /*
- * pack.dies.depth-16: intel 2021.18.1
- * 0 of darray(1,0,[1,1],[none,none],[1,2],[1,1],Fortran,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,vector(2,1,2,byte)))))))))))))))))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: double free or corruption (!prev)
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * pack.dies.depth-16 on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * The process ends during legal calls of MPI_Pack_size, MPI_Pack and MPI_Unpack.
+ *
+ * The datatype:
+ * darray(1,0,[1,1],[none,none],[1,2],[1,1],Fortran,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,contiguous(1,vector(2,1,2,byte)))))))))))))))))
+ *
+ * What the program does: It builds the datatype, commits it and packs 0 instances with MPI_Pack,
+ * unpacks them with MPI_Unpack, and compares the memory with the type map. Then it does the same
+ * with a second copy in the same packed buffer.
+ *
+ * What MPI 5.0 says (section 5.2): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `double
+ * free or corruption (!prev)`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * truncation.aborts: intel 2021.18.1
- * 1 of byte
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process exits with status 15: (unknown)(): Other MPI error
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * truncation.aborts on Intel MPI 2021.18.1 (MPI-5 ABI)
+ *
+ * A receive that is too short for its message ends the process.
+ *
+ * The datatype: byte
+ *
+ * What the program does: It builds the datatype, commits it and sends itself messages that are
+ * longer than the receive buffer, which has room for one instance to 160 KiB. The receive is posted
+ * before or after the send, and the error handler is MPI_ERRORS_RETURN. The program compares the
+ * memory inside and around the receive buffer with what was there before.
+ *
+ * What MPI 5.0 says (section 9.3): The error handler is MPI_ERRORS_RETURN, which returns an error
+ * code and does not end the process. By this rule, every call returns.
+ *
+ * What Intel MPI 2021.18.1 does: on this library, the process exits with status 15 and prints
+ * `(unknown)(): Other MPI error`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_TRUNCATION
 #include "../finding.h"

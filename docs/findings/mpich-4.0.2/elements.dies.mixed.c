@@ -1,10 +1,25 @@
 /*
- * elements.dies.mixed: mpich 4.0.2
- * 1 of struct([1,1],[0,4],[int,float])
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGFPE: Assertion failed in file src/binding/c/datatype/type_get_name.c at line 50: ((datatype)&(0x000000ff)) < MPIR_DATATYPE_N_BUILTIN
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.dies.mixed on MPICH 4.0.2 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
+ *
+ * The datatype: struct([1,1],[0,4],[int,float])
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * one instance of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it calls MPI_Get_count and MPI_Get_elements, and compares the memory with the type
+ * map.
+ *
+ * What MPI 5.0 says (section 5.1.11): All arguments are legal, so every call returns MPI_SUCCESS.
+ * By this rule, every call returns.
+ *
+ * What MPICH 4.0.2 does: on this library, the process ends by SIGFPE and prints `Assertion failed
+ * in file src/binding/c/datatype/type_get_name.c at line 50: ((datatype)&(0x000000ff)) <
+ * MPIR_DATATYPE_N_BUILTIN`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,10 +1,27 @@
 /*
- * external32.dies.16-byte: mpich 4.0.2
- * 1 of vector(2,1,2,struct([3,1],[135,567],[contiguous(3,vector(1,3,0,double_complex)),double_complex]))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGABRT: Assertion failed in file src/binding/c/datatype/type_get_name.c at line 50: ((datatype)&(0x000000ff)) < MPIR_DATATYPE_N_BUILTIN
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.dies.16-byte on MPICH 4.0.2 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Pack_external_size, MPI_Pack_external and
+ * MPI_Unpack_external.
+ *
+ * The datatype:
+ * vector(2,1,2,struct([3,1],[135,567],[contiguous(3,vector(1,3,0,double_complex)),double_complex]))
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 5.3): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What MPICH 4.0.2 does: on this library, the process ends by SIGABRT and prints `Assertion failed
+ * in file src/binding/c/datatype/type_get_name.c at line 50: ((datatype)&(0x000000ff)) <
+ * MPIR_DATATYPE_N_BUILTIN`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

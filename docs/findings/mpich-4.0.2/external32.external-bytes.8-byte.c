@@ -1,10 +1,24 @@
 /*
- * external32.external-bytes.8-byte: mpich 4.0.2
- * 1 of complex
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: external32 byte 0 is 0x41
- * got: external32 byte 0 is 0xbf
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-bytes.8-byte on MPICH 4.0.2 (MPICH ABI)
+ *
+ * MPI_Pack_external writes wrong bytes.
+ *
+ * The datatype: complex
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, the external32 byte 0
+ * is 0x41.
+ *
+ * What MPICH 4.0.2 does: on this library, the external32 byte 0 is 0xbf.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,10 +1,26 @@
 /*
- * bytes.f90_complex: mpich 5.0.2
- * 1 of vector(2,1,2,f90_complex(33,undefined))
- * MPI 5.0, 5.2: what is packed and unpacked again, or sent, arrives as it was
- * expected: packed byte 10 is 0x5f
- * got: packed byte 10 is 0xee
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bytes.f90_complex on MPICH 5.0.2 (MPICH ABI)
+ *
+ * MPI_Pack packs wrong values.
+ *
+ * The datatype: vector(2,1,2,f90_complex(33,undefined))
+ *
+ * What the program does: It builds the datatype, commits it and packs one instance with MPI_Pack,
+ * unpacks them with MPI_Unpack, and compares the memory with the type map. Then it does the same
+ * with a second copy in the same packed buffer.
+ *
+ * What MPI 5.0 says (section 5.2): Values that are packed and then unpacked, or sent and received,
+ * are unchanged. The type maps on the two sides say where in memory the values are. By this rule,
+ * the packed byte 10 is 0x5f.
+ *
+ * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
+ *
+ * Other libraries: It is not right on MPICH 5.0.2 (`unpacked: byte at displacement 10: expected
+ * 0x5f, got 0xe7`), Open MPI 5.0.11 (`expected MPI_SUCCESS, got class 13:
+ * MPI_Type_create_f90_complex(33, MPI_UNDEFINED, &t0)`), Intel MPI 2021.18.1 (`expected
+ * MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(33, MPI_UNDEFINED, &t0)`).
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

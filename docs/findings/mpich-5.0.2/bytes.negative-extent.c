@@ -1,10 +1,23 @@
 /*
- * bytes.negative-extent: mpich 5.0.2
- * 2 of contiguous(2,resized(0,-2,contiguous(2,byte)))
- * MPI 5.0, 5.2: what is packed and unpacked again, or sent, arrives as it was
- * expected: packed byte 4 is 0x45
- * got: packed byte 4 is 0xa5
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bytes.negative-extent on MPICH 5.0.2 (MPICH ABI)
+ *
+ * MPI_Pack packs wrong values.
+ *
+ * The datatype: contiguous(2,resized(0,-2,contiguous(2,byte)))
+ *
+ * What the program does: It builds the datatype, commits it and packs 2 instances with MPI_Pack,
+ * unpacks them with MPI_Unpack, and compares the memory with the type map. Then it does the same
+ * with a second copy in the same packed buffer.
+ *
+ * What MPI 5.0 says (section 5.2): Values that are packed and then unpacked, or sent and received,
+ * are unchanged. The type maps on the two sides say where in memory the values are. By this rule,
+ * the packed byte 4 is 0x45.
+ *
+ * What MPICH 5.0.2 does: on this library, the packed byte 4 is 0xa5.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

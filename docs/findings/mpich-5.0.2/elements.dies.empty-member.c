@@ -1,10 +1,25 @@
 /*
- * elements.dies.empty-member: mpich 5.0.2
- * 1 of darray(4,0,[1],[block],[default],[4],C,struct([1,1],[0,0],[contiguous(0,byte),byte]))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process exits with status 1: Assertion failed in file /mpich-5.0.2/src/mpi/datatype/get_elements_x.c at line 233: 0
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.dies.empty-member on MPICH 5.0.2 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
+ *
+ * The datatype:
+ * darray(4,0,[1],[block],[default],[4],C,struct([1,1],[0,0],[contiguous(0,byte),byte]))
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * one instance of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it calls MPI_Get_count and MPI_Get_elements, and compares the memory with the type
+ * map.
+ *
+ * What MPI 5.0 says (section 5.1.11): All arguments are legal, so every call returns MPI_SUCCESS.
+ * By this rule, every call returns.
+ *
+ * What MPICH 5.0.2 does: on this library, the process exits with status 1 and prints `Assertion
+ * failed in file /mpich-5.0.2/src/mpi/datatype/get_elements_x.c at line 233: 0`.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,10 +1,20 @@
 /*
- * misuse.pack-short-buffer: mpich 5.0.2
- * (position = 0, MPI_Pack(memory, 2, MPI_INT, stream, 7, &position, MPI_COMM_SELF))
- * MPI 5.0, 5.2: outsize is at least the position after the call
- * expected: an error class
- * got: MPI_SUCCESS
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * misuse.pack-short-buffer on MPICH 5.0.2 (MPICH ABI)
+ *
+ * A call with a forbidden argument does not return an error.
+ *
+ * What the program does: It sets the error handler MPI_ERRORS_RETURN and makes the forbidden call
+ * `(position = 0, MPI_Pack(memory, 2, MPI_INT, stream, 7, &position, MPI_COMM_SELF))`.
+ *
+ * What MPI 5.0 says (section 5.2): The position after the call is at most the size of the output
+ * buffer. The standard does not require a library to detect forbidden arguments. In a library of
+ * high quality, the call returns an error class.
+ *
+ * What MPICH 5.0.2 does: on this library, the call returns MPI_SUCCESS.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

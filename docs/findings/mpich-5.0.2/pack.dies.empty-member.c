@@ -1,10 +1,22 @@
 /*
- * pack.dies.empty-member: mpich 5.0.2
- * 1 of struct([1,1],[0,0],[hindexed_block(0,[0],vector(2,1,2,byte)),byte])
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGFPE
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * pack.dies.empty-member on MPICH 5.0.2 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Pack_size, MPI_Pack and MPI_Unpack.
+ *
+ * The datatype: struct([1,1],[0,0],[hindexed_block(0,[0],vector(2,1,2,byte)),byte])
+ *
+ * What the program does: It builds the datatype, commits it and packs one instance with MPI_Pack,
+ * unpacks them with MPI_Unpack, and compares the memory with the type map. Then it does the same
+ * with a second copy in the same packed buffer.
+ *
+ * What MPI 5.0 says (section 5.2): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What MPICH 5.0.2 does: on this library, the process ends by SIGFPE.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

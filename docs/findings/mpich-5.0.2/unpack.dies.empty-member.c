@@ -1,10 +1,23 @@
 /*
- * unpack.dies.empty-member: mpich 5.0.2
- * 1 of let t0 = contiguous(0,indexed_block(0,[0],hindexed([1,2],[1,25],short))); hvector(2,2,-8,struct([1,1,2,2],[-24,-12,-12,-11],[2int,resized(-16,32,t0),t0,indexed_block(0,[0],hindexed([1,2],[1,25],short))]))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: the calls return
- * got: the process ends by SIGFPE
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * unpack.dies.empty-member on MPICH 5.0.2 (MPICH ABI)
+ *
+ * The process ends during legal calls of MPI_Pack and MPI_Unpack.
+ *
+ * The datatype: let t0 = contiguous(0,indexed_block(0,[0],hindexed([1,2],[1,25],short)));
+ * hvector(2,2,-8,struct([1,1,2,2],[-24,-12,-12,-11],[2int,resized(-16,32,t0),t0,indexed_block(0,[0],hindexed([1,2],[1,25],short))]))
+ *
+ * What the program does: It builds the datatype, commits it and packs values that are stored
+ * without gaps, unpacks them with MPI_Unpack into one instance of the datatype, and compares the
+ * memory with the type map.
+ *
+ * What MPI 5.0 says (section 5.2): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, every call returns.
+ *
+ * What MPICH 5.0.2 does: on this library, the process ends by SIGFPE.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_UNPACK
 #include "../finding.h"

@@ -1,10 +1,21 @@
 /*
- * bounds.true-bounds.darray+struct: mpich 5.0.2
- * 1 of darray(1,0,[1,1],[cyclic,cyclic],[2,4],[1,1],Fortran,struct([1],[1],[byte]))
- * MPI 5.0, 5.1.8: true bounds are those of the entries of the type map alone, whatever its markers say
- * expected: lb 1 extent 1
- * got: lb 0 extent 2
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.true-bounds.darray+struct on MPICH 5.0.2 (MPI-5 ABI)
+ *
+ * MPI_Type_get_true_extent gives wrong bounds.
+ *
+ * The datatype: darray(1,0,[1,1],[cyclic,cyclic],[2,4],[1,1],Fortran,struct([1],[1],[byte]))
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_true_extent.
+ *
+ * What MPI 5.0 says (section 5.1.8): The true lower bound and the true extent are determined by the
+ * entries of the type map alone. Lower-bound and upper-bound markers and alignment do not count. By
+ * this rule, the true lower bound is 1 and the true extent is 1.
+ *
+ * What MPICH 5.0.2 does: on this library, the true lower bound is 0 and the true extent is 2.
+ *
+ * Other libraries: The same program is right on Open MPI 5.0.11.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * bounds.bounds-of-nothing: openmpi 4.1.4
- * 1 of hvector(2,1,1,hvector(0,0,0,byte))
- * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb 0 extent 0
- * got: lb 0 extent 1
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.bounds-of-nothing on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * The bounds of a datatype without entries differ.
+ *
+ * The datatype: hvector(2,1,1,hvector(0,0,0,byte))
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_extent.
+ *
+ * What MPI 5.0 says (section 5.1.6): The bounds of a datatype follow from the entries of its type
+ * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
+ * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The definition of the
+ * bounds takes a minimum and a maximum over the entries of the type map and the markers, and does
+ * not say what they are if there are neither. In ddtc all bounds of an empty type map are 0. In its
+ * reading, the lower bound is 0 and the extent is 0.
+ *
+ * What Open MPI 4.1.4 does: on this library, the lower bound is 0 and the extent is 1.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,22 @@
 /*
- * bounds.bounds.byte-stride--1: openmpi 4.1.4
- * 1 of vector(2,1,-1,byte)
- * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb -1 extent 2
- * got: lb 0 extent 2
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.bounds.byte-stride--1 on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Type_get_extent gives wrong bounds.
+ *
+ * The datatype: vector(2,1,-1,byte)
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_extent.
+ *
+ * What MPI 5.0 says (section 5.1.6): The bounds of a datatype follow from the entries of its type
+ * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
+ * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. By this rule, the lower
+ * bound is -1 and the extent is 2.
+ *
+ * What Open MPI 4.1.4 does: on this library, the lower bound is 0 and the extent is 2.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,22 @@
 /*
- * bounds.bounds.overlap-of-copies: openmpi 4.1.4
- * 1 of hindexed([1,1,1],[1,2,0],short)
- * MPI 5.0, 5.1.6: bounds follow from the type map and its markers; resized, subarray and darray set them
- * expected: lb 0 extent 4
- * got: lb 0 extent 6
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.bounds.overlap-of-copies on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Type_get_extent gives wrong bounds.
+ *
+ * The datatype: hindexed([1,1,1],[1,2,0],short)
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_extent.
+ *
+ * What MPI 5.0 says (section 5.1.6): The bounds of a datatype follow from the entries of its type
+ * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
+ * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. By this rule, the lower
+ * bound is 0 and the extent is 4.
+ *
+ * What Open MPI 4.1.4 does: on this library, the lower bound is 0 and the extent is 6.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,21 @@
 /*
- * bounds.refused-type_create_darray.empty-member: openmpi 4.1.4
- * 1 of darray(1,0,[1],[none],[default],[1],C,struct([],[],[]))
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: MPI_SUCCESS
- * got: MPI_Type_create_darray returns an error of class 3
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.refused-type_create_darray.empty-member on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Type_create_darray refuses legal arguments.
+ *
+ * The datatype: darray(1,0,[1],[none],[default],[1],C,struct([],[],[]))
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_size_x, MPI_Type_get_extent,
+ * MPI_Type_get_true_extent and MPI_Type_size.
+ *
+ * What MPI 5.0 says (section 5.1.4): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, MPI_Type_create_darray returns MPI_SUCCESS.
+ *
+ * What Open MPI 4.1.4 does: on this library, MPI_Type_create_darray returns an error of class 3.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

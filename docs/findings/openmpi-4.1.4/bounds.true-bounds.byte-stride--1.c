@@ -1,10 +1,21 @@
 /*
- * bounds.true-bounds.byte-stride--1: openmpi 4.1.4
- * 1 of vector(2,1,-1,byte)
- * MPI 5.0, 5.1.8: true bounds are those of the entries of the type map alone, whatever its markers say
- * expected: lb -1 extent 2
- * got: lb 0 extent 2
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bounds.true-bounds.byte-stride--1 on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Type_get_true_extent gives wrong bounds.
+ *
+ * The datatype: vector(2,1,-1,byte)
+ *
+ * What the program does: It builds the datatype and calls MPI_Type_get_true_extent.
+ *
+ * What MPI 5.0 says (section 5.1.8): The true lower bound and the true extent are determined by the
+ * entries of the type map alone. Lower-bound and upper-bound markers and alignment do not count. By
+ * this rule, the true lower bound is -1 and the true extent is 2.
+ *
+ * What Open MPI 4.1.4 does: on this library, the true lower bound is 0 and the true extent is 2.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,10 +1,27 @@
 /*
- * elements.elements-of-pairs: openmpi 4.1.4
- * 1 of double_int
- * MPI 5.0, 5.1.11: whether a value with its index is one basic element or two is read in both ways
- * expected: 1 elements
- * got: MPI_UNDEFINED after 1 elements
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * elements.elements-of-pairs on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Get_elements counts a value with an index differently.
+ *
+ * The datatype: double_int
+ *
+ * What the program does: It builds the datatype, commits it and receives messages from itself into
+ * one instance of the datatype: none, one, half, all but one and all of the basic elements. After
+ * each message it compares the results of MPI_Get_count and MPI_Get_elements.
+ *
+ * What MPI 5.0 says (section 5.1.11): MPI_Get_elements returns the number of basic elements that
+ * were received. The standard can be read so that a value with an index, such as MPI_DOUBLE_INT, is
+ * one basic element, or two. The standard can be read so that a value with an index, such as
+ * MPI_DOUBLE_INT, is one basic element, because it is a predefined datatype, or two, because it is
+ * described as a structure. In ddtc it is one. In its reading, MPI_Get_elements gives 1 after a
+ * message of 1 basic elements.
+ *
+ * What Open MPI 4.1.4 does: on this library, MPI_Get_elements gives MPI_UNDEFINED after a message
+ * of 1 basic elements.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,10 +1,28 @@
 /*
- * external32.external-size.4-byte: openmpi 4.1.4
- * 1 of wchar
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: 2
- * got: 4
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-size.4-byte on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Pack_external_size gives a wrong size.
+ *
+ * The datatype: wchar
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, MPI_Pack_external_size
+ * gives 2.
+ *
+ * What Open MPI 4.1.4 does: on this library, MPI_Pack_external_size gives 4.
+ *
+ * Other libraries: It is not right on MPICH 5.0.2 (`Assertion failed in file
+ * /mpich-5.0.2/src/mpi/datatype/typerep/src/typerep_yaksa_pack_external.c at line 187: 0`), Open
+ * MPI 5.0.11 (`MPI_Pack_external_size: expected 2, got 4`), Intel MPI 2021.18.1 (`Assertion failed
+ * in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at line 158: Unhandled conversion of
+ * unequal size`).
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

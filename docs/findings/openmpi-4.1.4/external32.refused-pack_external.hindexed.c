@@ -1,10 +1,27 @@
 /*
- * external32.refused-pack_external.hindexed: openmpi 4.1.4
- * 3 of hindexed([11],[0],wchar)
- * MPI 5.0, 5.1: the arguments are legal, so the call succeeds
- * expected: MPI_SUCCESS
- * got: MPI_Pack_external returns an error of class 15
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.refused-pack_external.hindexed on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * MPI_Pack_external refuses legal arguments.
+ *
+ * The datatype: hindexed([11],[0],wchar)
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for 3 instances with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 5.3): All arguments are legal, so every call returns MPI_SUCCESS. By
+ * this rule, MPI_Pack_external returns MPI_SUCCESS.
+ *
+ * What Open MPI 4.1.4 does: on this library, MPI_Pack_external returns an error of class 15.
+ *
+ * Other libraries: It is not right on MPICH 5.0.2 (`Assertion failed in file
+ * /mpich-5.0.2/src/mpi/datatype/typerep/src/typerep_yaksa_pack_external.c at line 187: 0`), Open
+ * MPI 5.0.11 (`MPI_Pack_external_size: expected 66, got 132`), Intel MPI 2021.18.1 (`Assertion
+ * failed in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at line 158: Unhandled
+ * conversion of unequal size`).
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

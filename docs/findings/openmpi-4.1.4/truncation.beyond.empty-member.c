@@ -1,10 +1,26 @@
 /*
- * truncation.beyond.empty-member: openmpi 4.1.4
- * 1 of struct([2,1],[956,954],[int,indexed([],[],hindexed([2,13],[0,-1624],short_int))])
- * MPI 5.0, 3.2.4: a message that does not fit is an overflow error; nothing but the locations of the receive's type map is written
- * expected: nothing written beyond the receive
- * got: of 6144 bytes for 4096, 4 behind it
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * truncation.beyond.empty-member on Open MPI 4.1.4 (Open MPI ABI)
+ *
+ * A receive writes outside its buffer if the message is too long.
+ *
+ * The datatype: struct([2,1],[956,954],[int,indexed([],[],hindexed([2,13],[0,-1624],short_int))])
+ *
+ * What the program does: It builds the datatype, commits it and sends itself messages that are
+ * longer than the receive buffer, which has room for one instance to 160 KiB. The receive is posted
+ * before or after the send, and the error handler is MPI_ERRORS_RETURN. The program compares the
+ * memory inside and around the receive buffer with what was there before.
+ *
+ * What MPI 5.0 says (section 3.2.4): A message that does not fit into the receive buffer is an
+ * overflow error. The standard mandates no behavior for such a program, but advises implementors
+ * never to overwrite memory outside the receive buffer. By this rule, no byte outside the receive
+ * buffer is changed.
+ *
+ * What Open MPI 4.1.4 does: on this library, a message of 6144 bytes into a receive buffer for 4096
+ * bytes changes 4 bytes after the buffer.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_TRUNCATION
 #include "../finding.h"

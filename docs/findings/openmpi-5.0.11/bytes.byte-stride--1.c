@@ -1,10 +1,23 @@
 /*
- * bytes.byte-stride--1: openmpi 5.0.11
- * 1 of vector(2,1,-1,byte)
- * MPI 5.0, 5.2: what is packed and unpacked again, or sent, arrives as it was
- * expected: packed byte 1 is 0x66
- * got: packed byte 1 is 0xa5
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bytes.byte-stride--1 on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * MPI_Pack packs wrong values.
+ *
+ * The datatype: vector(2,1,-1,byte)
+ *
+ * What the program does: It builds the datatype, commits it and packs one instance with MPI_Pack,
+ * unpacks them with MPI_Unpack, and compares the memory with the type map. Then it does the same
+ * with a second copy in the same packed buffer.
+ *
+ * What MPI 5.0 says (section 5.2): Values that are packed and then unpacked, or sent and received,
+ * are unchanged. The type maps on the two sides say where in memory the values are. By this rule,
+ * the packed byte 1 is 0x66.
+ *
+ * What Open MPI 5.0.11 does: on this library, the packed byte 1 is 0xa5.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

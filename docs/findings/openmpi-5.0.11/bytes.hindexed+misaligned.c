@@ -1,10 +1,23 @@
 /*
- * bytes.hindexed+misaligned: openmpi 5.0.11
- * 65 of hindexed([4,4],[-124,1],int)
- * MPI 5.0, 3.3.1: a message between datatypes of one signature moves every value
- * expected: byte 944 is 0x4b
- * got: byte 944 is 0xed
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * bytes.hindexed+misaligned on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * A message arrives with wrong values.
+ *
+ * The datatype: hindexed([4,4],[-124,1],int)
+ *
+ * What the program does: It builds the datatype, commits it and sends 65 instances to itself: from
+ * the datatype into memory without gaps, from such memory into the datatype, and from the datatype
+ * into the datatype. It compares all bytes with the type map.
+ *
+ * What MPI 5.0 says (section 3.3.1): The type signatures of the two sides of the transfer are
+ * equal, so every value is moved from its place in the sender's type map to its place in the
+ * receiver's type map. By this rule, the byte 944 is 0x4b.
+ *
+ * What Open MPI 5.0.11 does: on this library, the byte 944 is 0xed.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MESSAGES
 #include "../finding.h"

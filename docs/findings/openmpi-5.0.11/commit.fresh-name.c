@@ -1,10 +1,21 @@
 /*
- * commit.fresh-name: openmpi 5.0.11
- * 1 of vector(0,0,0,byte)
- * MPI 5.0, 7.8: a datatype has the name that it was given last, and an empty one until then
- * expected: no name of a new datatype
- * got: Dup MPI_EMPTY
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * commit.fresh-name on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * A new datatype has a name.
+ *
+ * The datatype: vector(0,0,0,byte)
+ *
+ * What the program does: It builds the datatype, commits it and compares its name before and after
+ * a call of MPI_Type_set_name.
+ *
+ * What MPI 5.0 says (section 7.8): MPI_Type_get_name returns the name that was set last. A datatype
+ * without a name has the empty string as its name. By this rule, a new datatype has no name.
+ *
+ * What Open MPI 5.0.11 does: on this library, the name of a new datatype is `Dup MPI_EMPTY`.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_COMMIT
 #include "../finding.h"

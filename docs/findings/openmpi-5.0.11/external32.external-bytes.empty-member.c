@@ -1,10 +1,24 @@
 /*
- * external32.external-bytes.empty-member: openmpi 5.0.11
- * 2 of struct([1,1],[0,0],[byte,darray(2,1,[1],[block],[2],[2],C,short)])
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: external32 byte 1 is 0x02
- * got: external32 byte 1 is 0xa5
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-bytes.empty-member on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * MPI_Pack_external writes wrong bytes.
+ *
+ * The datatype: struct([1,1],[0,0],[byte,darray(2,1,[1],[block],[2],[2],C,short)])
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for 2 instances with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, the external32 byte 1
+ * is 0x02.
+ *
+ * What Open MPI 5.0.11 does: on this library, the external32 byte 1 is 0xa5.
+ *
+ * Other libraries: The same program is right on Intel MPI 2021.18.1.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

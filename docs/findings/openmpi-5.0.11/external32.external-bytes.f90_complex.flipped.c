@@ -1,10 +1,26 @@
 /*
- * external32.external-bytes.f90_complex.flipped: openmpi 5.0.11
- * 1 of vector(2,1,2,f90_complex(18,undefined))
- * MPI 5.0, 14.5.2: external32 has one form for every value: big-endian, in the size of its table
- * expected: external32 byte 16 is 0xbf
- * got: external32 byte 16 is 0xa5
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * external32.external-bytes.f90_complex.flipped on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * MPI_Pack_external writes wrong bytes.
+ *
+ * The datatype: vector(2,1,2,f90_complex(18,undefined))
+ *
+ * What the program does: It builds the datatype, commits it and compares the results of
+ * MPI_Pack_external_size and MPI_Pack_external for one instance with the external32 stream of the
+ * same values. Then it unpacks that stream with MPI_Unpack_external and compares the memory with
+ * the type map.
+ *
+ * What MPI 5.0 says (section 14.5.2): Every value has exactly one representation in external32. It
+ * is big-endian, and its size is that of the standard's table. By this rule, the external32 byte 16
+ * is 0xbf.
+ *
+ * What Open MPI 5.0.11 does: on this library, the external32 byte 16 is 0xa5.
+ *
+ * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 64, got 0`),
+ * Open MPI 5.0.11 (`byte 16 in external32: expected 0xbf, got 0x9c`), Intel MPI 2021.18.1
+ * (`expected MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(18, MPI_UNDEFINED, &t0)`).
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,10 +1,24 @@
 /*
- * messages.misaligned-vector: openmpi 5.0.11
- * 1120 of resized(0,144,hvector(4,4,42,int))
- * MPI 5.0, 3.3.1: the message has the values of the sender's type map, and they arrive at the places of the receiver's
- * expected: the bytes of the type map
- * got: other bytes at byte 17,296 of the stream and elsewhere
- * run: mpicc FILE && ./a.out; status 1 says that it is wrong
+ * messages.misaligned-vector on Open MPI 5.0.11 (Open MPI ABI)
+ *
+ * A message arrives with wrong values.
+ *
+ * The datatype: resized(0,144,hvector(4,4,42,int))
+ *
+ * What the program does: It builds the datatype, commits it and sends 1120 instances to itself:
+ * from the datatype into memory without gaps, from such memory into the datatype, and from the
+ * datatype into the datatype. It compares all bytes with the type map.
+ *
+ * What MPI 5.0 says (section 3.3.1): The type signatures of the two sides of the transfer are
+ * equal, so every value is moved from its place in the sender's type map to its place in the
+ * receiver's type map. By this rule, the bytes of the type map arrive.
+ *
+ * What Open MPI 5.0.11 does: on this library, other bytes arrive at byte 17,296 of the stream and
+ * elsewhere.
+ *
+ * Other libraries: The same program is right on MPICH 5.0.2.
+ *
+ * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MESSAGES
 #include "../finding.h"

@@ -24,7 +24,7 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         if got != want {
             let shown = |c: CallbackCounts| {
                 format!(
-                    "{} copies, {} deletes, {} with other arguments {when}",
+                    "{when}, the copy callbacks were called {} times, the delete callbacks {} times, and {} calls had wrong arguments",
                     c.copies, c.deletes, c.strange
                 )
             };
@@ -50,15 +50,20 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
     for (i, want) in [Some(0x110), Some(0x210), None].into_iter().enumerate() {
         let got = library.attribute(copy, keyvals[i])?;
         if got != want {
-            let shown =
-                |v: Option<usize>| v.map_or("no attribute".to_owned(), |v| format!("attribute {v:#x}"));
+            let shown = |v: Option<usize>| {
+                v.map_or("the duplicate lacks the attribute".to_owned(), |v| {
+                    format!("the attribute of the duplicate is {v:#x}")
+                })
+            };
             report.add("copied-attribute", Class::Bug, "attributes", shown(want), shown(got));
         }
     }
     let like = (library.bounds(copy)?, library.size(copy)?);
     if like != (bounds, size) {
-        let what = format!("{bounds:?}, size {size} of the duplicate");
-        report.add("duplicate", Class::Bug, "attributes", what, format!("{:?}, size {}", like.0, like.1));
+        let clause = |b: crate::library::Bounds, size: i64| {
+            format!("the duplicate has lower bound {}, extent {} and size {size}", b.lb, b.extent)
+        };
+        report.add("duplicate", Class::Bug, "attributes", clause(bounds, size), clause(like.0, like.1));
     }
     // The delete callback is called once for the attribute that is deleted explicitly, and once for
     // the attribute that the duplicate still has when it is freed. The original still has all three
@@ -85,7 +90,7 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         report,
         "delete-callbacks",
         CallbackCounts { copies: 0, deletes: 3, strange: 0 },
-        "after all are deleted",
+        "after MPI_Type_delete_attr of all attributes",
     );
     Ok(())
 }

@@ -22,14 +22,16 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
                 let fits = i32::try_from(t.size()).is_ok();
                 let undefined = i64::from(library.abi().constants.undefined);
                 if size != t.size() && (fits || size != undefined) {
-                    report.add_at(node, ("size", Class::Bug, "size"), t.size(), size);
+                    let clause = |size: i64| format!("the size is {size}");
+                    report.add_at(node, ("size", Class::Bug, "size"), clause(t.size()), clause(size));
                 }
                 if !fits
                     && let Ok(small) = library.small_size(node.handle)
                     && i64::from(small) != undefined
                 {
                     let what = ("size-in-int", Class::Bug, "size");
-                    report.add_at(node, what, "MPI_UNDEFINED from MPI_Type_size", small);
+                    let clause = |size: &dyn std::fmt::Display| format!("MPI_Type_size gives {size}");
+                    report.add_at(node, what, clause(&"MPI_UNDEFINED"), clause(&small));
                 }
             }
         }
@@ -39,7 +41,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
                 Some(family) => (format!("bounds-{family}"), Class::Open),
                 None => ("bounds".to_owned(), Class::Bug),
             };
-            report.add_at(node, (&kind, class, "bounds"), shown(want), shown(node.bounds));
+            report.add_at(node, (&kind, class, "bounds"), shown("", want), shown("", node.bounds));
         }
         match library.true_bounds(node.handle) {
             Err(refusal) => report.refused(refusal),
@@ -58,11 +60,13 @@ fn true_bounds(report: &mut Report<'_>, node: &Node, got: Bounds) {
         0 => ("true-bounds-of-nothing", Class::Open, "empty-true-bounds"),
         _ => ("true-bounds", Class::Bug, "true-bounds"),
     };
-    report.add_at(node, what, shown(want), shown(got));
+    report.add_at(node, what, shown("true ", want), shown("true ", got));
 }
 
-fn shown(bounds: Bounds) -> String {
-    format!("lb {} extent {}", bounds.lb, bounds.extent)
+/// Returns a clause that says what bounds are. `which` is "true " for true bounds, and empty for
+/// others.
+fn shown(which: &str, bounds: Bounds) -> String {
+    format!("the {which}lower bound is {} and the {which}extent is {}", bounds.lb, bounds.extent)
 }
 
 /// A block of copies of one child, with its displacement in bytes and the number of copies.

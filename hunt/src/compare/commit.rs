@@ -34,12 +34,14 @@ fn named_and_again(library: &Library, report: &mut Report<'_>) -> Answer<()> {
     let t = report.subject.root().handle;
     let fresh = library.name(t)?;
     if !fresh.is_empty() {
-        report.add("fresh-name", Class::Bug, "name", "no name of a new datatype", fresh);
+        let got = format!("the name of a new datatype is `{fresh}`");
+        report.add("fresh-name", Class::Bug, "name", "a new datatype has no name", got);
     }
     library.set_name(t, c"ddtc")?;
     let name = library.name(t)?;
     if name != "ddtc" {
-        report.add("name", Class::Bug, "name", "the name ddtc", name);
+        let clause = |name: &str| format!("the name is `{name}`");
+        report.add("name", Class::Bug, "name", clause("ddtc"), clause(&name));
     }
     library.commit(t)
 }
@@ -53,9 +55,10 @@ fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind:
     library.pack(&from, report.subject.count, t, &mut stream, &mut position)?;
     let values = stream_values(map);
     if position != want.len() {
-        report.add(kind, Class::Bug, "commit", format!("{} bytes", want.len()), format!("{position} bytes"));
+        let clause = |bytes: usize| format!("MPI_Pack writes {bytes} bytes");
+        report.add(kind, Class::Bug, "commit", clause(want.len()), clause(position));
     } else if let Some(i) = first_difference(&stream, &want, |i| values[i]) {
-        let shown = |v: u8| byte("packed byte", i as i64, v);
+        let shown = |v: u8| byte("the packed byte", i as i64, v);
         let shown = (shown(want[i]), shown(stream[i]));
         let order = Order::Stream { from: 0, len: want.len() };
         let compared = Compared { want: &want, got: &stream, before: &[], source: from.all(), order };

@@ -20,13 +20,21 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     let t = &node.plain;
     let envelope = match library.envelope(node.handle) {
         Ok(envelope) => envelope,
-        Err(what) => return report.add_at(node, ("envelope", BUG, "envelope"), "an envelope", what),
+        Err(what) => {
+            return report.add_at(
+                node,
+                ("envelope", BUG, "envelope"),
+                "MPI_Type_get_envelope gives an envelope",
+                what,
+            );
+        }
     };
     let want = t.envelope();
     if envelope.combiner != want.combiner {
         // A Fortran kind type may be returned as the named type that it stands for. The envelope of
         // such a handle says `MPI_COMBINER_NAMED`.
-        let (want, got) = (want.combiner.mpi_name(), envelope.combiner.mpi_name());
+        let clause = |name: &str| format!("the combiner is {name}");
+        let (want, got) = (clause(want.combiner.mpi_name()), clause(envelope.combiner.mpi_name()));
         return report.add_at(node, ("combiner", BUG, "envelope"), want, got);
     }
     if is_named(t) {
@@ -35,13 +43,20 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     if envelope != want {
         let shown = |e: &ddtc::internal::datatype::Envelope| {
             let (i, a, c, d) = (e.integers, e.addresses, e.large_counts, e.datatypes);
-            format!("{i} integers, {a} addresses, {c} large counts, {d} datatypes")
+            format!("the envelope has {i} integers, {a} addresses, {c} large counts and {d} datatypes")
         };
         return report.add_at(node, ("envelope", BUG, "envelope"), shown(&want), shown(&envelope));
     }
     let contents = match library.contents(node.handle, &envelope) {
         Ok(contents) => contents,
-        Err(what) => return report.add_at(node, ("contents", BUG, "contents"), "contents", what),
+        Err(what) => {
+            return report.add_at(
+                node,
+                ("contents", BUG, "contents"),
+                "MPI_Type_get_contents gives contents",
+                what,
+            );
+        }
     };
     if let Ok(want) = t.contents(&library.abi().constants) {
         let at = ("contents", BUG, "contents");
@@ -52,7 +67,7 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
             [(integers, "integers"), (addresses, "addresses"), (counts, "large counts")]
         {
             if want != got {
-                report.add_at(node, at, format!("{what} {want}"), format!("{what} {got}"));
+                report.add_at(node, at, format!("the {what} are {want}"), format!("the {what} are {got}"));
             }
         }
     }
@@ -78,7 +93,8 @@ fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatyp
             let name = library.name(handle).unwrap_or_else(|r| r.to_string());
             let what =
                 if synonym { ("synonym", Class::Open, "contents") } else { ("child", BUG, "contents") };
-            report.add_at(node, what, child, name);
+            let want = format!("the datatype among the contents is {child}");
+            report.add_at(node, what, want, format!("it is {name}"));
         }
         return;
     }
@@ -87,8 +103,13 @@ fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatyp
         && library.size(handle) == Ok(child.size())
         && library.bounds(handle) == Ok(bounds);
     if !like {
-        let got = format!("{envelope:?}, size {:?}, {:?}", library.size(handle), library.bounds(handle));
-        let want = format!("{:?}, size {}, {bounds:?}", child.envelope(), child.size());
+        let got =
+            format!("it has {envelope:?}, size {:?}, {:?}", library.size(handle), library.bounds(handle));
+        let want = format!(
+            "a datatype among the contents has {:?}, size {}, {bounds:?}",
+            child.envelope(),
+            child.size()
+        );
         report.add_at(node, ("child", BUG, "contents"), want, got);
     }
 }

@@ -64,15 +64,15 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
     // `MPI_UNDEFINED` otherwise.
     let whole = (bytes as i64 % judged.size() == 0).then(|| bytes as i64 / judged.size());
     let shown = |n: Option<i64>| n.map_or("MPI_UNDEFINED".to_owned(), |n| n.to_string());
-    let after = format!("after {elements} elements");
+    let after = format!("after a message of {elements} basic elements");
     if received.count != whole {
         let (want, got) = (shown(whole), shown(received.count));
         report.add(
             "count",
             Class::Bug,
             "elements",
-            format!("count {want} {after}"),
-            format!("count {got} {after}"),
+            format!("MPI_Get_count gives {want} {after}"),
+            format!("MPI_Get_count gives {got} {after}"),
         );
     }
     // `MPI_Get_elements` and, if the library has it, `MPI_Get_elements_x` give the number of basic
@@ -93,8 +93,8 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
             kind,
             class,
             rule,
-            format!("{} elements", shown(elements)),
-            format!("{} {after}", shown(got)),
+            format!("MPI_Get_elements gives {} {after}", shown(elements)),
+            format!("MPI_Get_elements gives {} {after}", shown(got)),
         );
     }
     super::pack::memory(report, map, &to, &want, ("received", Class::Bug, "message"));

@@ -39,7 +39,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     match library.external_size(count, t) {
         Err(refusal) => return report.refused(refusal),
         Ok(size) if size != want.len() as i64 => {
-            report.add("external-size", bug, "external32", want.len(), size);
+            let clause = |bytes: i64| format!("MPI_Pack_external_size gives {bytes}");
+            report.add("external-size", bug, "external32", clause(want.len() as i64), clause(size));
         }
         Ok(_) => {}
     }
@@ -47,13 +48,13 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     match library.pack_external(&from, count, t, &mut stream) {
         Err(refusal) => return report.refused(refusal),
         Ok(end) if end != want.len() as i64 => {
-            let (want, got) = (format!("{} bytes", want.len()), format!("{end} bytes"));
-            return report.add("external-length", bug, "external32", want, got);
+            let clause = |bytes: i64| format!("MPI_Pack_external writes {bytes} bytes");
+            return report.add("external-length", bug, "external32", clause(want.len() as i64), clause(end));
         }
         Ok(_) => {}
     }
     if let Some(i) = first_difference(&stream, &want, |_| true) {
-        let shown = |v: u8| byte("external32 byte", i as i64, v);
+        let shown = |v: u8| byte("the external32 byte", i as i64, v);
         let shown = (shown(want[i]), shown(stream[i]));
         let order = match want.len() == map.size {
             true => Order::Stream { from: 0, len: map.size },

@@ -46,7 +46,7 @@ pub(super) fn arrived(
     let values = (!plain_bytes(map)).then(|| stream_values(map));
     let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
     if let Some(i) = first_difference(got.data(), want, matters) {
-        let shown = |v: u8| byte("byte", i as i64, v);
+        let shown = |v: u8| byte("the byte", i as i64, v);
         let shown = (shown(want[i]), shown(got.data()[i]));
         let before = vec![EMPTY; want.len()];
         let order = Order::Stream { from: 0, len: want.len() };
@@ -57,8 +57,8 @@ pub(super) fn arrived(
         report.add_stray(
             ("outside", Class::Bug, "gap"),
             "beyond",
-            "nothing written outside the true bounds",
-            "bytes there changed",
+            "no byte outside the true bounds is changed",
+            "bytes outside the true bounds are changed",
         );
     }
 }
@@ -80,7 +80,13 @@ fn out(context: &Context<'_>, report: &mut Report<'_>, map: &Map, (flat, n): Par
 fn counted(report: &mut Report<'_>, received: Received, n: u64) {
     if received.count != Some(n as i64) {
         let got = received.count.map_or("MPI_UNDEFINED".to_owned(), |n| n.to_string());
-        report.add("count-of-whole", Class::Bug, "elements", format!("count {n}"), format!("count {got}"));
+        report.add(
+            "count-of-whole",
+            Class::Bug,
+            "elements",
+            format!("MPI_Get_count gives {n}"),
+            format!("MPI_Get_count gives {got}"),
+        );
     }
 }
 

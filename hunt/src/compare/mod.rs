@@ -23,7 +23,7 @@ use ddtc::internal::methods::*;
 
 use crate::cause::{Known, of_texts, owned};
 use crate::coverage::features;
-use crate::difference::{Check, Class, Difference, Mark, rule};
+use crate::difference::{Check, Class, Difference, Mark};
 use crate::library::{ABSENT, Library, Refusal};
 use crate::subject::{Map, Node, Subject};
 use effect::{Compared, Order, RUNS, Seen};
@@ -134,7 +134,7 @@ impl<'s> Report<'s> {
             check,
             kind: kind.to_owned(),
             class,
-            rule: rule(rule_name),
+            rule: rule_name.to_owned(),
             datatype: plain.to_string(),
             judged: judged.to_string(),
             count,
@@ -150,7 +150,7 @@ impl<'s> Report<'s> {
     fn refused(&mut self, refusal: Refusal) {
         if refusal.class != ABSENT {
             let kind = format!("refused-{}", refusal.call.trim_start_matches("MPI_").to_lowercase());
-            self.add(&kind, Class::Bug, "legal", "MPI_SUCCESS", refusal);
+            self.add(&kind, Class::Bug, "legal", refusal.refuted(), refusal);
         }
     }
 }
@@ -264,7 +264,7 @@ fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Differenc
     // fit in 64 bits.
     let large = node.is_large_count() || node.size() > i64::from(i32::MAX) || node.true_extent() > 1 << 31;
     let mark = Mark {
-        effects: of_texts("MPI_SUCCESS", &refusal.to_string()),
+        effects: of_texts(&refusal.refuted(), &refusal.to_string()),
         below: owned(&features(node)),
         ..Mark::default()
     };
@@ -272,12 +272,12 @@ fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Differenc
         check: checks.first().copied().unwrap_or(Check::Bounds),
         kind: format!("refused-{}", refusal.call.trim_start_matches("MPI_").to_lowercase()),
         class: if large { Class::Open } else { Class::Bug },
-        rule: rule("legal"),
+        rule: "legal".to_owned(),
         datatype: node.to_string(),
         judged: node.to_string(),
         count: 1,
         large: is_large(node),
-        expected: "MPI_SUCCESS".to_owned(),
+        expected: refusal.refuted(),
         got: refusal.to_string(),
         mark,
     }]

@@ -45,8 +45,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
         report.add_stray(
             ("outside", Class::Bug, "gap"),
             "beyond",
-            "nothing written outside the true bounds",
-            "bytes there changed",
+            "no byte outside the true bounds is changed",
+            "bytes outside the true bounds are changed",
         );
     }
     if got.data() == want {
@@ -85,8 +85,8 @@ fn packed(
         }
     };
     if room < map.size as i64 {
-        let what = format!("at least {} from MPI_Pack_size", map.size);
-        report.add("pack-size", Class::Bug, "pack-size", what, room);
+        let want = format!("MPI_Pack_size gives at least {}", map.size);
+        report.add("pack-size", Class::Bug, "pack-size", want, format!("MPI_Pack_size gives {room}"));
     }
     let mut stream = vec![0xee; (room.max(map.size as i64)) as usize];
     let mut position = 0;
@@ -106,15 +106,16 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
     let values = (!plain_bytes(map)).then(|| stream_values(map));
     let matters = |i: usize| values.as_ref().is_none_or(|v| v[i]);
     let got = &stream[..position.min(stream.len())];
+    let written = |bytes: usize| format!("MPI_Pack writes {bytes} bytes");
     let differs = match got.len() == want.len() {
-        false => Some(format!("{} bytes", got.len())),
-        true => first_difference(got, &want, matters).map(|i| byte("packed byte", i as i64, got[i])),
+        false => Some(written(got.len())),
+        true => first_difference(got, &want, matters).map(|i| byte("the packed byte", i as i64, got[i])),
     };
     if let Some(shown) = differs {
         let wanted = match got.len() == want.len() {
             true => first_difference(got, &want, matters)
-                .map_or(String::new(), |i| byte("packed byte", i as i64, want[i])),
-            false => format!("{} bytes", want.len()),
+                .map_or(String::new(), |i| byte("the packed byte", i as i64, want[i])),
+            false => written(want.len()),
         };
         // Unexpected bytes are only another format if unpacking them gives the values that were
         // packed.
@@ -128,10 +129,15 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
         return;
     }
     if values.is_some() && got != want {
-        let text = "the bytes of a long double that hold no value as they were";
-        report.add("padding", Class::Open, "format", text, "other bytes there");
+        let text = "the bytes of a long double that hold no value are packed unchanged";
+        report.add("padding", Class::Open, "format", text, "other bytes are packed in their place");
     }
     pieces(context, report, map, &from, &stream[..position]);
+}
+
+/// Returns the clause about the position after the last call.
+fn at_end(position: usize) -> String {
+    format!("the position after the last call is {position}")
 }
 
 /// Checks that packing twice in a row, from a position that is not 0, gives the same stream twice.
@@ -156,9 +162,9 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
     let values = (!plain_bytes(map)).then(|| stream_values(map));
     let matters = |i: usize| i < 5 || values.as_ref().is_none_or(|v| v[(i - 5) % whole.len()]);
     if position != want.len() {
-        report.add("position", Class::Bug, "position", want.len(), position);
+        report.add("position", Class::Bug, "position", at_end(want.len()), at_end(position));
     } else if let Some(i) = first_difference(&stream, &want, matters) {
-        let shown = |v: u8| byte("packed byte", i as i64, v);
+        let shown = |v: u8| byte("the packed byte", i as i64, v);
         let shown = (shown(want[i]), shown(stream[i]));
         let order = Order::Stream { from: 5, len: whole.len() };
         let compared = Compared { want: &want, got: &stream, before: &[], source: from.all(), order };
@@ -222,8 +228,8 @@ fn compiled(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map, from:
             "ddtc",
             Class::Bug,
             "packed",
-            "what the type map says from ddtc",
-            "other bytes: a fault of ddtc",
+            "compiled code of ddtc packs the bytes of the type map",
+            "it packs other bytes, which is a fault of ddtc",
         );
     }
 }
@@ -248,7 +254,7 @@ pub(super) fn unpack(context: &mut Context<'_>, report: &mut Report<'_>, map: &M
         return;
     }
     if position != stream.len() {
-        report.add("position", Class::Bug, "position", stream.len(), position);
+        report.add("position", Class::Bug, "position", at_end(stream.len()), at_end(position));
     }
     memory(report, map, &to, &want, ("unpacked", Class::Bug, "packed"));
 }

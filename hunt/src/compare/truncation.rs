@@ -125,18 +125,27 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
             if class != library.truncate_class() {
                 let kind = if class == 0 { "unnoticed" } else { "class" };
                 let got = match class {
-                    0 => "MPI_SUCCESS".to_owned(),
+                    0 => "the receive returns MPI_SUCCESS".to_owned(),
                     class => Refusal { call: "the receive", class }.to_string(),
                 };
-                report.add(kind, Class::Quality, "truncated", "an error of class MPI_ERR_TRUNCATE", got);
+                report.add(
+                    kind,
+                    Class::Quality,
+                    "truncated",
+                    "the receive returns an error of class MPI_ERR_TRUNCATE",
+                    got,
+                );
             }
             let [ahead, behind] = area.guards();
             let changed = |bytes: &[u8]| bytes.iter().any(|&b| b != 0xa5);
-            if let Some(side) = [("before", ahead), ("behind", behind)].into_iter().find(|s| changed(s.1)) {
+            if let Some(side) = [("before", ahead), ("after", behind)].into_iter().find(|s| changed(s.1)) {
                 let wrong = side.1.iter().filter(|&&b| b != 0xa5).count();
-                let got = format!("of {} bytes for {}, {wrong} {} it", from.map.size, to.map.size, side.0);
+                let got = format!(
+                    "a message of {} bytes into a receive buffer for {} bytes changes {wrong} bytes {} the buffer",
+                    from.map.size, to.map.size, side.0
+                );
                 let what = (what, Class::Bug, "beyond");
-                report.add_stray(what, "beyond", "nothing written beyond the receive", got);
+                report.add_stray(what, "beyond", "no byte outside the receive buffer is changed", got);
                 return Ok(());
             }
             let gap = |i: &usize| !to.map.mapped[*i] && area.data()[*i] != before[*i];

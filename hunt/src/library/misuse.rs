@@ -15,7 +15,7 @@ pub(crate) struct Misuse {
     /// The call as a C expression with the call's error code as its value. `t` is the datatype that
     /// the call makes.
     pub(crate) call: &'static str,
-    /// Section of MPI 5.0, and the rule that the call breaks.
+    /// Section of MPI 5.0, and the rule that the call breaks, as a full sentence.
     pub(crate) section: &'static str,
     pub(crate) rule: &'static str,
     run: fn(&Library) -> Answer<()>,
@@ -33,7 +33,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "contiguous-negative-count",
         call: "MPI_Type_contiguous(-1, MPI_INT, &t)",
         section: "5.1.2",
-        rule: "the count of a constructor is a non-negative integer",
+        rule: "The count of a constructor is a non-negative integer.",
         run: |l| {
             made(
                 l,
@@ -52,7 +52,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "contiguous-null-type",
         call: "MPI_Type_contiguous(1, MPI_DATATYPE_NULL, &t)",
         section: "5.1.2",
-        rule: "MPI_DATATYPE_NULL is no datatype that a constructor takes",
+        rule: "The old datatype of a constructor is a valid datatype, which MPI_DATATYPE_NULL is not.",
         run: |l| {
             made(
                 l,
@@ -69,7 +69,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "vector-negative-blocklength",
         call: "MPI_Type_vector(2, -1, 3, MPI_INT, &t)",
         section: "5.1.2",
-        rule: "a block length is a non-negative integer",
+        rule: "A block length is a non-negative integer.",
         run: |l| {
             made(
                 l,
@@ -86,7 +86,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "subarray-start-outside",
         call: "MPI_Type_create_subarray(1, (int[]){4}, (int[]){2}, (int[]){3}, MPI_ORDER_C, MPI_INT, &t)",
         section: "5.1.3",
-        rule: "a start is at most size - subsize",
+        rule: "The start in a dimension is at most the size minus the subsize.",
         run: |l| {
             made(
                 l,
@@ -105,7 +105,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "subarray-subsize-zero",
         call: "MPI_Type_create_subarray(1, (int[]){4}, (int[]){0}, (int[]){0}, MPI_ORDER_C, MPI_INT, &t)",
         section: "5.1.3",
-        rule: "a subsize is at least 1",
+        rule: "The subsize in a dimension is at least 1.",
         run: |l| {
             made(
                 l,
@@ -125,7 +125,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         call: "MPI_Type_create_darray(2, 2, 1, (int[]){4}, (int[]){MPI_DISTRIBUTE_BLOCK}, (int[]){MPI_DISTRIBUTE_DFLT_DARG}, (int[]){2}, \
                MPI_ORDER_C, MPI_INT, &t)",
         section: "5.1.4",
-        rule: "rank is less than size",
+        rule: "The rank is less than the size of the process group.",
         run: |l| {
             made(
                 l,
@@ -158,7 +158,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "pack-short-buffer",
         call: "(position = 0, MPI_Pack(memory, 2, MPI_INT, stream, 7, &position, MPI_COMM_SELF))",
         section: "5.2",
-        rule: "outsize is at least the position after the call",
+        rule: "The position after the call is at most the size of the output buffer.",
         run: |l| {
             let pack = l.f.pack.ok_or(absent("MPI_Pack"))?;
             let (memory, mut stream, mut at) = ([0 as c_int; 4], [0u64; 8], 0);
@@ -173,7 +173,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
         name: "pack-uncommitted",
         call: "(position = 0, MPI_Type_contiguous(1, MPI_INT, &t), MPI_Pack(memory, 1, t, stream, 64, &position, MPI_COMM_SELF))",
         section: "5.1.9",
-        rule: "a datatype must be committed before it is used in packing",
+        rule: "A datatype must be committed before it is used in communication or packing.",
         run: |l| {
             let pack = l.f.pack.ok_or(absent("MPI_Pack"))?;
             let contiguous = l.f.contiguous.ok_or(absent("MPI_Type_contiguous"))?;

@@ -1,62 +1,65 @@
-//! Test of the programs in docs/findings, each of which shows a fault of an MPI library. For each
-//! program, its document must name an MPI library on which the program passes, or must say how the
-//! program fails on every library.
+//! The programs of docs/findings on other MPI libraries. Each program passes on one library, which
+//! the record of its finding names, or the record has what it does on every library.
 //!
-//! With `DDTC_BLESS=1` the test runs each program on one library after another until it passes, and
-//! writes the result into the documents.
+//! `DDTC_BLESS=1` runs the programs on all libraries, writes that part of the records anew, and
+//! renders the documents.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::setup::{Host, lossy, scratch};
+use serde_json::{Value, json};
+
+use crate::setup::{Host, command_line, lossy, scratch, succeed};
 
 const HOSTS: [(Host, &str); 3] =
     [(Host::Mpich, "MPICH 5.0.2"), (Host::OpenMpi, "Open MPI 5.0.11"), (Host::Intel, "Intel MPI 2021.18.1")];
 
-/// Beginning of that line in a program's section of a document which names the MPI library on which
-/// the program passes.
-const RIGHT: &str = "* Right on ";
-const NONE: &str = "none: ";
-
-/// Time limit, in seconds, of a program on one MPI library while `DDTC_BLESS=1` writes the results
-/// into the documents. A program that takes longer counts as failed on that library.
+/// Time limit in seconds of a program on one library while `DDTC_BLESS=1` writes the records. A
+/// program that takes longer counts as failed on that library.
 const ASKED: &str = "120";
 
-/// A program that shows a fault, with the place at which its document says where it passes.
+/// A program of a finding.
 struct Program {
-    document: PathBuf,
-    /// Link to the program in its section of the document, relative to the folder of the document.
-    link: String,
-    /// The text after [`RIGHT`] in the program's section of the document, or `None` if the section
-    /// has no such line.
-    said: Option<String>,
+    /// The records among which that of the finding is, and its index there.
+    records: PathBuf,
+    index: usize,
+    source: PathBuf,
+    /// The libraries in the record, each with what the program printed there. If there is no text,
+    /// the program is right on that library.
+    said: Vec<(String, Option<String>)>,
 }
 
 fn documents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/findings")
 }
 
+/// Reads the records of one library.
+fn read(records: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(records).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 fn programs() -> Vec<Program> {
     let entries = std::fs::read_dir(documents()).unwrap().map(|entry| entry.unwrap().path());
     let mut list = Vec::new();
-    for document in entries.filter(|path| path.extension().is_some_and(|e| e == "md")) {
-        let text = std::fs::read_to_string(&document).unwrap();
-        for section in text.split("\n### ").skip(1) {
-            let line = |start: &str| section.lines().find_map(|l| l.strip_prefix(start));
-            let link =
-                line("* Program: [").and_then(|l| l.split_once("](")).and_then(|l| l.1.split(')').next());
-            let Some(link) = link.map(str::to_owned) else { continue };
-            list.push(Program { document: document.clone(), link, said: line(RIGHT).map(str::to_owned) });
+    for folder in entries.filter(|path| path.is_dir()) {
+        let records = folder.join("findings.jsonl");
+        for (index, finding) in read(&records).iter().enumerate() {
+            let Some(program) = finding["program"].as_str() else { continue };
+            let said =
+                finding["elsewhere"].as_array().map_or(&[][..], Vec::as_slice).iter().map(|e| {
+                    (e["library"].as_str().unwrap().to_owned(), e["said"].as_str().map(str::to_owned))
+                });
+            let (records, source, said) = (records.clone(), folder.join(program), said.collect());
+            list.push(Program { records, index, source, said });
         }
     }
     list
 }
 
-/// Compiles and runs a program under an MPI library. Returns whether the program passes, and the
-/// most informative line of its output: the first line that names what was expected or, without
-/// such a line, the first line that is not empty.
+/// Returns whether a program passes on an MPI library, and the most informative line of its output.
+/// Lines that name what was expected come first.
 fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool, String) {
     let program = folder.join(format!("{host:?}"));
     let mut compiler = Command::new(host.compiler());
@@ -75,48 +78,45 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     let said = telling.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
     let said = match output.status.code() {
         Some(124) => "the call does not return".to_owned(),
-        // If the program printed nothing, it ended by a signal, which `timeout` passes on.
+        // Without text, the process ended by a signal, which timeout passes on.
         _ if said.is_empty() => "the process ends by a signal".to_owned(),
         _ => said.chars().take(160).collect(),
     };
     (output.status.success(), said)
 }
 
-/// Runs the program `source` on one MPI library after another until it passes. Returns the text
-/// that its section of the document must have after [`RIGHT`]: the name of that library, or how the
-/// program fails on every library.
-fn line(source: &Path, folder: &Path) -> String {
-    let mut none = NONE.to_owned();
+/// Returns what the record of a program must have: the first library on which it is right, or what
+/// it does on each library.
+fn elsewhere(source: &Path, folder: &Path) -> Value {
+    let mut all = Vec::new();
     for (host, name) in HOSTS {
         match asked(host, source, folder, Some(ASKED)) {
-            (true, _) => return format!("{name}."),
-            (false, said) => {
-                let _ = write!(none, "{name} (`{}`), ", said.replace('`', "'"));
-            }
+            (true, _) => return json!([{ "library": name, "said": null }]),
+            (false, said) => all.push(json!({ "library": name, "said": said.replace('`', "'") })),
         }
     }
-    format!("{}.", none.trim_end_matches(", "))
+    Value::Array(all)
 }
 
-/// Checks the line of a program that names the MPI library on which it passes. Returns as an error
-/// what is wrong with the line. If `bless` is true, returns the text that the line must have
-/// instead of checking it.
-fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<String>, String> {
-    let source = documents().join(&program.link);
+/// Returns what is wrong with the record of a program as an error. With `bless`, returns what the
+/// record must have.
+fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<Value>, String> {
+    let shown = program.source.display();
     if bless {
-        return Ok(Some(line(&source, folder)));
+        return Ok(Some(elsewhere(&program.source, folder)));
     }
-    let said = program.said.as_deref().ok_or_else(|| format!("{}: no line \"{RIGHT}\"", program.link))?;
-    if let Some(why) = said.strip_prefix(NONE) {
-        let all = HOSTS.iter().all(|(_, name)| why.contains(&format!("{name} (`")));
-        return all.then_some(None).ok_or_else(|| format!("{}: a host is missing: {why}", program.link));
+    if let [(name, None)] = &program.said[..] {
+        let host = HOSTS.iter().find(|(_, known)| known == name);
+        let (host, _) = host.ok_or_else(|| format!("{shown}: no library of this test: {name}"))?;
+        return match asked(*host, &program.source, folder, None) {
+            (true, _) => Ok(None),
+            (false, said) => Err(format!("{shown} is not right on {name}: {said}")),
+        };
     }
-    let host = HOSTS.iter().find(|(_, name)| said == format!("{name}."));
-    let (host, name) = host.ok_or_else(|| format!("{}: no host: {said}", program.link))?;
-    match asked(*host, &source, folder, None) {
-        (true, _) => Ok(None),
-        (false, said) => Err(format!("{} is not right on {name}: {said}", program.link)),
-    }
+    let names = program.said.iter().filter(|(_, said)| said.is_some()).map(|(name, _)| name.as_str());
+    let all = names.eq(HOSTS.iter().map(|(_, name)| *name));
+    all.then_some(None)
+        .ok_or_else(|| format!("{shown}: not what it does on each library: {:?}", program.said))
 }
 
 #[test]
@@ -139,14 +139,14 @@ fn published_programs_are_right_on_another_host_or_the_document_says_why_not() {
     let wrong: Vec<&String> = results.iter().filter_map(|(_, r)| r.as_ref().err()).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(results.len() > 60, "{}", results.len());
-    for (program, line) in results.iter().filter_map(|(p, r)| Some((p, r.as_ref().ok()?.as_ref()?))) {
-        let text = std::fs::read_to_string(&program.document).unwrap();
-        let at = text.find(&format!("]({})", program.link)).unwrap();
-        let end = at + text[at..].find('\n').unwrap() + 1;
-        let rest = match text[end..].starts_with(RIGHT) {
-            true => text[end..].split_once('\n').unwrap().1,
-            false => &text[end..],
-        };
-        std::fs::write(&program.document, format!("{}{RIGHT}{line}\n{rest}", &text[..end])).unwrap();
+    for (program, value) in results.iter().filter_map(|(p, r)| Some((p, r.as_ref().ok()?.as_ref()?))) {
+        let mut all = read(&program.records);
+        all[program.index]["elsewhere"] = value.clone();
+        let text: String = all.iter().map(|finding| format!("{finding}\n")).collect();
+        std::fs::write(&program.records, text).unwrap();
+    }
+    if bless {
+        let mut command = Command::new(command_line());
+        succeed(command.args(["report", "--findings"]).arg(documents()), "the documents of findings");
     }
 }
