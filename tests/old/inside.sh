@@ -60,7 +60,8 @@ for mpi in mpich openmpi mpich5; do
         same "$mpi: throw $how" 1 ./throw $how
         for call in waitall sendrecv; do same "$mpi: thrown $how $call" 1 ./thrown $how $call; done
     done
+    # `ddtc doctor` finds two MPI libraries here, and one that messages are not converted under, so it
+    # has problems to report. Its self-test must pass, and the ranks must start.
     ddtc doctor -- $launcher -n 2 >doctor 2>&1 || true
-    tail -n 1 doctor
-    grep -q '^problems         none$' doctor || { cat doctor >&2; fail "$mpi: ddtc doctor has problems"; }
+    grep '^self-test .* compiled in' doctor && grep -q '^messages  .* by ddtc$' doctor || { cat doctor >&2; fail "$mpi: ddtc doctor"; }
 done
