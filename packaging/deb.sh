@@ -4,7 +4,7 @@
 # binutils and gzip. (The tool cargo-deb would need a second list of files, and takes minutes to
 # compile.)
 #
-#   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR]
+#   packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]
 #
 # The environment variable MAINTAINER has the name and mail address of the package's maintainer, in
 # the form `Name <mail>`.
@@ -15,7 +15,9 @@ fail() { echo "deb.sh: $*" >&2; exit 2; }
 out=
 profile=
 built=
+portable=
 while [ $# -gt 0 ]; do
+    if [ "$1" = --portable ]; then portable=yes; shift; continue; fi
     [ $# -gt 1 ] || fail "$1 needs a value"
     case $1 in
         --out) out=$2 ;;
@@ -34,7 +36,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
-    ${profile:+--profile "$profile"} ${built:+--built "$built"} >/dev/null
+    ${profile:+--profile "$profile"} ${built:+--built "$built"} ${portable:+--portable} >/dev/null
 # Remove the manifest and the uninstaller that install.sh writes, since dpkg has a manifest of its
 # own. Move the completions for zsh to the folder in which Debian's zsh looks for them.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"

@@ -4,13 +4,16 @@
 # licences. With the command come its manual pages, completions and the shipped policy table.
 #
 #   packaging/install.sh --prefix DIR [--only PART,..] [--destdir DIR]
-#                        [--profile dist|release|dev] [--built DIR] [--no-debug] [--static]
+#                        [--profile dist|release|dev] [--built DIR] [--portable] [--no-debug]
+#                        [--static]
 #   packaging/install.sh uninstall --prefix DIR [--destdir DIR]
 #
 # --only: install only these of the parts cli, preload, capi and yaksa, instead of all.
 # --destdir: a folder that stands before the prefix while files are written, as packagers expect.
 #   The files need not suit this system then, but all must be for one machine.
 # --built: take programs and libraries from DIR (or from INSTALL_BUILT) instead of building them.
+# --portable: build for every system with glibc 2.28 or newer, instead of this system's glibc or
+#   newer (packaging/portable.sh), and check what was built (packaging/audit.py).
 # --no-debug: leave out the debug data. By default the data of each program and library goes to a
 #   folder .debug next to it, where gdb looks.
 # --static: install libddtc.a, too. Every name in it that is not ddtc_* is local, so that it can be
@@ -32,6 +35,7 @@ profile=dist
 built=${INSTALL_BUILT-}
 debug=yes
 static=
+portable=
 parts="cli preload capi yaksa"
 while [ $# -gt 0 ]; do
     case $1 in
@@ -48,6 +52,7 @@ while [ $# -gt 0 ]; do
         --help | -h) sed -n '2,/^set -eu/{/^#/!q;s/^# \{0,1\}//p}' "$0"; exit ;;
         --no-debug) debug=; shift ;;
         --static) static=yes; shift ;;
+        --portable) portable=yes; shift ;;
         uninstall) fail "uninstall comes first: packaging/install.sh uninstall --prefix DIR" ;;
         *) fail "unknown argument $1" ;;
     esac
@@ -108,6 +113,7 @@ if [ -z "$destdir" ]; then
         *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
     esac
 fi
+[ -z "$portable" ] || command -v python3 >/dev/null || fail "python3 is missing: --portable needs it"
 old=$root/share/ddtc/manifest
 # The nearest existing folder at or above the root must be writable.
 parent=$root
@@ -139,7 +145,12 @@ wants() { case " $parts " in *" $1 "*) ;; *) return 1 ;; esac; }
 
 # Build each part separately. Cargo would unify the features of parts that are built together, and
 # the libraries would contain what only the command needs.
+target() { (cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); }
 if [ -z "$built" ]; then
+    if [ -n "$portable" ]; then
+        linker=$("$here/packaging/portable.sh" "$(target)") || exit
+        eval "$linker"
+    fi
     # The command contains Cranelift only on machines without code templates. On x86-64, which has
     # templates, Cranelift would be half of the installed bytes.
     case $host in
@@ -152,7 +163,7 @@ if [ -z "$built" ]; then
         # shellcheck disable=SC2086
         (cd "$here" && "$cargo" build --locked --package "ddtc-$part" --profile "$profile" $options)
     done
-    built=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    built=$(target)
     [ "$profile" = dev ] && profile=debug
     built=$built/$profile
 fi
@@ -201,6 +212,7 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         @*)
             [ -f "$built/${from#@}" ] || fail "$built/${from#@} is missing: build it, or leave out --built"
             suits "$built/${from#@}"
+            [ -z "$portable" ] || "$here/packaging/audit.py" "$built/${from#@}" >&2 || fail "$built/${from#@} is not portable"
             cp "$built/${from#@}" "$stage/$to" ;;
         *.in) filled < "$here/$from" > "$stage/$to" ;;
         *) cp "$here/$from" "$stage/$to" ;;

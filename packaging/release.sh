@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Makes a folder with everything that a release consists of: the crate, an archive of an installed
-# prefix, the Debian package, the wheel, checksums and the section of CHANGELOG.md. At the end it
-# prints the commands with which a maintainer publishes the release, if none of the three variables
-# below is blank. It publishes nothing itself.
+# prefix, the Debian package, the wheel, the source distribution of the Python package, an archive
+# of all sources, recipes for EasyBuild and conda-forge, a list of the packages that are linked in,
+# checksums and the section of CHANGELOG.md. At the end it prints the commands with which a
+# maintainer publishes the release, if none of the three variables below is blank. It publishes
+# nothing itself. packaging/README.md is the page about making a release.
+#
+# Programs and libraries are built for every system with glibc 2.28 or newer.
 #
 #   packaging/release.sh --out DIR
 set -euo pipefail
@@ -54,10 +58,17 @@ packaging/archive.sh --out "$out"
 name=ddtc-$version-$(uname -m)-linux-gnu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-packaging/install.sh --prefix "$work/$name" --static --no-debug
+packaging/install.sh --prefix "$work/$name" --portable --static --no-debug
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/$name.tar.gz" "$name"
-MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out"
-packaging/wheel.sh --out "$out"
+MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
+packaging/wheel.sh --out "$out" --portable
+packaging/sources.sh --out "$out"
+sources=ddtc-$version-vendored.tar.xz
+for recipe in ddtc.eb:ddtc-$version.eb recipe.yaml:recipe.yaml; do
+    sed -e "s/@VERSION@/$version/g" -e "s/@RUST@/$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)/g" \
+        -e "s/@SHA256@/$(sha256sum <"$out/$sources" | cut -d ' ' -f 1)/g" "packaging/recipes/${recipe%%:*}.in" >"$out/${recipe#*:}"
+done
+packaging/sbom.py >"$out/ddtc-$version.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 
@@ -71,5 +82,5 @@ fi
 echo "To publish it as $MAINTAINER:"
 printf '  git tag -a %q -m %q && git push %q %q\n' "v$version" "ddtc $version" "$REPOSITORY" "v$version"
 echo "  cargo publish --package ddtc --locked"
-printf '  twine upload %q/*.whl\n' "$out"
+printf '  twine upload %q/*.whl %q\n' "$out" "$out/ddtc-$version.tar.gz"
 echo "Upload the other files to $ARCHIVE_URL/v$version/ ."

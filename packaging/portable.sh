@@ -1,0 +1,67 @@
+#!/bin/sh
+# Makes a linker for programs and libraries that load on systems with glibc 2.28 or newer, and
+# prints shell commands that have cargo use it:
+#
+#   eval "$(packaging/portable.sh TARGET)"
+#
+# TARGET is cargo's target folder. What is built goes to TARGET/portable, so that it is never mixed
+# with what was linked for this system alone.
+#
+# The linker is this system's, with two differences. It finds the shared libraries of glibc 2.28 as
+# stubs, which have the names and versions of all functions and no code. And it finds the start code
+# and the static part of libc that fit them: a program that starts with the code of glibc 2.34 or
+# newer runs none of its constructors under an older one, and Rust then knows no arguments. Both
+# come from the Zig compiler, whose wheel on PyPI has them for every version of glibc. Zig links
+# nothing of ours, since it would replace libgcc_s.so.1 by an unwinder of its own, and C++
+# exceptions of a program could then not pass through the preload library.
+# packaging/audit.py checks the result.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+fail() { echo "portable.sh: $*" >&2; exit 2; }
+[ $# = 1 ] || fail "the target folder of cargo is needed"
+machine=$(uname -m)
+case $machine in
+    x86_64 | aarch64) ;;
+    *) fail "this machine is $machine: portable files are built for x86_64 and aarch64" ;;
+esac
+for tool in cc python3; do
+    command -v $tool >/dev/null || fail "$tool is missing: install gcc, and python3 with venv"
+done
+mkdir -p "$1/tools"
+target=$(cd "$1" && pwd)
+tools=$target/tools/glibc-2.28
+stamp="$machine $(cat "$here/zig.txt" "$0" | cksum)"
+
+if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$stamp" ]; then
+    rm -rf "$tools"
+    mkdir "$tools"
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    python3 -m venv "$work/zig" || fail "python3 -m venv fails: install python3-venv"
+    "$work/zig/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$here/zig.txt" >&2 ||
+        fail "the package of packaging/zig.txt could not be installed (no network?)"
+    # Zig writes the stubs into its cache when it links a program.
+    echo 'int main(void) { return 0; }' >"$work/main.c"
+    ZIG_GLOBAL_CACHE_DIR=$work/cache ZIG_LOCAL_CACHE_DIR=$work/cache "$work/zig/bin/python" -m ziglang \
+        cc -target "$machine-linux-gnu.2.28" -pie -o "$work/main" "$work/main.c" >&2
+    # The stub of the loader has the file name libld.so.2, and the loader's soname.
+    for name in Scrt1.o libc_nonshared.a libc.so.6 libld.so.2 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1; do
+        find "$work/cache" -name "$name" -exec cp {} "$tools/" \;
+        [ -f "$tools/$name" ] || fail "Zig made no $name"
+    done
+    for name in m.so.6 pthread.so.0 dl.so.2 rt.so.1 util.so.1; do ln -s "lib$name" "$tools/lib${name%.so.*}.so"; done
+    echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$tools/libc.so"
+    # `-B` makes gcc look in this folder first, for start code and for libraries. The last option is
+    # for libgcc_s.so.1 of this system, which needs functions of its own glibc.
+    cat >"$tools/cc" <<'WRAPPER'
+#!/bin/sh
+exec cc -B"$(dirname "$0")/" "$@" -Wl,--allow-shlib-undefined
+WRAPPER
+    chmod 755 "$tools/cc"
+    echo "$stamp" >"$tools/.ready"
+fi
+quoted() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
+name=$(echo "$machine" | tr a-z A-Z)
+echo "export CARGO_TARGET_${name}_UNKNOWN_LINUX_GNU_LINKER=$(quoted "$tools/cc")"
+echo "export CARGO_TARGET_DIR=$(quoted "$target/portable")"

@@ -1,0 +1,33 @@
+"""The build backend of the source distribution, which packaging/sources.sh makes.
+
+It builds the command and the preload library, which a wheel has too, and leaves the rest to maturin.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from maturin import build_wheel as module_wheel
+from maturin import get_requires_for_build_wheel, prepare_metadata_for_build_wheel
+
+__all__ = ["build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def build_wheel(directory, settings=None, metadata=None):
+    """Builds a wheel for this machine into a folder and returns its name."""
+    target = Path(os.environ.setdefault("CARGO_TARGET_DIR", str(ROOT / "target")))
+    cargo = [os.environ.get("CARGO", "cargo"), "build", "--locked", "--release"]
+    # Machines without code templates have their code from Cranelift.
+    features = "" if platform.machine() == "x86_64" else "cranelift"
+    command = ["--package", "ddtc-cli", "--bin", "ddtc-installed", "--no-default-features", "--features", features]
+    for package in command, ["--package", "ddtc-preload"]:
+        subprocess.run(cargo + package, cwd=ROOT, check=True)
+    folder = ROOT / "python/ddtc/bin"
+    folder.mkdir(exist_ok=True)
+    for built, name in ("ddtc-installed", "ddtc"), ("libddtc_preload.so", "libddtc_preload.so"):
+        shutil.copy(target / "release" / built, folder / name)
+        subprocess.run(["strip", folder / name], check=True)
+    return module_wheel(directory, settings, metadata)

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Runs what a release contains on an old system: Debian 11 with glibc 2.31, where neither Rust nor
+# anything of ddtc was installed. Programs are compiled there, with that system's compiler and MPI
+# libraries, MPICH 3.4.1 and Open MPI 4.1.0. Each must print with the preload library what it prints
+# without, and the library must have converted something. MPICH 5.0.2, from PyPI, runs them too,
+# since messages of the other two are not converted.
+#
+#   tests/old.sh            builds the files by packaging/install.sh --portable
+#   tests/old.sh ARCHIVE    takes the archive of a prefix that packaging/release.sh made
+#
+# It needs root, for a chroot, and debootstrap, which takes packages from the mirror of this system.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { echo "error: $*" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || fail "root is needed, to make a root file system and run programs in it"
+[ "$(uname -m)" = x86_64 ] || fail "the MPI wheel and the root are those of x86-64"
+command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target/old"
+target=$(cd "$target" && pwd)
+work=$target/old
+root=$work/bullseye
+
+archive=${1-}
+if [ -z "$archive" ]; then
+    rm -rf "$work/ddtc"
+    packaging/install.sh --prefix "$work/ddtc" --portable --static --no-debug
+    archive=$work/ddtc.tar.gz
+    tar -C "$work" -czf "$archive" ddtc
+fi
+name=$(tar -tf "$archive" | sed -n '1s,/.*,,p')
+
+# debootstrap does not find that automake is what libopenmpi-dev needs under another name.
+packages=mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,g++,automake
+if [ "$(cat "$work/.ready" 2>/dev/null)" != "$packages" ]; then
+    rm -rf "$root"
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || fail "apt knows no mirror of Debian"
+    mkdir -p "$work/packages"
+    debootstrap --variant=minbase --cache-dir="$work/packages" --include="$packages" bullseye "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||
+        { tail -n 5 "$work/debootstrap.log" >&2; fail "the root could not be made: the whole output is in $work/debootstrap.log"; }
+    # Launchers look up the name of this machine.
+    printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"
+    echo "$packages" >"$work/.ready"
+fi
+
+# The wheel of MPICH, by the hash that preload/tests/hosts/wheels.txt has. A zip file as Python
+# unpacks it has no modes.
+read -r _ package version hash _ < <(grep '^mpich ' preload/tests/hosts/wheels.txt)
+rm -rf "$root/root/ddtc-test"
+inside=$root/root/ddtc-test
+mkdir -p "$inside"
+wheels=$target/ddtc-hosts/wheels
+wheel=$wheels/$package-$version-py3-none-manylinux_2_28_x86_64.whl
+[ -f "$wheel" ] || python3 -m pip download --quiet --no-deps --dest "$wheels" "$package==$version"
+echo "$hash  $wheel" | sha256sum --check --quiet
+python3 -m zipfile -e "$wheel" "$inside/wheel"
+mv "$inside/wheel/$package-$version.data/data" "$inside/mpich5"
+chmod -R a+x "$inside/mpich5/bin"
+cp "$archive" "$inside/archive.tar.gz"
+cp tests/old/column.c tests/old/inside.sh preload/tests/c/throw.cpp preload/tests/c/thrown.cpp capi/tests/c/{kinds.c,check.h,integers.h} "$inside/"
+
+# Processes that the programs leave end with the namespace, and so do the mounts. MPI libraries look
+# at /sys, and glibc 2.31 makes shared memory only in a file system of its kind.
+unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" sh -eu -c '
+    mount -t sysfs sys "$1/sys"
+    mount -t tmpfs shm "$1/dev/shm"
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C sh /root/ddtc-test/inside.sh "$2"
+' sh "$root" "$name"

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Builds ddtc from the two archives that packaging/sources.sh makes, each in a temporary folder in
+# which no other file of the checkout is: the archive with all crates by EasyBuild and without a
+# network, the source distribution by pip. Then it runs what was installed. It also checks the list
+# of linked packages against the schema of CycloneDX. EasyBuild, twine and the schema come from PyPI
+# in pinned versions.
+#
+#   tests/sources.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { echo "error: $*" >&2; exit 1; }
+target=${CARGO_TARGET_DIR:-target}
+mkdir -p "$target/tools"
+target=$(cd "$target" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+tools=$target/tools/sources
+pins="easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1 twine==7.0.0 cyclonedx-python-lib[json-validation]==11.12.0 PyYAML==6.0.3"
+if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$pins" ]; then
+    rm -rf "$tools"
+    python3 -m venv "$tools"
+    # shellcheck disable=SC2086
+    "$tools/bin/pip" install --quiet $pins
+    echo "$pins" >"$tools/.ready"
+fi
+
+packaging/sources.sh --out "$work/out"
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
+vendored=ddtc-$version-vendored.tar.xz
+filled() {
+    sed -e "s/@VERSION@/$version/g" -e "s/@RUST@/$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)/g" \
+        -e "s/@SHA256@/$(sha256sum <"$work/out/$vendored" | cut -d ' ' -f 1)/g" "packaging/recipes/$1"
+}
+"$tools/bin/python" - <<YAML
+import yaml
+recipe = yaml.safe_load('''$(filled recipe.yaml.in)''')
+assert recipe["package"]["name"] == "ddtc" and recipe["context"]["version"] == "$version", recipe
+YAML
+
+packaging/sbom.py >"$work/sbom.json"
+"$tools/bin/python" - "$work/sbom.json" <<'SBOM'
+import json
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+text = open(sys.argv[1]).read()
+error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+assert error is None, error
+names = {component["name"] for component in json.loads(text)["components"]}
+# What is linked in, and not what only tests or the other builds need.
+assert {"libc", "clap", "pyo3", "rust-std"} <= names, names
+assert not names & {"proptest", "libtest-mimic"}, names
+SBOM
+echo "the list of linked packages is CycloneDX 1.6"
+
+# A cargo home without a crate, and a namespace without a network. The profile is the one that
+# compiles fastest.
+filled ddtc.eb.in >"$work/ddtc-$version.eb"
+echo "installopts = '--profile dev'" >>"$work/ddtc-$version.eb"
+toolchain=$(rustup show active-toolchain | cut -d ' ' -f 1)
+rustup=${RUSTUP_HOME:-$HOME/.rustup}
+mkdir -p "$work/home" "$work/temporary"
+env -u CARGO_TARGET_DIR CARGO_HOME="$work/home" RUSTUP_HOME="$rustup" RUSTUP_TOOLCHAIN="$toolchain" PATH="$rustup/toolchains/$toolchain/bin:$PATH" \
+    EB_PYTHON="$tools/bin/python" LMOD_CMD=/usr/share/lmod/lmod/libexec/lmod XDG_CONFIG_HOME="$work" \
+    unshare --net --map-root-user "$tools/bin/eb" --allow-use-as-root-and-accept-consequences --modules-tool Lmod \
+    --prefix "$work/eb" --sourcepath "$work/out" --tmpdir "$work/temporary" "$work/ddtc-$version.eb" >"$work/eb.log" 2>&1 ||
+    { tail -n 30 "$work/eb.log" >&2; fail "EasyBuild could not build $vendored"; }
+said=$("$work/eb/software/ddtc/$version/bin/ddtc" preload --dry-run -- true)
+[[ $said = *"/eb/software/ddtc/$version/lib/libddtc_preload.so"* ]] || fail "the installed command finds no preload library: $said"
+grep -q 'ddtc' "$work/eb/modules/all/ddtc/$version.lua" || fail "EasyBuild made no module"
+echo "$vendored: $(wc -c <"$work/out/$vendored") bytes: built by EasyBuild without a network"
+
+sdist=ddtc-$version.tar.gz
+"$tools/bin/twine" check --strict "$work/out/$sdist"
+python3 -m venv "$work/env"
+(cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$work/out/$sdist")
+said=$(cd "$work" && "$work/env/bin/ddtc" preload --dry-run -- true)
+[[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command of $sdist finds no preload library: $said"
+(cd "$work" && "$work/env/bin/python" -c 'import ddtc; assert ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE).size == 24')
+echo "$sdist: $(wc -c <"$work/out/$sdist") bytes: built and installed by pip"
