@@ -45,7 +45,7 @@ class File:
         self.needed = re.findall(r"\(NEEDED\) .*\[(.*)\]", text)
         self.soname = "".join(re.findall(r"\(SONAME\) .*\[(.*)\]", text))
         self.relr = "(RELR" in text or "GLIBC_ABI_DT_RELR" in text
-        self.versions = set(re.findall(r"Name: (\w+_[0-9][0-9.]*)  Flags:", text))
+        self.versions = set(re.findall(r"Name: (\S+)  Flags:", text)) - {"GLIBC_ABI_DT_RELR"}
         # The columns of a symbol are number, value, size, type, binding, visibility, section, name.
         self.defined: set[str] = set()
         self.exports: set[tuple[str, str, str]] = set()
@@ -76,13 +76,14 @@ def numbers(version: str) -> tuple[int, ...]:
 def faults(path: str) -> list[str]:
     """Returns what is wrong with a file, one message for each rule and name."""
     file = File(path)
+    is_module = Path(path).name == "lib_ddtc.so"
     found = []
     for version in sorted(file.versions):
-        family, number = version.rsplit("_", 1)
+        family, _, number = version.rpartition("_")
         limit = {"GLIBC": GLIBC, "GCC": GCC}.get(family)
-        if limit is None or numbers(number) > limit:
+        if limit is None or not re.fullmatch(r"[0-9.]+", number) or numbers(number) > limit:
             found.append(f"needs version {version} of a symbol: at most GLIBC_2.28 and GCC_8")
-    found += [f"needs {name}, which no library defines with a version" for name in sorted(file.undefined) if not PYTHON.match(name)]
+    found += [f"needs {name}, which no library defines with a version" for name in sorted(file.undefined) if not (is_module and PYTHON.match(name))]
     if file.relr:
         found.append("has packed relative relocations (DT_RELR), which need glibc 2.36")
     if "libgcc_s.so.1" not in file.needed or not file.unwinder:
@@ -118,10 +119,14 @@ def self_check() -> None:
         # A library with a symbol of a version that is too new. It need not be glibc.
         Path(folder, "map").write_text("GLIBC_2.29 { fresh; };\n")
         newer = built("newer", "void fresh(void) {}\n", f"-Wl,--version-script={folder}/map")
+        Path(folder, "private-map").write_text("GLIBC_PRIVATE { hidden; };\n")
+        private = built("private", "void hidden(void) {}\n", f"-Wl,--version-script={folder}/private-map")
         packed = "static int at;\nint *pointers[64] = { " + "&at, " * 64 + "};\n"
         good = built("good", GOOD)
         cases = [
             ("GLIBC_2.29", built("version", GOOD + "void fresh(void);\nvoid use(void) { fresh(); }\n", "-lgcc_s", newer)),
+            ("GLIBC_PRIVATE", built("inner", GOOD + "void hidden(void);\nvoid use(void) { hidden(); }\n", "-lgcc_s", private)),
+            ("needs PyErr_Clear,", built("python", GOOD + "void PyErr_Clear(void);\nvoid use(void) { PyErr_Clear(); }\n")),
             ("needs absent,", built("absent", GOOD + "void absent(void);\nvoid use(void) { absent(); }\n")),
             ("DT_RELR", built("packed", GOOD + packed, "-lgcc_s", "-Wl,-z,pack-relative-relocs", "-lc")),
             ("does not take its unwinder", built("alone", "void tiny(void) {}\n")),

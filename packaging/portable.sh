@@ -19,7 +19,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "portable.sh: $*" >&2; exit 2; }
-[ $# = 1 ] || fail "the target folder of cargo is needed"
+[ $# = 1 ] && [ -n "$1" ] || fail "the target folder of cargo is needed"
 machine=$(uname -m)
 case $machine in
     x86_64 | aarch64) ;;

@@ -10,8 +10,9 @@
 #
 #   packaging/release.sh --out DIR
 set -euo pipefail
-# install.sh would install somewhere else, or what somebody built before, if these were set.
-unset DESTDIR INSTALL_BUILT
+# install.sh would install somewhere else, or what somebody built before, if the first two were set.
+# The others would change how cargo compiles, for example for the processor of this machine alone.
+unset DESTDIR INSTALL_BUILT RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET
 
 # Address of the public repository. Only the printed `git push` command uses it: no file of the
 # release contains it.
@@ -40,7 +41,8 @@ done
 case $out in /*) ;; *) out=$PWD/$out ;; esac
 [ ! -e "$out" ] || fail "--out $out: is there already"
 cd "$here"
-[ -z "$(git status --porcelain)" ] || fail "the working tree has changes: commit them, so that the archives are what the commit says"
+changes=$(git status --porcelain --untracked-files=all) || fail "git status fails, so nobody knows whether the working tree has changes"
+[ -z "$changes" ] || fail "the working tree has changes: commit them, so that the archives are what the commit says"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ "$(awk '/^[^#]/ { print $1 }' packaging/released)" != "$version" ] ||
     fail "$version is released already, says packaging/released: give Cargo.toml a new version"
@@ -52,12 +54,16 @@ notes=$(awk -v "version=$version" '
     on' CHANGELOG.md)
 [ -n "$notes" ] || fail "CHANGELOG.md has no section for $version"
 
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
+# Everything is made in a temporary folder next to the wanted one, which gets its name at the end. So
+# there is no folder of that name with half a release.
+mkdir -p "$(dirname "$out")"
+wanted=$(cd "$(dirname "$out")" && pwd)/$(basename "$out")
+out=$(mktemp -d "$(dirname "$wanted")/.ddtc-release-XXXXXX")
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$out"' EXIT
+chmod 755 "$out"
 packaging/archive.sh --out "$out"
 name=ddtc-$version-$(uname -m)-linux-gnu
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 packaging/install.sh --prefix "$work/$name" --portable --static --no-debug
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/$name.tar.gz" "$name"
 MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
@@ -68,9 +74,12 @@ for recipe in ddtc.eb:ddtc-$version.eb recipe.yaml:recipe.yaml; do
     sed -e "s/@VERSION@/$version/g" -e "s/@RUST@/$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)/g" \
         -e "s/@SHA256@/$(sha256sum <"$out/$sources" | cut -d ' ' -f 1)/g" "packaging/recipes/${recipe%%:*}.in" >"$out/${recipe#*:}"
 done
-packaging/sbom.py >"$out/ddtc-$version.cdx.json"
+packaging/sbom.py >"$out/$name.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
+
+mv -T "$out" "$wanted"
+out=$wanted
 
 echo "$out has the release $version:"
 ls -l "$out"

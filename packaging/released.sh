@@ -26,7 +26,8 @@ if [ "$(uname -m)" = x86_64 ]; then
 fi
 # The linker of old systems changes neither sonames nor exports.
 for package in capi preload yaksa; do cargo build --locked --quiet --release --package "ddtc-$package"; done
+target=${CARGO_TARGET_DIR:-target}
 for library in libddtc libddtc_preload libyaksa; do
-    packaging/audit.py --same "target/release/$library.so" "target/portable/dist/$library.so"
+    packaging/audit.py --same "$target/release/$library.so" "$target/portable/dist/$library.so"
 done
 packaging/wheel.sh --out target/wheel --portable

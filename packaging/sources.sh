@@ -32,9 +32,9 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Car
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Packs a folder. The same commit always gives the same bytes: names are sorted, and every file has
-# the time of the commit.
-packed() { tar -C "$work/$1" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -cf - "ddtc-$version"; }
+# Packs a folder. The same tools make the same bytes of one commit: names are sorted, modes do not
+# depend on the user, and every file has the time of the commit.
+packed() { tar -C "$work/$1" --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -cf - "ddtc-$version"; }
 
 mkdir "$work/vendored" "$work/python"
 git archive --prefix="ddtc-$version/" HEAD | tar -C "$work/vendored" -xf -

@@ -52,6 +52,8 @@ if [ -z "$built" ]; then
     (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
     built=$folder
 fi
+# Everything in this folder gets into the wheel, so it must have nothing from an earlier build.
+rm -rf "$here/ddtc/bin"
 mkdir -p "$here/ddtc/bin"
 objcopy --strip-all --remove-section .comment "$built/ddtc-installed" "$here/ddtc/bin/ddtc"
 objcopy --strip-all --remove-section .comment "$built/libddtc_preload.so" "$here/ddtc/bin/libddtc_preload.so"

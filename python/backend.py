@@ -12,11 +12,16 @@ from pathlib import Path
 from maturin import build_wheel as module_wheel
 from maturin import get_requires_for_build_wheel, prepare_metadata_for_build_wheel
 
-__all__ = ["build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
+__all__ = ["build_sdist", "build_wheel", "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def build_wheel(directory, settings=None, metadata=None):
+def build_sdist(sdist_directory, config_settings=None):
+    """Refuses to build a source distribution, which packaging/sources.sh makes from a checkout."""
+    raise SystemExit("ddtc: a source distribution is made by packaging/sources.sh, from a checkout")
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds a wheel for this machine into a folder and returns its name."""
     target = Path(os.environ.setdefault("CARGO_TARGET_DIR", str(ROOT / "target")))
     cargo = [os.environ.get("CARGO", "cargo"), "build", "--locked", "--release"]
@@ -30,4 +35,4 @@ def build_wheel(directory, settings=None, metadata=None):
     for built, name in ("ddtc-installed", "ddtc"), ("libddtc_preload.so", "libddtc_preload.so"):
         shutil.copy(target / "release" / built, folder / name)
         subprocess.run(["strip", folder / name], check=True)
-    return module_wheel(directory, settings, metadata)
+    return module_wheel(wheel_directory, config_settings, metadata_directory)

@@ -266,7 +266,9 @@ impl Committed {
         }
         let layout = &self.0.layout;
         if self.0.engine.config().mode == Mode::Lazy && layout.served(direction).is_none() {
-            let _ = self.0.served(direction, bytes);
+            // The caller can do without the kernel, so it must not wait for another thread that
+            // compiles, as a call with `NOW` would.
+            let _ = self.0.served(direction, bytes.min(NOW - 1));
         }
         self.0.engine.config().mode != Mode::Lazy || layout.served(direction).is_some()
     }

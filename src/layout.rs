@@ -133,10 +133,14 @@ impl PartSlot {
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
     /// so far. If this number has reached `threshold`, makes the part by `make`, unless another
-    /// thread is making it. Returns `None` in all other cases.
+    /// thread is making it. Returns `None` in all other cases. With [`NOW`] in place of a number of
+    /// bytes, makes the part or waits for the thread that is making it.
     pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
+        }
+        if bytes == NOW {
+            return Some(self.part.get_or_init(make));
         }
         has_reached(&self.moved, bytes, threshold).then(|| self.part.try_get_or_init(make)).flatten()
     }
@@ -252,12 +256,13 @@ impl<L: Leaf> CompiledLayout<L> {
     }
 
     /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
-    /// true if the layout should be compiled: either nothing has been counted before, or the sum has
-    /// reached `threshold`. The calls of the layout itself are counted in the same sum.
+    /// true if the layout should be compiled: nothing has been counted before, or the sum has reached
+    /// `threshold`, or a parent process was compiling the layout when it forked. The calls of the
+    /// layout itself are counted in the same sum.
     pub(crate) fn begins_or_has_reached(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         let moved = &self.moved[direction as usize];
         let begins = moved.load(Relaxed) == 0;
-        has_reached(moved, bytes, threshold) || begins
+        has_reached(moved, bytes, threshold) || begins || self.served[direction as usize].was_abandoned()
     }
 
     /// Returns the kernels that have been compiled so far, for both directions.

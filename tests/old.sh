@@ -10,6 +10,8 @@
 #
 # It needs root, for a chroot, and debootstrap, which takes packages from the mirror of this system.
 set -euo pipefail
+archive=${1-}
+case $archive in '' | /*) ;; *) archive=$PWD/$archive ;; esac
 cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
@@ -22,7 +24,6 @@ target=$(cd "$target" && pwd)
 work=$target/old
 root=$work/bullseye
 
-archive=${1-}
 if [ -z "$archive" ]; then
     rm -rf "$work/ddtc"
     packaging/install.sh --prefix "$work/ddtc" --portable --static --no-debug

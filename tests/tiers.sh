@@ -15,7 +15,6 @@ there() {
         venv) python3 -c 'import ensurepip, venv' >/dev/null 2>&1 ;;
         chromium) [ -n "${DDTC_BROWSER:-}" ] || command -v chromium chromium-browser google-chrome chrome >/dev/null ;;
         nightly) rustup run "$nightly" rustc --version >/dev/null 2>&1 && rustup run "$nightly" cargo miri --version >/dev/null 2>&1 ;;
-        lmod) [ -x /usr/share/lmod/lmod/libexec/lmod ] ;;
         apt) command -v apt-get >/dev/null && command -v dpkg-query >/dev/null ;;
         DDTC_*) [ -f "${!1:-}" ] ;;
         *) command -v "$1" >/dev/null ;;

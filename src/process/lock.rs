@@ -238,9 +238,18 @@ impl<T> Awaited<T> {
         self.value.get().unwrap_or_else(|| self.init(make))
     }
 
+    /// Returns true if the value has not been made, and a process of which this one is a child was
+    /// making it at the fork.
+    pub fn was_abandoned(&self) -> bool {
+        let turn = self.turn.lock();
+        self.value.get().is_none() && turn.as_ref().is_some_and(|turn| turn.generation != generation())
+    }
+
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
+        // End the turn even if `make` panics, so that the next caller can begin one.
+        let over = Over(self);
         self.turn().get_or_init(|| {
             // The value exists already if this turn began after another one had ended.
             if self.value.get().is_none() {
@@ -251,7 +260,6 @@ impl<T> Awaited<T> {
                 let _ = self.value.set(value);
             }
         });
-        let over = self.turn.lock().take();
         drop(over);
         self.value.get().expect("set by whoever had the turn")
     }
@@ -265,6 +273,16 @@ impl<T> Awaited<T> {
         let done = Arc::default();
         *turn = Some(Box::new(Turn { generation: generation(), done: Arc::clone(&done) }));
         done
+    }
+}
+
+/// Guard that ends the current turn of a value when it is dropped.
+struct Over<'a, T>(&'a Awaited<T>);
+
+impl<T> Drop for Over<'_, T> {
+    fn drop(&mut self) {
+        let turn = self.0.turn.lock().take();
+        drop(turn);
     }
 }
 

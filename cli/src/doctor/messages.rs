@@ -51,13 +51,15 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
 }
 
 /// Ends a command that was started in a process group of its own, with all processes of the group.
-pub(crate) fn end_group(child: &mut Child) {
+fn end_group(child: &mut Child) {
     // Send TERM first, because launchers end their ranks on it, and KILL after a second.
     let group = format!("-{}", child.id());
     for signal in ["-TERM", "-KILL"] {
         let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
         std::thread::sleep(Duration::from_secs(1));
     }
+    // A system may have no program `kill`. The command itself must end even then.
+    let _ = child.kill();
     let _ = child.wait();
 }
 

@@ -14,8 +14,6 @@ mod messages;
 mod rank;
 mod stacks;
 
-pub(crate) use messages::end_group;
-
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -12,7 +12,6 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fs::TryLockError;
 use std::io::{BufRead as _, BufReader, ErrorKind};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -26,7 +25,6 @@ use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
 use ddtc_hosts::tried::{Kind, Standing};
 
 use super::{Args, compile};
-use crate::doctor::end_group;
 
 /// Name of the program that tries the steps, and its source.
 const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
@@ -95,7 +93,6 @@ fn launch(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(std::fs::File::create(&errors)?)
-        .process_group(0)
         .spawn()
         .map_err(|e| format!("{}: {e}", launcher.to_string_lossy()))?;
     let output = child.stdout.take();
@@ -118,9 +115,10 @@ fn launch(
             },
             Err(RecvTimeoutError::Disconnected) => break child.wait()?.to_string(),
             Err(RecvTimeoutError::Timeout) => {
-                end_group(&mut child);
-                // Do not join the thread: it reads until the last rank has ended, and ranks on other
-                // machines may outlive their launcher.
+                child.kill()?;
+                child.wait()?;
+                // Do not join the thread: it reads until the last rank has ended, and ranks may
+                // outlive their launcher. They end by their own deadlines.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -156,15 +154,20 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     Ok(files::publish(file, proof::written(&proofs))?)
 }
 
+/// Reason for the refusal of a step in which a run was interrupted.
+const INTERRUPTED: &str = "the run that tried them has not ended";
+
 /// Returns the proof to start from. If there was an earlier run with the same key and numbers of nodes
-/// and ranks, its refusals are kept, because a fault that shows only in some runs must not be
-/// forgotten by the next one that is lucky. If that run was interrupted, its other outcomes are kept
-/// too, and the step in which it was interrupted counts as refused.
+/// and ranks, the faults that it found are kept as refusals, because a fault that shows only in some
+/// runs must not be forgotten by the next one that is lucky. If that run was interrupted, its other
+/// outcomes are kept too, and the step in which it was interrupted counts as refused until the next
+/// run has ended.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
     let outcomes = old.outcomes.clone().map(|outcome| match outcome {
-        Some(Outcome::Begun) => Some(Outcome::Refused("the run that tried them has not ended".to_owned())),
+        Some(Outcome::Begun) => Some(Outcome::Refused(INTERRUPTED.to_owned())),
         Some(Outcome::Proven | Outcome::Unproven(_)) if old.is_finished => None,
+        Some(Outcome::Refused(why)) if old.is_finished && why == INTERRUPTED => None,
         other => other,
     });
     Proof { outcomes, ..new }
@@ -184,7 +187,8 @@ fn print_refusals(proof: &Proof, file: &Path) {
 }
 
 /// Returns the lock of a file of proofs, so that only one process at a time tries steps and writes
-/// their outcomes into the file. The lock ends with the process.
+/// their outcomes into the file. The lock ends with the process. Where the file system has no locks,
+/// as that of a cluster may have none, the file is not locked.
 fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
     let lock = file.with_extension("lock");
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -196,7 +200,7 @@ fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
         Err(TryLockError::WouldBlock) => {
             Err(format!("{}: another `ddtc tune` is proving: wait until it has ended", lock.display()).into())
         }
-        Err(TryLockError::Error(e)) => Err(format!("{}: {e}", lock.display()).into()),
+        Err(TryLockError::Error(_)) => Ok(open),
     }
 }
 
@@ -344,6 +348,10 @@ mod tests {
         assert_eq!(next.outcome(Step::Blocking), None);
         assert_eq!(next.outcome(Step::Nonblocking), finished.outcome(Step::Nonblocking));
         assert!(!next.is_finished);
+        // An interruption is no fault, so the run after the next one tries the step again.
+        let mut interrupted = finished.clone();
+        interrupted.outcomes[1] = Some(Outcome::Refused(INTERRUPTED.to_owned()));
+        assert_eq!(begun(new(), &[interrupted]).outcome(Step::Nonblocking), None);
         // Proofs of a run with another number of ranks or nodes or another transport have no effect.
         let others = [
             Proof { ranks: 8, ..old.clone() },

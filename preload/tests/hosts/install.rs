@@ -590,6 +590,19 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     commit("packaging/released", "# The last one.\n1.2.30 commit date\n");
     refused(&mut release("out"), "no section for 1.2.3");
     commit("CHANGELOG.md", "## 11.2.3\n\nother\n\n## 1.2.3 (today)\n\nthis one\n\n## 1.2.2\n\nother\n");
+    // Uncommitted changes are refused, and a step that fails leaves no folder.
+    fs::write(tree.join("new"), "").unwrap();
+    refused(&mut release("out"), "the working tree has changes");
+    fs::remove_file(tree.join("new")).unwrap();
+    let sbom = packaging.join("sbom.py");
+    let text = fs::read_to_string(&sbom).unwrap();
+    commit("packaging/sbom.py", "#!/bin/sh\nexit 9\n");
+    assert_eq!(release("out").output().unwrap().status.code(), Some(9));
+    let left: BTreeSet<String> =
+        fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(left, ["called", "tree"].map(str::to_owned).into());
+    commit("packaging/sbom.py", &text);
+    fs::remove_file(folder.join("called")).unwrap();
     // The variable `MAINTAINER` has only blanks. It counts as missing, for the commands that
     // publish the release and for the Debian package.
     let said = done(&mut release("out"));

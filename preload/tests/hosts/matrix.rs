@@ -273,6 +273,9 @@ fn without_counts(line: &str) -> (&str, &str) {
 fn without_remarks(text: &str) -> String {
     const REMARK: &str = "MPI startup(): I_MPI_WAITMODE is supported only with psm3 provider \
                           please set FI_PROVIDER=psm3 to use wait mode";
+    if !text.contains(REMARK) {
+        return text.to_owned();
+    }
     text.replace(REMARK, "").lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 
