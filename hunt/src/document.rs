@@ -118,8 +118,9 @@ fn entry(out: &mut String, f: &Finding, folder: &str) {
     );
     item(&format!("What {library} does."), &format!("On this library, {}.", f.got));
     item("How to see it.", &reproduced(f, folder));
-    if !f.elsewhere.is_empty() {
-        item("Other libraries.", &elsewhere(f));
+    let others = elsewhere(f);
+    if !others.is_empty() {
+        item("Other libraries.", &others);
     }
     let found = match (f.seed, f.case) {
         (Some(seed), Some(case)) => format!("The run with seed {seed} found it in case {case}."),
@@ -156,19 +157,37 @@ fn reproduced(f: &Finding, folder: &str) -> String {
     )
 }
 
-/// Returns the sentences about the same program on other libraries.
+/// What `preload/tests/hosts/published.rs` records of a library in place of what the program printed:
+/// the library lacks functions that the program calls.
+const LACKS: &str = "it has not all functions of the program";
+/// As [`LACKS`]: the program ended by a signal and printed nothing.
+const SIGNAL: &str = "the process ends by a signal";
+
+/// Returns the sentences about the same program on other libraries. They leave out the library of the
+/// finding itself, on which its program was run again with the other ones.
 fn elsewhere(f: &Finding) -> String {
-    let list = |names: &[String]| names.join(", ");
-    let right: Vec<String> =
-        f.elsewhere.iter().filter(|e| e.said.is_none()).map(|e| e.library.clone()).collect();
-    let wrong: Vec<String> =
-        f.elsewhere.iter().filter_map(|e| Some(format!("{} (`{}`)", e.library, e.said.as_ref()?))).collect();
+    let itself = |name: &str| name == f.library.title() && !f.library.flavour.contains("standard");
+    let others = || f.elsewhere.iter().filter(|e| !itself(&e.library));
+    let list = |names: Vec<&str>| names.join(", ");
+    let right: Vec<&str> = others().filter(|e| e.said.is_none()).map(|e| e.library.as_str()).collect();
+    let lacking: Vec<&str> =
+        others().filter(|e| e.said.as_deref() == Some(LACKS)).map(|e| e.library.as_str()).collect();
+    let wrong: Vec<String> = others()
+        .filter_map(|e| Some((&e.library, e.said.as_deref().filter(|text| *text != LACKS)?)))
+        .map(|(library, text)| match text {
+            SIGNAL => format!("{library} ({SIGNAL})"),
+            printed => format!("{library} (`{printed}`)"),
+        })
+        .collect();
     let mut sentences = Vec::new();
     if !right.is_empty() {
-        sentences.push(format!("The same program is right on {}.", list(&right)));
+        sentences.push(format!("The same program is right on {}.", list(right)));
     }
     if !wrong.is_empty() {
-        sentences.push(format!("It is not right on {}.", list(&wrong)));
+        sentences.push(format!("It is not right on {}.", wrong.join(", ")));
+    }
+    if !lacking.is_empty() {
+        sentences.push(format!("It does not run on {}, which lacks functions that it calls.", list(lacking)));
     }
     sentences.join(" ")
 }
@@ -191,8 +210,9 @@ pub(crate) fn head(f: &Finding) -> String {
     paragraph(&format!("What the program does: {}", action(f)));
     paragraph(&format!("What MPI 5.0 says (section {}): {} {}", rule.section, rule.text, expected(f)));
     paragraph(&format!("What {library} does: on this library, {}.", f.got));
-    if !f.elsewhere.is_empty() {
-        paragraph(&format!("Other libraries: {}", elsewhere(f)));
+    let others = elsewhere(f);
+    if !others.is_empty() {
+        paragraph(&format!("Other libraries: {others}"));
     }
     paragraph("How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.");
     format!("/*\n{body} */\n")

@@ -17,7 +17,7 @@
  * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 24.
  *
  * Other libraries: It is not right on MPICH 5.0.2 (`extent: expected 16, got 17`), Open MPI 5.0.11
- * (`extent: expected 16, got 24`), Intel MPI 2021.18.1 (`extent: expected 16, got 24`).
+ * (`extent: expected 16, got 24`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -16,9 +16,8 @@
  *
  * What Open MPI 5.0.11 does: on this library, the lower bound is 0 and the extent is 2.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`lower bound: expected 1, got 0`), Open MPI
- * 5.0.11 (`lower bound: expected 1, got 0`), Intel MPI 2021.18.1 (`lower bound: expected 1, got
- * 0`).
+ * Other libraries: It is not right on MPICH 5.0.2 (`lower bound: expected 1, got 0`), Intel MPI
+ * 2021.18.1 (`lower bound: expected 1, got 0`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -17,8 +17,8 @@
  *
  * What Open MPI 5.0.11 does: on this library, the lower bound is 0 and the extent is 56.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`extent: expected 48, got 49`), Open MPI 5.0.11
- * (`extent: expected 48, got 56`), Intel MPI 2021.18.1 (`extent: expected 48, got 49`).
+ * Other libraries: It is not right on MPICH 5.0.2 (`extent: expected 48, got 49`), Intel MPI
+ * 2021.18.1 (`extent: expected 48, got 49`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

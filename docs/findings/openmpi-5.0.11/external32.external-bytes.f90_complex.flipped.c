@@ -17,8 +17,8 @@
  * What Open MPI 5.0.11 does: on this library, the external32 byte 16 is 0xa5.
  *
  * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 64, got 0`),
- * Open MPI 5.0.11 (`byte 16 in external32: expected 0xbf, got 0x9c`), Intel MPI 2021.18.1
- * (`expected MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(18, MPI_UNDEFINED, &t0)`).
+ * Intel MPI 2021.18.1 (`expected MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(18,
+ * MPI_UNDEFINED, &t0)`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */
