@@ -247,25 +247,26 @@ mod tests {
     fn long_types_have_a_period_if_their_elements_repeat() {
         let found = |text: &str| match Elements::of(&text.parse().unwrap(), 16) {
             Elements::Ragged { period, periods } => {
-                let runs: Vec<String> = period.iter().map(|(named, n)| format!("{n} {named:?}")).collect();
+                let runs: Vec<String> =
+                    period.iter().map(|(named, n)| format!("{n} {}", named.text_name())).collect();
                 format!("{periods} of {}", runs.join(", "))
             }
             Elements::Aligned => "aligned".to_owned(),
             Elements::Many => "many".to_owned(),
         };
         let mixed = "struct([1,1,3],[0,8,16],[int,double,float])";
-        assert_eq!(found(mixed), "1 of 1 Int, 1 Double, 3 Float");
+        assert_eq!(found(mixed), "1 of 1 int, 1 double, 3 float");
         // Up to 4096 elements, all elements are in one period, in which neighbours of one type form
         // a run.
         assert!(
-            found(&format!("contiguous(819,{mixed})")).starts_with("1 of 1 Int, 1 Double, 3 Float, 1 Int")
+            found(&format!("contiguous(819,{mixed})")).starts_with("1 of 1 int, 1 double, 3 float, 1 int")
         );
-        assert_eq!(found(&format!("contiguous(820,{mixed})")), "820 of 1 Int, 1 Double, 3 Float");
-        assert_eq!(found(&format!("contiguous(2731,{mixed})")), "2731 of 1 Int, 1 Double, 3 Float");
+        assert_eq!(found(&format!("contiguous(820,{mixed})")), "820 of 1 int, 1 double, 3 float");
+        assert_eq!(found(&format!("contiguous(2731,{mixed})")), "2731 of 1 int, 1 double, 3 float");
         // Elements of a period that fit in every period fit in the type.
         assert_eq!(found("contiguous(3000,struct([2,1],[0,8],[int,double]))"), "aligned");
         // The whole size of these elements is a multiple of 8 bytes, but that of a period is not.
-        assert_eq!(found("contiguous(3000,struct([1,1],[0,8],[double,int]))"), "3000 of 1 Double, 1 Int");
+        assert_eq!(found("contiguous(3000,struct([1,1],[0,8],[double,int]))"), "3000 of 1 double, 1 int");
         let tail = format!("struct([1,1],[0,200000],[contiguous(2731,{mixed}),char])");
         assert_eq!(found(&tail), "many");
     }
