@@ -258,12 +258,12 @@ impl Engine {
     /// layout should be compiled. That is so if the bytes of this layout have reached the lazy
     /// threshold. It is also so if the bytes that all layouts of the same `near_hash` have moved
     /// together have reached the threshold; such layouts differ only in distances of 64 KiB or more.
-    /// A call of no bytes never compiles.
+    /// A call of no bytes compiles only if the threshold is 0.
     fn has_moved<L: Cached>(&self, layout: &CompiledLayout<L>, direction: Direction, bytes: u64) -> bool {
-        if bytes == 0 {
+        let threshold = self.0.config.lazy_threshold;
+        if bytes == 0 && threshold > 0 {
             return false;
         }
-        let threshold = self.0.config.lazy_threshold;
         // The shared counter must not wrap around, so a call adds at most the threshold to it, which
         // suffices to reach the threshold.
         let near = |hash| self.0.cache.moved_near(hash, direction, bytes.min(threshold)) >= threshold;
