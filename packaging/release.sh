@@ -79,6 +79,7 @@ printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)
 
 mv -T "$out" "$wanted"
+trap 'rm -rf "$work"' EXIT
 out=$wanted
 
 echo "$out has the release $version:"
