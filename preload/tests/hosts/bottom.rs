@@ -60,7 +60,11 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
         let folder = scratch(&format!("fresh-{host:?}"));
         let run = host.ranks(2, &program).arg("fresh").arg("40").preload().env("DDTC_POLICY", "all");
         let mut run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
-        run.command.env_remove("DDTC_LAZY_THRESHOLD");
+        // Open MPI itself moves these messages so fast that with the usual threshold none of the types
+        // is worth being decoded. There, the types are compiled at their first use.
+        if host != Host::OpenMpi {
+            run.command.env_remove("DDTC_LAZY_THRESHOLD");
+        }
         same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
         for said in reports(&folder, 2) {
             // The program sends 20 messages of 2.4 KiB in either direction for each of 40 sets of
