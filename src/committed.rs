@@ -40,7 +40,7 @@ use crate::datatype::Datatype;
 use crate::engine::{Config, Engine, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
-use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::{Buffers, run};
 use crate::nest::{LoopNest, Normal};
 
@@ -248,7 +248,7 @@ impl Committed {
     ///
     /// The user address for the kernel is the buffer address plus [`Committed::origin`].
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
-        self.0.served(direction, NOW).and_then(Tier::kernel)
+        self.0.served(direction, None).and_then(Tier::kernel)
     }
 
     /// Returns true if it has been decided how calls of `direction` are served. This is always the
@@ -266,9 +266,7 @@ impl Committed {
         }
         let layout = &self.0.layout;
         if self.0.engine.config().mode == Mode::Lazy && layout.served(direction).is_none() {
-            // The caller can do without the kernel, so it must not wait for another thread that
-            // compiles, as a call with `NOW` would.
-            let _ = self.0.served(direction, bytes.min(NOW - 1));
+            let _ = self.0.served(direction, Some(bytes));
         }
         self.0.engine.config().mode != Mode::Lazy || layout.served(direction).is_some()
     }
@@ -561,7 +559,7 @@ impl Inner {
 
     /// Returns how a call of `bytes` bytes in `direction` is served, after compiling and publishing
     /// the kernel if the mode says so. Returns none if nothing has been decided.
-    fn served(&self, direction: Direction, bytes: u64) -> Option<&Tier> {
+    fn served(&self, direction: Direction, bytes: Option<u64>) -> Option<&Tier> {
         let served = self.engine.serve_call(&self.layout, direction, bytes);
         self.publish_kernel(direction, served);
         served
@@ -637,7 +635,7 @@ impl Inner {
         }
         // This may compile the layout. The result determines which executor moves the bytes, and
         // the choice of executor is logged.
-        let served = self.served(direction, bytes);
+        let served = self.served(direction, Some(bytes));
         let by = |by| tracing::trace!(target: "ddtc", %direction, bytes, by, "call");
         let call = Call { direction, user, packed, count, range: 0..bytes };
         // SAFETY: every executor gets this layout or datatype and the memory for which the caller

@@ -30,7 +30,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::exec::{interp, walk};
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Side};
@@ -235,20 +235,22 @@ impl Engine {
     /// Returns how a call of `bytes` bytes in `direction` is served, and compiles `layout` first if
     /// the mode asks for it. Returns none if that has not been decided, and the caller then
     /// interprets the nest. This is the case in the modes that never compile, and in [`Mode::Lazy`]
-    /// before the layout is compiled. With [`NOW`] in place of a number of bytes, the layout is
-    /// compiled in every mode that compiles, and the caller waits if another thread compiles it.
+    /// before the layout is compiled. Without a number of bytes, the layout is compiled in every mode
+    /// that compiles, and the caller waits if another thread compiles it.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,
         direction: Direction,
-        bytes: u64,
+        bytes: Option<u64>,
     ) -> Option<&'l Tier> {
         match self.0.config.mode {
             Mode::Off | Mode::Interpret => None,
-            Mode::Lazy => match layout.served(direction) {
-                None if bytes == NOW => Some(self.serve(layout, direction)),
-                None if self.has_moved(layout, direction, bytes) => self.try_serve(layout, direction),
-                served => served,
+            Mode::Lazy => match (layout.served(direction), bytes) {
+                (None, Some(bytes)) if self.has_moved(layout, direction, bytes) => {
+                    self.try_serve(layout, direction)
+                }
+                (None, None) => Some(self.serve(layout, direction)),
+                (served, _) => served,
             },
             Mode::Commit => Some(self.serve(layout, direction)),
         }

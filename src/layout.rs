@@ -95,9 +95,8 @@ pub struct PartSlot {
     /// direction. A kernel is stored here when a range uses it for the first time, or when it is
     /// made in advance.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Sum of the arguments `bytes` of all calls of [`PartSlot::get`] until the part was made. Such
-    /// an argument is a number of packed bytes of the node inside a range, or [`NOW`] from a
-    /// caller that makes the part in advance.
+    /// Sum of the arguments `bytes` of all calls of [`PartSlot::get`] until the part was made: numbers
+    /// of packed bytes of the node inside a range.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -133,22 +132,16 @@ impl PartSlot {
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
     /// so far. If this number has reached `threshold`, makes the part by `make`, unless another
-    /// thread is making it. Returns `None` in all other cases. With [`NOW`] in place of a number of
-    /// bytes, makes the part or waits for the thread that is making it.
-    pub fn get(&self, bytes: u64, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
+    /// thread is making it. Returns `None` in all other cases. Without a number of bytes, makes the
+    /// part, or waits for the thread that is making it.
+    pub fn get(&self, bytes: Option<u64>, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
         }
-        if bytes == NOW {
-            return Some(self.part.get_or_init(make));
-        }
+        let Some(bytes) = bytes else { return Some(self.part.get_or_init(make)) };
         has_reached(&self.moved, bytes, threshold).then(|| self.part.try_get_or_init(make)).flatten()
     }
 }
-
-/// Number of bytes that reaches any threshold at once. A caller that passes it to a function which
-/// counts the bytes of a call asks for the kernel or the part now.
-pub(crate) const NOW: u64 = u64::MAX;
 
 /// Adds `bytes` to `moved` and returns true if the sum has reached `threshold`. Every call after that
 /// returns true as well, so that a child process makes a kernel that a thread of its parent was
@@ -171,9 +164,8 @@ pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
-    /// Number of bytes counted so far for each direction, to decide when to compile. The bytes of
-    /// calls are counted in mode `Lazy`. The bytes that ranges of other layouts move by means of
-    /// this layout are counted in mode `Commit` as well.
+    /// Number of bytes that calls have moved in each direction in mode `Lazy`, to decide when to
+    /// compile.
     moved: [AtomicU64; 2],
     /// One slot for each node of the nest. The slots are made when a range of the packed stream is
     /// moved for the first time, or when the parts are made in advance.
@@ -253,16 +245,6 @@ impl<L: Leaf> CompiledLayout<L> {
     /// layout should be compiled.
     pub(crate) fn has_reached(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
         has_reached(&self.moved[direction as usize], bytes, threshold)
-    }
-
-    /// Counts `bytes` bytes that a range of another layout moves by means of this layout. Returns
-    /// true if the layout should be compiled: nothing has been counted before, or the sum has reached
-    /// `threshold`, or a parent process was compiling the layout when it forked. The calls of the
-    /// layout itself are counted in the same sum.
-    pub(crate) fn begins_or_has_reached(&self, direction: Direction, bytes: u64, threshold: u64) -> bool {
-        let moved = &self.moved[direction as usize];
-        let begins = moved.load(Relaxed) == 0;
-        has_reached(moved, bytes, threshold) || begins || self.served[direction as usize].was_abandoned()
     }
 
     /// Returns the kernels that have been compiled so far, for both directions.

@@ -363,7 +363,7 @@ impl LayoutCopy {
     pub(super) fn kernel_made(&self) -> Option<u64> {
         let Way::Copied(joint) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
-        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, crate::layout::NOW)?;
+        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, None)?;
         tier.kernel().map(|_| nest.period)
     }
 
@@ -524,7 +524,7 @@ impl LayoutCopy {
         bytes: u64,
     ) -> u64 {
         let engine = &self.0.from.0.engine;
-        let Some((nest, tier)) = engine.serve_joint(layouts, joint, bytes) else { return 0 };
+        let Some((nest, tier)) = engine.serve_joint(layouts, joint, Some(bytes)) else { return 0 };
         let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
         // If all periods lie at the same places in memory, a copy needs only one period. Values,
         // however, must be combined once for each period, so they go through the buffer.

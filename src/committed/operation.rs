@@ -16,7 +16,7 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval;
 use crate::kind::{Direction, Kind, Operation};
-use crate::layout::{CompiledLayout, NOW, PlacedLayout, Tier};
+use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal, Value};
 
@@ -134,7 +134,7 @@ impl CommittedOperation {
     /// Returns the kernel of `direction`, and compiles it now if the mode compiles at all. Returns
     /// none if values are moved without a kernel.
     pub(crate) fn kernel(&self, direction: Direction) -> Option<&Arc<Kernel>> {
-        self.kernel_for(direction, NOW)
+        self.kernel_for(direction, None)
     }
 
     /// Returns one line that describes how calls of `direction` are served.
@@ -146,7 +146,7 @@ impl CommittedOperation {
         }
     }
 
-    fn kernel_for(&self, direction: Direction, bytes: u64) -> Option<&Arc<Kernel>> {
+    fn kernel_for(&self, direction: Direction, bytes: Option<u64>) -> Option<&Arc<Kernel>> {
         let served = self.0.committed.engine().serve_call(&self.0.layout, direction, bytes);
         served.and_then(Tier::kernel)
     }
@@ -277,7 +277,7 @@ impl CommittedOperation {
         // call moves only a range, or if there is no kernel, the executor of values serves it.
         let moved = user.wrapping_offset(self.0.origin);
         let whole = bytes == self.packed_size(count)?;
-        let kernel = whole.then(|| self.kernel_for(direction, bytes)).flatten();
+        let kernel = whole.then(|| self.kernel_for(direction, Some(bytes))).flatten();
         let by = if kernel.is_some() { "kernel" } else { "values" };
         tracing::trace!(target: "ddtc", %kind, bytes, by, "call");
         let engine = self.0.committed.engine();

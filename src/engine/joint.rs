@@ -7,7 +7,7 @@ use super::{Engine, Mode};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
-use crate::layout::{CompiledLayout, Joint, JointNest, NOW, Tier};
+use crate::layout::{CompiledLayout, Joint, JointNest, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
@@ -66,12 +66,12 @@ impl Engine {
     /// Returns how `joint` serves a call of `bytes` bytes, and compiles it first if the mode asks
     /// for that. `layouts` must be the pair that `joint` was made for. Returns none if the layouts
     /// could not be fused or if nothing is compiled yet; the caller then copies through a buffer.
-    /// With [`NOW`] in place of a number of bytes, the pair is compiled in every mode that compiles.
+    /// Without a number of bytes, the pair is compiled in every mode that compiles.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
         joint: &'j Joint<L>,
-        bytes: u64,
+        bytes: Option<u64>,
     ) -> Option<(&'j JointNest<L>, &'j Tier)> {
         let nest = joint.nest().ok()?;
         if let Some(tier) = joint.served() {
@@ -79,13 +79,13 @@ impl Engine {
         }
         let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
         let compile = || self.compile(&nest.nest, kind);
-        let tier = match self.config().mode {
-            Mode::Off | Mode::Interpret => None,
-            Mode::Lazy if bytes != NOW => {
+        let tier = match (self.config().mode, bytes) {
+            (Mode::Off | Mode::Interpret, _) => None,
+            (Mode::Lazy, Some(bytes)) => {
                 let has_reached = joint.has_reached(bytes, self.config().lazy_threshold);
                 has_reached.then(|| joint.try_serve(compile)).flatten()
             }
-            Mode::Lazy | Mode::Commit => Some(joint.serve(compile)),
+            (Mode::Lazy | Mode::Commit, _) => Some(joint.serve(compile)),
         }?;
         self.0.cache.update_joint_charge(layouts);
         Some((nest, tier))

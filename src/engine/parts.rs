@@ -17,7 +17,7 @@ use crate::column::Column;
 use crate::error::Result;
 use crate::exec::walk::{Parts, Rows};
 use crate::kind::{Direction, Operation};
-use crate::layout::{CompiledLayout, NOW, Part, PartSlot, Tier};
+use crate::layout::{CompiledLayout, Part, PartSlot, Tier};
 use crate::micro::{Argument, Buffers, Call, Role};
 use crate::nest::{Descent, EqualPieces, Level, Node, Offsets};
 use crate::plan::Op;
@@ -42,8 +42,8 @@ const MAX_NODES_AHEAD: usize = 64;
 impl<'e> Compiled<'e> {
     /// Returns the part for node `i`, or none if the part does not exist yet. If `makes` is set,
     /// `bytes` bytes are counted for this node, and the part is made if these bytes have reached the
-    /// lazy threshold.
-    fn part(&self, i: usize, bytes: u64) -> Option<&'e Part> {
+    /// lazy threshold. Without a number of bytes, the part is made now.
+    fn part(&self, i: usize, bytes: Option<u64>) -> Option<&'e Part> {
         let Compiled { engine, layout, slots, makes } = self;
         let slot = slots.get(i)?;
         if !makes {
@@ -64,10 +64,8 @@ impl<'e> Compiled<'e> {
 
 impl<'e> Compiled<'e> {
     /// Returns the kernel whose instances are the iterations of node `i`, or none if no such kernel
-    /// exists yet. If `makes` is set, this call compiles the kernel in two cases: the layout of the
-    /// iterations has moved nothing before in this direction, or its bytes have reached the lazy
-    /// threshold with the `bytes` bytes of this call. If another thread is compiling the kernel,
-    /// this call does not wait for it.
+    /// exists yet. If `makes` is set, this call compiles the kernel, unless another thread is
+    /// compiling it: the part itself was made only once ranges had moved enough bytes.
     #[cold]
     fn kernel(
         &self,
@@ -77,17 +75,13 @@ impl<'e> Compiled<'e> {
         bytes: u64,
     ) -> Option<&'e Arc<Kernel>> {
         let Compiled { engine, layout, makes, .. } = self;
-        let of: &'e Arc<CompiledLayout> = match self.part(i, bytes) {
+        let of: &'e Arc<CompiledLayout> = match self.part(i, Some(bytes)) {
             Some(Part::Own) => layout,
             Some(Part::Iterations(of)) => of,
             _ => return None,
         };
-        // If a datatype has the layout of the iterations as its own layout, the calls of that
-        // datatype count towards the same threshold.
-        let should_compile =
-            || *makes && of.begins_or_has_reached(direction, bytes, engine.config().lazy_threshold);
-        let first = || should_compile().then(|| engine.try_serve(of, direction)).flatten();
-        let kernel = of.served(direction).or_else(first).and_then(Tier::kernel)?;
+        let compiled = || makes.then(|| engine.try_serve(of, direction)).flatten();
+        let kernel = of.served(direction).or_else(compiled).and_then(Tier::kernel)?;
         Some(if *makes { slot.keep_kernel(direction, kernel) } else { kernel })
     }
 }
@@ -126,7 +120,7 @@ impl Parts for Compiled<'_> {
     }
 
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_> {
-        let rows = match self.part(i, bytes) {
+        let rows = match self.part(i, Some(bytes)) {
             Some(Part::Pieces(pieces)) => Rows::Pieces(pieces),
             Some(Part::Buckets(columns)) => Rows::Buckets(columns.each_ref(), cost::BUCKET),
             _ => Rows::Listed,
@@ -219,7 +213,7 @@ impl Engine {
         }
         let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };
         for i in 0..nodes.len() {
-            let served = match parts.part(i, NOW) {
+            let served = match parts.part(i, None) {
                 Some(Part::Own) => self.serve(layout, direction),
                 Some(Part::Iterations(of)) => self.serve(of, direction),
                 _ => continue,

@@ -238,13 +238,6 @@ impl<T> Awaited<T> {
         self.value.get().unwrap_or_else(|| self.init(make))
     }
 
-    /// Returns true if the value has not been made, and a process of which this one is a child was
-    /// making it at the fork.
-    pub fn was_abandoned(&self) -> bool {
-        let turn = self.turn.lock();
-        self.value.get().is_none() && turn.as_ref().is_some_and(|turn| turn.generation != generation())
-    }
-
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
