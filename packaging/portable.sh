@@ -7,13 +7,14 @@
 # TARGET is cargo's target folder. What is built goes to TARGET/portable, so that it is never mixed
 # with what was linked for this system alone.
 #
-# The linker is this system's, with two differences. It finds the shared libraries of glibc 2.28 as
-# stubs, which have the names and versions of all functions and no code. And it finds the start code
-# and the static part of libc that fit them: a program that starts with the code of glibc 2.34 or
-# newer runs none of its constructors under an older one, and Rust then knows no arguments. Both
-# come from the Zig compiler, whose wheel on PyPI has them for every version of glibc. Zig links
-# nothing of ours, since it would replace libgcc_s.so.1 by an unwinder of its own, and C++
-# exceptions of a program could then not pass through the preload library.
+# The linker is this system's, with two differences. First, in place of this system's glibc it finds
+# stubs of glibc 2.28: shared libraries that have the names and versions of all functions, and no
+# code. Second, it finds the start code and the static part of libc that belong to glibc 2.28. A
+# program with the start code of glibc 2.34 or newer would run none of its constructors on a system
+# with an older glibc, and Rust's library would then not get the arguments of the program. Stubs and
+# start code come from the Zig compiler, whose wheel on PyPI has them for every version of glibc. The
+# files themselves are not linked by Zig: it would replace libgcc_s.so.1 by an unwinder of its own,
+# and C++ exceptions of a program could then not pass through the preload library.
 # packaging/audit.py checks the result.
 set -eu
 

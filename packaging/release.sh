@@ -10,8 +10,9 @@
 #
 #   packaging/release.sh --out DIR
 set -euo pipefail
-# install.sh would install somewhere else, or what somebody built before, if the first two were set.
-# The others would change how cargo compiles, for example for the processor of this machine alone.
+# With DESTDIR, install.sh would install into another folder, and with INSTALL_BUILT it would take
+# files that somebody built before. The others change how cargo compiles, for example for the
+# processor of this machine alone.
 unset DESTDIR INSTALL_BUILT RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS CARGO_BUILD_TARGET
 
 # Address of the public repository. Only the printed `git push` command uses it: no file of the
@@ -69,11 +70,7 @@ tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git l
 MAINTAINER=$MAINTAINER packaging/deb.sh --out "$out" --portable
 packaging/wheel.sh --out "$out" --portable
 packaging/sources.sh --out "$out"
-sources=ddtc-$version-vendored.tar.xz
-for recipe in ddtc.eb:ddtc-$version.eb recipe.yaml:recipe.yaml; do
-    sed -e "s/@VERSION@/$version/g" -e "s/@RUST@/$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)/g" \
-        -e "s/@SHA256@/$(sha256sum <"$out/$sources" | cut -d ' ' -f 1)/g" "packaging/recipes/${recipe%%:*}.in" >"$out/${recipe#*:}"
-done
+packaging/recipes/fill.sh "$out"
 packaging/sbom.py >"$out/$name.cdx.json"
 printf '%s\n' "$notes" >"$out/notes.md"
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\0' | LC_ALL=C sort -z | xargs -0 sha256sum >SHA256SUMS)

@@ -3,9 +3,9 @@
 
     packaging/sbom.py
 
-The packages are those that cargo links into the command, the preload library, the C library, the
-replacement for yaksa and the Python module as they are shipped, without what only builds or tests
-need. Their licences come from their manifests, their hashes from Cargo.lock.
+The list has the packages that cargo links into the command, the preload library, the C library, the
+replacement for yaksa and the Python module. It leaves out packages that are needed only to build or
+to test them. Licences come from the manifests of the packages, and hashes from Cargo.lock.
 """
 import json
 import os

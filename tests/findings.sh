@@ -43,13 +43,18 @@ status=0
 "$DDTC" check --mpi "$library" --out "$out" "$@" || status=$?
 # Status 1 means that bugs were found.
 [ "$status" -le 1 ] || exit "$status"
-folder=$root/docs/findings/$name
-rm -rf "$folder"
-mkdir -p "$folder"
+# The new folder is made completely before the old one is removed.
+new=$(mktemp -d "$root/docs/findings/.new-XXXXXX")
+trap 'rm -rf "$out" "$new"' EXIT
+chmod 755 "$new"
 for program in "$out"/*.c; do
-    short < "$program" > "$folder/${program##*/}"
+    [ -e "$program" ] || continue
+    short < "$program" > "$new/${program##*/}"
 done
 # The path of the library on this machine and the times are left out.
-sed 's|"path":"[^"]*",||; s|,"seconds":[0-9.e-]*||' "$out/findings.jsonl" > "$folder/findings.jsonl"
-sed '/^ *"path": "[^"]*",$/d' "$out/run.json" > "$folder/run.json"
+sed 's|"path":"[^"]*",||; s|,"seconds":[0-9.e-]*||' "$out/findings.jsonl" > "$new/findings.jsonl"
+sed '/^ *"path": "[^"]*",$/d' "$out/run.json" > "$new/run.json"
+folder=$root/docs/findings/$name
+rm -rf "$folder"
+mv "$new" "$folder"
 "$DDTC" report --findings "$root/docs/findings"

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs what a release contains on an old system: Debian 11 with glibc 2.31, where neither Rust nor
 # anything of ddtc was installed. Programs are compiled there, with that system's compiler and MPI
-# libraries, MPICH 3.4.1 and Open MPI 4.1.0. Each must print with the preload library what it prints
-# without, and the library must have converted something. MPICH 5.0.2, from PyPI, runs them too,
-# since messages of the other two are not converted.
+# libraries, MPICH 3.4.1 and Open MPI 4.1.0. Each program must print the same with the preload
+# library and without. One of them calls MPI_Pack, and ddtc must have packed for it. Messages are
+# not converted under these two releases, so the programs also run under MPICH 5.0.2 from PyPI, where
+# ddtc must have packed every message.
 #
 #   tests/old.sh            builds the files by packaging/install.sh --portable
 #   tests/old.sh ARCHIVE    takes the archive of a prefix that packaging/release.sh made

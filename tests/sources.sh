@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds ddtc from the two archives that packaging/sources.sh makes, each in a temporary folder in
-# which no other file of the checkout is: the archive with all crates by EasyBuild and without a
-# network, the source distribution by pip. Then it runs what was installed. It also checks the list
-# of linked packages against the schema of CycloneDX. EasyBuild, twine and the schema come from PyPI
-# in pinned versions.
+# Builds ddtc from the two archives that packaging/sources.sh makes, and runs what was installed.
+# EasyBuild builds the archive with all crates, without a network. pip builds the source
+# distribution. Each is built in a temporary folder that has no other file of the checkout. The
+# script also checks the list of linked packages against the schema of CycloneDX. EasyBuild, twine
+# and the schema come from PyPI in pinned versions.
 #
 #   tests/sources.sh
 set -euo pipefail
@@ -29,14 +29,13 @@ fi
 packaging/sources.sh --out "$work/out"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 vendored=ddtc-$version-vendored.tar.xz
-filled() {
-    sed -e "s/@VERSION@/$version/g" -e "s/@RUST@/$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)/g" \
-        -e "s/@SHA256@/$(sha256sum <"$work/out/$vendored" | cut -d ' ' -f 1)/g" "packaging/recipes/$1"
-}
-"$tools/bin/python" - <<YAML
+packaging/recipes/fill.sh "$work/out"
+"$tools/bin/python" - "$work/out/recipe.yaml" "$version" <<'YAML'
+import sys
 import yaml
-recipe = yaml.safe_load('''$(filled recipe.yaml.in)''')
-assert recipe["package"]["name"] == "ddtc" and recipe["context"]["version"] == "$version", recipe
+
+recipe = yaml.safe_load(open(sys.argv[1]))
+assert recipe["package"]["name"] == "ddtc" and recipe["context"]["version"] == sys.argv[2], recipe
 YAML
 
 packaging/sbom.py >"$work/sbom.json"
@@ -58,7 +57,7 @@ echo "the list of linked packages is CycloneDX 1.6"
 
 # A cargo home without a crate, and a namespace without a network. The profile is the one that
 # compiles fastest.
-filled ddtc.eb.in >"$work/ddtc-$version.eb"
+cp "$work/out/ddtc-$version.eb" "$work/"
 echo "installopts = '--profile dev'" >>"$work/ddtc-$version.eb"
 toolchain=$(rustup show active-toolchain | cut -d ' ' -f 1)
 rustup=${RUSTUP_HOME:-$HOME/.rustup}

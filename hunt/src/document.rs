@@ -56,10 +56,10 @@ fn document(run: &Summary, findings: &[Finding], published: Option<&str>) -> Str
     let library = &run.library;
     let mut out = format!("# {} ({})\n\n", library.title(), library.flavour);
     let intro = format!(
-        "`ddtc check --mpi` found these differences between {} and the MPI standard, version 5.0. The run had {} \
-         cases with random datatypes from seed {}, and the checks {}. {} of its worker processes died and {} hung. \
-         An entry gives the datatype as its constructors with their arguments; the C program of the entry has the \
-         calls.",
+        "Differences between {} and the MPI standard, version 5.0. `ddtc check --mpi` found them, unless the \
+         origin of an entry says otherwise. The run had {} cases with random datatypes from seed {}, and the \
+         checks {}. {} of its worker processes died and {} hung. An entry gives the datatype as its constructors \
+         with their arguments; the C program of the entry has the calls.",
         library.title(),
         run.cases,
         run.seed,
@@ -124,7 +124,7 @@ fn entry(out: &mut String, f: &Finding, folder: &str) {
     }
     let found = match (f.seed, f.case) {
         (Some(seed), Some(case)) => format!("The run with seed {seed} found it in case {case}."),
-        _ => "It was written by hand.".to_owned(),
+        _ => "The program was written by hand, and not by a run.".to_owned(),
     };
     item("Origin.", &found);
 }
@@ -134,7 +134,7 @@ fn expected(f: &Finding) -> String {
     match f.class {
         Class::Bug => format!("By this rule, {}.", f.expected),
         Class::Quality => format!("{} In a library of high quality, {}.", why_open(f), f.expected),
-        Class::Open => format!("{} In its reading, {}.", why_open(f), f.expected),
+        Class::Open => format!("{} In ddtc's reading, {}.", why_open(f), f.expected),
     }
 }
 
@@ -181,13 +181,16 @@ fn elsewhere(f: &Finding) -> String {
         .collect();
     let mut sentences = Vec::new();
     if !right.is_empty() {
-        sentences.push(format!("The same program is right on {}.", list(right)));
+        sentences.push(format!("The program passes on {}.", list(right)));
     }
     if !wrong.is_empty() {
-        sentences.push(format!("It is not right on {}.", wrong.join(", ")));
+        sentences.push(format!("The program fails on {}.", wrong.join(", ")));
     }
     if !lacking.is_empty() {
-        sentences.push(format!("It does not run on {}, which lacks functions that it calls.", list(lacking)));
+        sentences.push(format!(
+            "The program does not run on {}, which lacks functions that it calls.",
+            list(lacking)
+        ));
     }
     sentences.join(" ")
 }
@@ -324,7 +327,8 @@ fn differences(runs: &[Published]) -> String {
     let intro = "MPI libraries differ here from each other, or from ddtc, and none of them breaks a rule of the MPI \
                  standard. Programs that depend on one behavior are not portable. The programs are in the folders \
                  of the libraries; each expects the result of ddtc, with the bounds that its library gives the \
-                 parts of the datatype.";
+                 parts of the datatype. A program passes on a library if it gets the expected result there. The \
+                 datatypes of the rows of one table can differ.";
     wrap(&mut out, intro, "", "");
     for (class, title) in [
         (Class::Open, "Left open by the standard"),
@@ -353,7 +357,7 @@ fn difference(out: &mut String, name: &str, group: &[(&str, &Finding)]) {
     out.push('\n');
     let says = format!("MPI 5.0, section {}: {} {}", rule.section, rule.text, why_open(first));
     wrap(out, &says, "", "");
-    out.push_str("\n| Library | Datatype | Expected | On this library | Program | Other libraries |\n|---|---|---|---|---|---|\n");
+    out.push_str("\n| Library | Datatype | Expected | On this library | Program | Program on other libraries |\n|---|---|---|---|---|---|\n");
     let cell = |text: &str| text.replace('|', "\\|");
     for (folder, f) in group {
         let datatype = match (f.is_misuse(), f.count) {

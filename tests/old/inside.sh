@@ -53,7 +53,7 @@ for mpi in mpich openmpi mpich5; do
     done
     same "$mpi: column" 2 ./column
     [ "$(counter packs)" -gt 0 ] && [ "$(counter panics)" = 0 ] && [ "$(counter fallbacks)" = 0 ] ||
-        { cat report.json >&2; fail "$mpi: nothing was converted"; }
+        { cat report.json >&2; fail "$mpi: ddtc packed nothing"; }
     if [ $mpi = mpich5 ]; then [ "$(counter messages_packed)" = 40 ] || { cat report.json >&2; fail "not every message was converted"; }; fi
     echo "$mpi: $(counter packs) packs, $(counter messages_packed) messages packed, $(counter hook_pieces_packed) pieces inside"
     for how in exception jump; do

@@ -46,8 +46,9 @@ judge_release() {
     judge truncated 'error class' "${run[@]}" -x "LD_PRELOAD=$(echo "$cache"/patched/libmpi.so.*[0-9] | cut -d ' ' -f 1)" "$cache/truncated"
     timeout 600 "${run[@]}" "$cache/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
     grep 'error class' "$cache/truncated-bare.log" || true
-    # The fault is in Open MPI's get, which needs the single copy between processes. If the kernel
-    # does not allow that copy (ptrace is forbidden), there is no get, and the fault cannot appear.
+    # The fault is in the protocol by which a receiver reads the memory of the sender. If the kernel
+    # does not let one process read another (ptrace is forbidden), Open MPI uses other protocols, and
+    # the fault cannot appear.
     if ! grep -q ', [1-9][0-9]* ints written after' "$cache/truncated-bare.log"; then
         [ $status = 0 ] || fail "the program failed without the patch and printed no fault: $cache/truncated-bare.log"
         echo "note: not seen here without the patch, perhaps since the kernel does not let processes read each other"

@@ -11,12 +11,12 @@
  * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The standard can be read
  * so that, if one member has a lower-bound or upper-bound marker, markers alone are the bounds, or
- * so that members without markers count, too. In ddtc markers alone are the bounds. In its reading,
- * the lower bound is 0 and the extent is 1.
+ * so that members without markers count, too. In ddtc markers alone are the bounds. In ddtc's
+ * reading, the lower bound is 0 and the extent is 1.
  *
  * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 33.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -16,7 +16,7 @@
  * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `free():
  * invalid next size (normal)`.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -18,7 +18,7 @@
  * What Intel MPI 2021.18.1 does: on this library, MPI_Get_elements gives -1 after a message of 0
  * basic elements.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -18,7 +18,7 @@
  * `Assertion failed in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at line 172:
  * Unhandled conversion of unequal size`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -16,8 +16,8 @@
  *
  * What Intel MPI 2021.18.1 does: on this library, MPI_Pack_external_size gives 816.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 544, got 68`),
- * Open MPI 5.0.11 (`MPI_Pack_external_size: expected 544, got 816`).
+ * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 544, got
+ * 68`), Open MPI 5.0.11 (`MPI_Pack_external_size: expected 544, got 816`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -11,13 +11,13 @@
  * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. A block of length zero
  * adds no entry to the type map. The standard does not say whether the displacement of such a
- * block, or a marker in it, counts as a bound nevertheless. In ddtc it does not. In its reading,
+ * block, or a marker in it, counts as a bound nevertheless. In ddtc it does not. In ddtc's reading,
  * the lower bound is 0 and the extent is 16.
  *
  * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 24.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`extent: expected 16, got 17`), Open MPI 5.0.11
- * (`extent: expected 16, got 24`).
+ * Other libraries: The program fails on MPICH 5.0.2 (`extent: expected 16, got 17`), Open MPI
+ * 5.0.11 (`extent: expected 16, got 24`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -18,7 +18,7 @@
  * `MPI_Type_create_f90_integer(97)........: No integer type with 1000 digits of range is
  * available`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

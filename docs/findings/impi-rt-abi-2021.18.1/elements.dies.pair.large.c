@@ -17,8 +17,8 @@
  * `MPI_Type_create_f90_integer(97)........: No integer type with 1000 digits of range is
  * available`.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (the process ends by a signal). It does not run
- * on Open MPI 5.0.11, which lacks functions that it calls.
+ * Other libraries: The program fails on MPICH 5.0.2 (the process ends by a signal). The program
+ * does not run on Open MPI 5.0.11, which lacks functions that it calls.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -17,8 +17,8 @@
  * What Intel MPI 2021.18.1 does: on this library, the process ends by SIGABRT and prints `double
  * free or corruption (!prev)`.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 136, got 17`),
- * Open MPI 5.0.11 (`MPI_Pack_external_size: expected 136, got 204`).
+ * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 136, got
+ * 17`), Open MPI 5.0.11 (`MPI_Pack_external_size: expected 136, got 204`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

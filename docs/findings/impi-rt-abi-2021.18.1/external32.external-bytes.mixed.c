@@ -16,7 +16,7 @@
  *
  * What Intel MPI 2021.18.1 does: on this library, the external32 byte 0 is 0x01.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -14,7 +14,7 @@
  * What Intel MPI 2021.18.1 does: on this library, the process exits with status 6 and prints
  * `internal_Type_create_darray(32074): Argument rank has value 2 but must be within [0,1]`.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -14,7 +14,7 @@
  * `internal_Pack(30686): Size of data to pack (8 bytes) is larger than remaining space in pack
  * buffer (7 bytes)`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

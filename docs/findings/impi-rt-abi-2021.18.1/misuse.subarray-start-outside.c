@@ -14,7 +14,7 @@
  * `internal_Type_create_subarray(34001): Argument array_of_starts has value 3 but must be within
  * [0,2]`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -12,12 +12,12 @@
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The standard adds an
  * epsilon to the upper bound of a datatype without markers, so that the extent is a multiple of an
  * alignment. Libraries read differently which constructors this concerns and which alignment it is.
- * In ddtc every constructor pads to the strictest alignment of its entries. In its reading, the
+ * In ddtc every constructor pads to the strictest alignment of its entries. In ddtc's reading, the
  * lower bound is 0 and the extent is 8.
  *
  * What MPICH 4.0.2 does: on this library, the lower bound is 0 and the extent is 7.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

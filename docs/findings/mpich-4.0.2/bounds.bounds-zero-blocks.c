@@ -11,12 +11,12 @@
  * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. A block of length zero
  * adds no entry to the type map. The standard does not say whether the displacement of such a
- * block, or a marker in it, counts as a bound nevertheless. In ddtc it does not. In its reading,
+ * block, or a marker in it, counts as a bound nevertheless. In ddtc it does not. In ddtc's reading,
  * the lower bound is 0 and the extent is 20.
  *
  * What MPICH 4.0.2 does: on this library, the lower bound is 0 and the extent is 19.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -15,7 +15,7 @@
  *
  * What MPICH 4.0.2 does: on this library, bytes outside the true bounds are changed.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

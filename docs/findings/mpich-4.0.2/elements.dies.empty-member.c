@@ -18,7 +18,7 @@
  * failed in file src/binding/c/datatype/type_get_name.c at line 50: ((datatype)&(0x000000ff)) <
  * MPIR_DATATYPE_N_BUILTIN`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

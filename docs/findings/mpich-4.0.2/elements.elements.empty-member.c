@@ -17,7 +17,7 @@
  * What MPICH 4.0.2 does: on this library, MPI_Get_elements gives 0 after a message of 1 basic
  * elements.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

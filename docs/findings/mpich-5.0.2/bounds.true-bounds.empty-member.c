@@ -13,7 +13,7 @@
  *
  * What MPICH 5.0.2 does: on this library, the true lower bound is 0 and the true extent is 2.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

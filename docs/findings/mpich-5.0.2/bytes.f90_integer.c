@@ -15,9 +15,9 @@
  *
  * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
  *
- * Other libraries: It is not right on Intel MPI 2021.18.1 (`expected MPI_SUCCESS, got class 15:
- * MPI_Type_create_f90_integer(38, &t0)`). It does not run on Open MPI 5.0.11, which lacks functions
- * that it calls.
+ * Other libraries: The program fails on Intel MPI 2021.18.1 (`expected MPI_SUCCESS, got class 15:
+ * MPI_Type_create_f90_integer(38, &t0)`). The program does not run on Open MPI 5.0.11, which lacks
+ * functions that it calls.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -11,11 +11,11 @@
  * What MPI 5.0 says (section 5.2): A program uses the contents of a packed buffer only by unpacking
  * them. The library chooses the bytes in the buffer, and also the bytes that hold no value. The
  * packed format belongs to the library. The values are right when the library unpacks them again.
- * In its reading, the packed byte 10 is 0x5f.
+ * In ddtc's reading, the packed byte 10 is 0x5f.
  *
  * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -11,12 +11,12 @@
  * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. A member without entries
  * adds nothing to the type map. The standard does not say whether its bounds, or the place at which
- * it stands, count nevertheless. In ddtc only its markers count. In its reading, the lower bound is
- * 0 and the extent is 1.
+ * it stands, count nevertheless. In ddtc only its markers count. In ddtc's reading, the lower bound
+ * is 0 and the extent is 1.
  *
  * What MPICH 5.0.2 does: on this library, the lower bound is 0 and the extent is 2.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -15,7 +15,7 @@
  *
  * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
  *
- * Other libraries: The same program is right on Intel MPI 2021.18.1.
+ * Other libraries: The program passes on Intel MPI 2021.18.1.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -15,7 +15,7 @@
  *
  * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
  *
- * Other libraries: It is not right on Open MPI 5.0.11 (`expected MPI_SUCCESS, got class 13:
+ * Other libraries: The program fails on Open MPI 5.0.11 (`expected MPI_SUCCESS, got class 13:
  * MPI_Type_create_f90_real(33, 37, &t0)`), Intel MPI 2021.18.1 (`expected MPI_SUCCESS, got class
  * 15: MPI_Type_create_f90_real(33, 37, &t0)`).
  *

@@ -17,7 +17,7 @@
  * What MPICH 5.0.2 does: on this library, the process exits with status 1 and prints `Assertion
  * failed in file /mpich-5.0.2/src/mpi/datatype/get_elements_x.c at line 233: 0`.
  *
- * Other libraries: The same program is right on Open MPI 5.0.11.
+ * Other libraries: The program passes on Open MPI 5.0.11.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -13,7 +13,7 @@
  *
  * What Open MPI 4.1.4 does: on this library, MPI_Type_create_darray returns an error of class 3.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

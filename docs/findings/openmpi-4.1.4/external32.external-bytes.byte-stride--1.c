@@ -16,7 +16,7 @@
  *
  * What Open MPI 4.1.4 does: on this library, the external32 byte 1 is 0xa5.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -16,7 +16,7 @@
  *
  * What Open MPI 4.1.4 does: on this library, MPI_Pack_external writes 4 bytes.
  *
- * Other libraries: The same program is right on Intel MPI 2021.18.1.
+ * Other libraries: The program passes on Intel MPI 2021.18.1.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -16,7 +16,7 @@
  *
  * What Open MPI 4.1.4 does: on this library, MPI_Pack_external_size gives 12.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 8, got 1`),
+ * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 8, got 1`),
  * Open MPI 5.0.11 (`MPI_Pack_external_size: expected 8, got 12`), Intel MPI 2021.18.1
  * (`MPI_Pack_external_size: expected 8, got 12`).
  *

@@ -18,7 +18,7 @@
  * What Open MPI 4.1.4 does: on this library, a message of 6144 bytes into a receive buffer for 4096
  * bytes changes 4 bytes after the buffer.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -12,12 +12,12 @@
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The standard adds an
  * epsilon to the upper bound of a datatype without markers, so that the extent is a multiple of an
  * alignment. Libraries read differently which constructors this concerns and which alignment it is.
- * In ddtc every constructor pads to the strictest alignment of its entries. In its reading, the
+ * In ddtc every constructor pads to the strictest alignment of its entries. In ddtc's reading, the
  * lower bound is 0 and the extent is 48.
  *
  * What Open MPI 5.0.11 does: on this library, the lower bound is 0 and the extent is 56.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`extent: expected 48, got 49`), Intel MPI
+ * Other libraries: The program fails on MPICH 5.0.2 (`extent: expected 48, got 49`), Intel MPI
  * 2021.18.1 (`extent: expected 48, got 49`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.

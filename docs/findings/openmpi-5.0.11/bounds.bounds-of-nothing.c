@@ -11,12 +11,12 @@
  * map and from lower-bound and upper-bound markers. MPI_Type_create_resized,
  * MPI_Type_create_subarray and MPI_Type_create_darray set these markers. The definition of the
  * bounds takes a minimum and a maximum over the entries of the type map and the markers, and does
- * not say what they are if there are neither. In ddtc all bounds of an empty type map are 0. In its
- * reading, the lower bound is 0 and the extent is 0.
+ * not say what they are if there are neither. In ddtc all bounds of an empty type map are 0. In
+ * ddtc's reading, the lower bound is 0 and the extent is 0.
  *
  * What Open MPI 5.0.11 does: on this library, the lower bound is 0 and the extent is 1.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

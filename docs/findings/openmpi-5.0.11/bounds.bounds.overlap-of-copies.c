@@ -14,7 +14,7 @@
  *
  * What Open MPI 5.0.11 does: on this library, the lower bound is 0 and the extent is 6.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -9,13 +9,13 @@
  *
  * What MPI 5.0 says (section 5.1.8): The true bounds are defined by the entries of the type map.
  * The standard does not say what they are if the type map has no entries. The standard does not say
- * what the true bounds of an empty type map are. In ddtc they are 0. In its reading, the true lower
- * bound is 0 and the true extent is 0.
+ * what the true bounds of an empty type map are. In ddtc they are 0. In ddtc's reading, the true
+ * lower bound is 0 and the true extent is 0.
  *
  * What Open MPI 5.0.11 does: on this library, the true lower bound is 9223372036854775807 and the
  * true extent is 1.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -13,13 +13,13 @@
  * were received. The standard can be read so that a value with an index, such as MPI_DOUBLE_INT, is
  * one basic element, or two. The standard can be read so that a value with an index, such as
  * MPI_DOUBLE_INT, is one basic element, because it is a predefined datatype, or two, because it is
- * described as a structure. In ddtc it is one. In its reading, MPI_Get_elements gives 1 after a
+ * described as a structure. In ddtc it is one. In ddtc's reading, MPI_Get_elements gives 1 after a
  * message of 1 basic elements.
  *
  * What Open MPI 5.0.11 does: on this library, MPI_Get_elements gives MPI_UNDEFINED after a message
  * of 1 basic elements.
  *
- * Other libraries: The same program is right on MPICH 5.0.2.
+ * Other libraries: The program passes on MPICH 5.0.2.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

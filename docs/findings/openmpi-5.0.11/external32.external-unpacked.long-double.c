@@ -16,7 +16,7 @@
  *
  * What Open MPI 5.0.11 does: on this library, the byte at displacement 7 is 0x00.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 20, got 2`),
+ * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 20, got 2`),
  * Intel MPI 2021.18.1 (`byte 0 in external32: expected 0x40, got 0000`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.

@@ -16,7 +16,7 @@
  *
  * What Open MPI 5.0.11 does: on this library, bytes outside the true bounds are changed.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`byte 0 in external32: expected 0x40, got
+ * Other libraries: The program fails on MPICH 5.0.2 (`byte 0 in external32: expected 0x40, got
  * 0000`), Intel MPI 2021.18.1 (`byte 0 in external32: expected 0x40, got 0000`).
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.

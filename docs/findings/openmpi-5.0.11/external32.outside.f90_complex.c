@@ -16,7 +16,7 @@
  *
  * What Open MPI 5.0.11 does: on this library, bytes outside the true bounds are changed.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`MPI_Pack_external_size: expected 64, got 0`),
+ * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 64, got 0`),
  * Intel MPI 2021.18.1 (`expected MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(18, 37,
  * &t0)`).
  *

@@ -15,7 +15,7 @@
  *
  * What Open MPI 5.0.11 does: on this library, MPI_Pack_external returns an error of class 15.
  *
- * Other libraries: It is not right on MPICH 5.0.2 (`Assertion failed in file
+ * Other libraries: The program fails on MPICH 5.0.2 (`Assertion failed in file
  * /mpich-5.0.2/src/mpi/datatype/typerep/src/typerep_yaksa_pack_external.c at line 187: 0`), Intel
  * MPI 2021.18.1 (`Assertion failed in file ../../src/mpi/datatype/typerep/dataloop/looputil.c at
  * line 158: Unhandled conversion of unequal size`).

@@ -11,12 +11,12 @@
  * What MPI 5.0 says (section 5.2): A program uses the contents of a packed buffer only by unpacking
  * them. The library chooses the bytes in the buffer, and also the bytes that hold no value. The
  * padding bytes of an x87 long double hold no value, so the standard does not say that packing
- * keeps them. A program that compares packed bytes or whole memory sees the difference. In its
+ * keeps them. A program that compares packed bytes or whole memory sees the difference. In ddtc's
  * reading, the bytes of a long double that hold no value are packed unchanged.
  *
  * What Open MPI 5.0.11 does: on this library, other bytes are packed in their place.
  *
- * Other libraries: The same program is right on Intel MPI 2021.18.1.
+ * Other libraries: The program passes on Intel MPI 2021.18.1.
  *
  * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
  */

@@ -572,6 +572,7 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
         git(&["commit", "--quiet", "--message", file]);
     };
     fs::create_dir(packaging.join("recipes")).unwrap();
+    fs::copy(script().parent().unwrap().join("recipes/fill.sh"), packaging.join("recipes/fill.sh")).unwrap();
     for name in ["ddtc.eb.in", "recipe.yaml.in"] {
         fs::write(packaging.join("recipes").join(name), "@VERSION@ @RUST@ @SHA256@\n").unwrap();
     }

@@ -26,7 +26,7 @@ struct Program {
     index: usize,
     source: PathBuf,
     /// The libraries in the record, each with what the program printed there. If there is no text,
-    /// the program is right on that library.
+    /// the program passes on that library.
     said: Vec<(String, Option<String>)>,
 }
 
@@ -85,8 +85,8 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     (output.status.success(), said)
 }
 
-/// Returns what the record of a program must have: the first library on which it is right, or what
-/// it does on each library.
+/// Returns what the record of a program must have: the first library on which it passes, or what it
+/// does on each library.
 fn elsewhere(source: &Path, folder: &Path) -> Value {
     let mut all = Vec::new();
     for (host, name) in HOSTS {
@@ -110,7 +110,7 @@ fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<Value>
         let (host, _) = host.ok_or_else(|| format!("{shown}: no library of this test: {name}"))?;
         return match asked(*host, &program.source, folder, None) {
             (true, _) => Ok(None),
-            (false, said) => Err(format!("{shown} is not right on {name}: {said}")),
+            (false, said) => Err(format!("{shown} fails on {name}: {said}")),
         };
     }
     let names = program.said.iter().filter(|(_, said)| said.is_some()).map(|(name, _)| name.as_str());
@@ -120,7 +120,7 @@ fn judged(program: &Program, folder: &Path, bless: bool) -> Result<Option<Value>
 }
 
 #[test]
-fn published_programs_are_right_on_another_host_or_the_document_says_why_not() {
+fn published_programs_pass_on_another_host_or_the_document_says_what_each_host_does() {
     let (programs, bless) = (programs(), std::env::var_os("DDTC_BLESS").is_some());
     let next = AtomicUsize::new(0);
     let work = |number: usize| {
