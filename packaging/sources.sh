@@ -41,11 +41,19 @@ git archive --prefix="ddtc-$version/" HEAD | tar -C "$work/vendored" -xf -
 cp -a "$work/vendored/ddtc-$version" "$work/python/"
 
 # Cargo needs every package that Cargo.lock names, for other systems too. Of the packages for
-# Windows the import libraries are left out, which are most of the bytes of all crates.
+# Windows the import libraries are left out, which are most of the bytes of all crates. The
+# configuration is written here, because `cargo vendor --quiet` does not print it.
 (
     cd "$work/vendored/ddtc-$version"
+    "$cargo" vendor --quiet --locked --versioned-dirs vendor >"$work/vendor.log"
     mkdir .cargo
-    "$cargo" vendor --quiet --locked --versioned-dirs vendor >.cargo/config.toml
+    cat >.cargo/config.toml <<'CONFIG'
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+CONFIG
     python3 - <<'PYTHON'
 import json
 from pathlib import Path
@@ -58,6 +66,11 @@ for folder in Path("vendor").glob("windows*"):
         del known["files"][name]
     sums.write_text(json.dumps(known))
 PYTHON
+    # Cargo resolves all packages from the folder alone: this cargo home has none, and no network is
+    # used.
+    mkdir "$work/home"
+    CARGO_HOME=$work/home "$cargo" metadata --quiet --format-version 1 --offline --locked >/dev/null ||
+        fail "cargo does not find all crates in the folder vendor (see above)"
 )
 packed vendored | xz -6 -T0 >"$out/ddtc-$version-vendored.tar.xz"
 

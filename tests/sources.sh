@@ -10,6 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() { echo "error: $*" >&2; exit 1; }
+lmod=/usr/share/lmod/lmod/libexec/lmod
+[ -x $lmod ] || fail "Lmod is missing, which EasyBuild needs: apt-get install lmod"
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/tools"
 target=$(cd "$target" && pwd)
@@ -63,10 +65,15 @@ toolchain=$(rustup show active-toolchain | cut -d ' ' -f 1)
 rustup=${RUSTUP_HOME:-$HOME/.rustup}
 mkdir -p "$work/home" "$work/temporary"
 env -u CARGO_TARGET_DIR CARGO_HOME="$work/home" RUSTUP_HOME="$rustup" RUSTUP_TOOLCHAIN="$toolchain" PATH="$rustup/toolchains/$toolchain/bin:$PATH" \
-    EB_PYTHON="$tools/bin/python" LMOD_CMD=/usr/share/lmod/lmod/libexec/lmod XDG_CONFIG_HOME="$work" \
+    EB_PYTHON="$tools/bin/python" LMOD_CMD=$lmod XDG_CONFIG_HOME="$work" \
     unshare --net --map-root-user "$tools/bin/eb" --allow-use-as-root-and-accept-consequences --modules-tool Lmod \
     --prefix "$work/eb" --sourcepath "$work/out" --tmpdir "$work/temporary" "$work/ddtc-$version.eb" >"$work/eb.log" 2>&1 ||
-    { tail -n 30 "$work/eb.log" >&2; fail "EasyBuild could not build $vendored"; }
+    {
+        tail -n 30 "$work/eb.log" >&2
+        # The output of the command that failed is in a file of EasyBuild's own.
+        find "$work/temporary" -name '*.log' -exec tail -n 30 {} + >&2
+        fail "EasyBuild could not build $vendored"
+    }
 said=$("$work/eb/software/ddtc/$version/bin/ddtc" preload --dry-run -- true)
 [[ $said = *"/eb/software/ddtc/$version/lib/libddtc_preload.so"* ]] || fail "the installed command finds no preload library: $said"
 grep -q 'ddtc' "$work/eb/modules/all/ddtc/$version.lua" || fail "EasyBuild made no module"
