@@ -303,7 +303,7 @@ pub static OPEN_MPI: Abi = Abi {
 /// Table of the standard ABI, from appendix A of MPI 5.0.
 pub static STANDARD: Abi = Abi {
     flavour: Flavour::Standard,
-    name: "MPI-5 ABI",
+    name: "standard ABI",
     handle_bytes: 8,
     handle_mask: u64::MAX,
     world: 0x101,

@@ -10,10 +10,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ddtc::internal::files;
+use ddtc_hosts::abi::MPICH;
 use serde::Deserialize;
 
 use crate::difference::Class;
-use crate::finding::{About, Finding};
+use crate::finding::{About, Elsewhere, Finding};
 use crate::record::{Run, Workers};
 use crate::wording::{action, summary, why_open};
 
@@ -71,12 +72,18 @@ fn document(run: &Summary, findings: &[Finding], published: Option<&str>) -> Str
     if published.is_some() {
         out.push('\n');
         let how = format!(
-            "To run a program, compile it in its folder with the library's own `mpicc`; it includes \
-             [finding.h](finding.h). `ddtc report --program FILE` prints it as one file, which needs nothing but \
-             `mpi.h`. What the standard leaves open, and errors that a library need not report, are in \
-             [{DIFFERENCES}]({DIFFERENCES})."
+            "To run a program, compile it in its folder with `{}`; it includes [finding.h](finding.h). \
+             [README.md](README.md#programs) has the details.",
+            library.wrapper()
         );
         wrap(&mut out, &how, "", "");
+        out.push('\n');
+        let rest = format!(
+            "`ddtc report --program FILE` prints a program as one file, which needs nothing but `mpi.h`. An entry \
+             names only the first other library on which its program passes. What the standard leaves open, and \
+             errors that a library need not report, are in [{DIFFERENCES}]({DIFFERENCES})."
+        );
+        wrap(&mut out, &rest, "", "");
     }
     if findings.is_empty() {
         out.push_str("\nNothing was found.\n");
@@ -144,10 +151,10 @@ fn reproduced(f: &Finding, folder: &str) -> String {
         return "There is no program, because the datatype or its values are too large for one.".to_owned();
     };
     let run = match f.confirmed {
-        Some(true) => "It was compiled and run with this version, and did.",
+        Some(true) => "It was compiled and run with this version, which showed the difference.",
         Some(false) => {
-            "It was compiled and run with this version, and did not: the run of the fuzzer saw the difference in a \
-             process that had made other calls before."
+            "It was compiled and run with this version, which did not show the difference: the run of the fuzzer saw \
+             it in a process that had made other calls before."
         }
         None => "It was not compiled and run, because there was no compiler or no header of the library.",
     };
@@ -163,17 +170,21 @@ const LACKS: &str = "it has not all functions of the program";
 /// As [`LACKS`]: the program ended by a signal and printed nothing.
 const SIGNAL: &str = "the process ends by a signal";
 
-/// Returns the sentences about the same program on other libraries. They leave out the library of the
-/// finding itself, on which its program was run again with the other ones.
+/// Returns the sentences about the same program on other libraries. The program was run on the
+/// library of the finding too, which is left out. If the finding is about a library with the standard
+/// ABI, that library with its other ABI is not left out.
 fn elsewhere(f: &Finding) -> String {
-    let itself = |name: &str| name == f.library.title() && !f.library.flavour.contains("standard");
-    let others = || f.elsewhere.iter().filter(|e| !itself(&e.library));
-    let list = |names: Vec<&str>| names.join(", ");
-    let right: Vec<&str> = others().filter(|e| e.said.is_none()).map(|e| e.library.as_str()).collect();
-    let lacking: Vec<&str> =
-        others().filter(|e| e.said.as_deref() == Some(LACKS)).map(|e| e.library.as_str()).collect();
+    let has_name = |e: &Elsewhere| e.library == f.library.title();
+    let others = || f.elsewhere.iter().filter(|e| !has_name(e) || f.library.is_standard());
+    let name = |e: &Elsewhere| {
+        let abi = if has_name(e) { format!(" with the {}", MPICH.name) } else { String::new() };
+        format!("{}{abi}", e.library)
+    };
+    let list = |names: Vec<String>| names.join(", ");
+    let right: Vec<String> = others().filter(|e| e.said.is_none()).map(name).collect();
+    let lacking: Vec<String> = others().filter(|e| e.said.as_deref() == Some(LACKS)).map(name).collect();
     let wrong: Vec<String> = others()
-        .filter_map(|e| Some((&e.library, e.said.as_deref().filter(|text| *text != LACKS)?)))
+        .filter_map(|e| Some((name(e), e.said.as_deref().filter(|text| *text != LACKS)?)))
         .map(|(library, text)| match text {
             SIGNAL => format!("{library} ({SIGNAL})"),
             printed => format!("{library} (`{printed}`)"),
@@ -217,7 +228,10 @@ pub(crate) fn head(f: &Finding) -> String {
     if !others.is_empty() {
         paragraph(&format!("Other libraries: {others}"));
     }
-    paragraph("How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.");
+    paragraph(&format!(
+        "How to run it: {} FILE && ./a.out. An exit status other than 0 shows the difference.",
+        f.library.wrapper()
+    ));
     format!("/*\n{body} */\n")
 }
 

@@ -5,6 +5,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use ddtc_hosts::abi::STANDARD;
 use ddtc_hosts::policy::Family;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,17 @@ impl About {
             [(Family::Mpich, "MPICH"), (Family::Intel, "Intel MPI"), (Family::OpenMpi, "Open MPI")];
         let known = families.into_iter().find(|(family, _)| family.name() == self.name);
         format!("{} {}", known.map_or(self.name.as_str(), |(_, name)| name), self.version)
+    }
+
+    /// Returns true if the library has the standard ABI of MPI 5.0.
+    pub(crate) fn is_standard(&self) -> bool {
+        self.flavour == STANDARD.name
+    }
+
+    /// Returns the usual name of the compiler wrapper for programs of the library. MPICH 5.0 has a
+    /// separate wrapper for the standard ABI.
+    pub(crate) fn wrapper(&self) -> &'static str {
+        if self.is_standard() { "mpicc_abi" } else { "mpicc" }
     }
 }
 

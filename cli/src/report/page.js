@@ -25,6 +25,10 @@
   const words = new Intl.Collator("en", { numeric: true });
   const compare = (a, b) => {
     const [x, y] = [a.dataset[sort], b.dataset[sort]];
+    // A number that was not recorded is an empty text. It comes last, whatever the order.
+    if (numbers.has(sort) && (x === "" || y === "")) {
+      return Number(x === "") - Number(y === "");
+    }
     const order = numbers.has(sort) ? Number(x) - Number(y) : words.compare(x, y);
     return down ? -order : order;
   };

@@ -154,6 +154,7 @@ fn table(out: &mut String, record: &Record) {
 }
 
 fn row(out: &mut String, f: &Finding, drawn: bool) {
+    let number = |recorded: Option<u64>| recorded.map_or_else(String::new, |n| n.to_string());
     let confirmed = match f.confirmed {
         Some(true) => "yes",
         Some(false) => "no",
@@ -163,24 +164,28 @@ fn row(out: &mut String, f: &Finding, drawn: bool) {
         f.class.clone(),
         f.check.clone(),
         f.rule.section.clone(),
-        f.constructors.to_string(),
+        number(f.constructors),
         f.count.to_string(),
         confirmed.to_owned(),
-        f.case.to_string(),
-        format!("{:.1} s", f.seconds),
+        number(f.case),
+        f.seconds.map_or_else(String::new, |s| format!("{s:.1} s")),
     ];
-    // The values are also attributes of the row, by which the script sorts and filters.
+    // The values are also attributes of the row, by which the script sorts and filters. The
+    // attribute is empty if the value was not recorded.
     let _ = write!(out, "<tbody class=\"finding\" id=\"f-{}\"", escaped(&f.fingerprint));
     for ((key, _, numeric), text) in HEADS.iter().zip(&values) {
-        let value = if *key == "seconds" { f.seconds.to_string() } else { text.clone() };
+        let value = match f.seconds {
+            Some(seconds) if *key == "seconds" => seconds.to_string(),
+            _ => text.clone(),
+        };
         let _ = write!(out, " data-{key}=\"{}\"", escaped(&value));
-        debug_assert!(!numeric || value.parse::<f64>().is_ok());
+        debug_assert!(!numeric || value.is_empty() || value.parse::<f64>().is_ok());
     }
     // A finding has two rows of the table. The first one has a cell for each column. The second one
     // has the datatype, and a click on it opens the details.
     out.push_str(">\n<tr>");
     for ((key, title, numeric), text) in HEADS.iter().zip(&values) {
-        let text = escaped(text);
+        let text = if *numeric && text.is_empty() { "not recorded".to_owned() } else { escaped(text) };
         let known = CLASSES.iter().any(|(class, _)| *class == f.class);
         let _ = match (*key, numeric) {
             ("class", _) if known => write!(out, "<td><span class=\"tag is-{text}\">{text}</span></td>"),
@@ -211,7 +216,9 @@ fn details(out: &mut String, f: &Finding, drawn: bool) {
     part("Got", &f.got());
     part("Rule", format!("{} {}", f.rule.section, f.rule.text).trim());
     part("Shrunk from", f.original.as_deref().filter(|original| *original != f.datatype).unwrap_or_default());
-    part("Seed, case", &format!("{}, {}", f.seed, f.case));
+    if let (Some(seed), Some(case)) = (f.seed, f.case) {
+        part("Seed, case", &format!("{seed}, {case}"));
+    }
     part("Fingerprint", &f.fingerprint);
     out.push_str("</dl>\n");
     if drawn {

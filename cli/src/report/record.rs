@@ -37,7 +37,8 @@ pub(super) struct Rule {
 }
 
 /// A finding: one cause of differences from the expected behaviour, represented by its smallest
-/// case. Older versions of `ddtc check` wrote fewer fields. A field that is missing in the file is
+/// case. Records that older versions of `ddtc check` wrote, records that were converted, and
+/// findings that were written by hand have fewer fields. A field that is missing in the file is
 /// empty.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Finding {
@@ -60,8 +61,9 @@ pub(super) struct Finding {
     /// Number of instances of the datatype.
     #[serde(default)]
     pub(super) count: u64,
+    /// Number of constructors in the shrunk datatype. A predefined type has none.
     #[serde(default)]
-    pub(super) constructors: u64,
+    pub(super) constructors: Option<u64>,
     #[serde(default)]
     expected: Value,
     #[serde(default)]
@@ -73,12 +75,12 @@ pub(super) struct Finding {
     #[serde(default)]
     pub(super) confirmed: Option<bool>,
     #[serde(default)]
-    pub(super) seed: u64,
+    pub(super) seed: Option<u64>,
     #[serde(default)]
-    pub(super) case: u64,
+    pub(super) case: Option<u64>,
     /// Time of the finding, in seconds from the beginning of the run.
     #[serde(default)]
-    pub(super) seconds: f64,
+    pub(super) seconds: Option<f64>,
     /// Text of the C program, read from its file.
     #[serde(skip)]
     pub(super) source: Option<String>,

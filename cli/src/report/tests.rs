@@ -52,6 +52,33 @@ fn a_finding_is_on_the_page_and_in_the_document() {
     assert_eq!(document["findings"][0]["source"], program);
 }
 
+/// A number that the records lack is not shown as 0, which would be a possible value.
+#[test]
+fn numbers_that_were_not_recorded_are_not_zero() {
+    let folder = folder();
+    let finding = |extra: &str| {
+        format!(
+            r#"{{"fingerprint": "a", "class": "bug", "check": "pack", "datatype": "int", "count": 1{extra}}}"#
+        )
+    };
+    let page = |lines: &str| {
+        put(&folder, &[("findings.jsonl", lines)]);
+        page::write(&Record::read(&folder).unwrap())
+    };
+    let recorded = page(&finding(r#", "constructors": 0, "seed": 0, "case": 0, "seconds": 0"#));
+    assert!(recorded.contains(r#"<td class="number" data-title="Constructors">0</td>"#), "{recorded}");
+    assert!(recorded.contains("<dd>0, 0</dd>") && !recorded.contains(">not recorded<"), "{recorded}");
+    let missing = page(&finding(""));
+    for (key, title) in [("constructors", "Constructors"), ("case", "Case"), ("seconds", "Found after")] {
+        let cell = format!(r#"<td class="number" data-title="{title}">not recorded</td>"#);
+        assert!(
+            missing.contains(&cell) && missing.contains(&format!(" data-{key}=\"\"")),
+            "{key}\n{missing}"
+        );
+    }
+    assert!(!missing.contains("Seed, case"), "{missing}");
+}
+
 /// If a run was killed or its disk was full, its folder is read as far as possible. The same holds
 /// for a folder with files of other kinds.
 #[test]

@@ -1,5 +1,5 @@
 /*
- * bounds.bounds-markers on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * bounds.bounds-markers on Intel MPI 2021.18.1 (standard ABI)
  *
  * The bounds differ if some members have markers and others do not.
  *
@@ -18,7 +18,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * bounds.bounds-zero-blocks on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * bounds.bounds-zero-blocks on Intel MPI 2021.18.1 (standard ABI)
  *
  * The bounds of a datatype with blocks of length zero differ.
  *
@@ -17,9 +17,10 @@
  * What Intel MPI 2021.18.1 does: on this library, the lower bound is 0 and the extent is 24.
  *
  * Other libraries: The program fails on MPICH 5.0.2 (`extent: expected 16, got 17`), Open MPI
- * 5.0.11 (`extent: expected 16, got 24`).
+ * 5.0.11 (`extent: expected 16, got 24`), Intel MPI 2021.18.1 with the MPICH ABI (`extent: expected
+ * 16, got 24`).
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * bounds.dies.depth-32.large on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * bounds.dies.depth-32.large on Intel MPI 2021.18.1 (standard ABI)
  *
  * The process ends during legal calls of MPI_Type_size, MPI_Type_get_extent and
  * MPI_Type_get_true_extent.
@@ -19,7 +19,7 @@
  *
  * Other libraries: The program passes on MPICH 5.0.2.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

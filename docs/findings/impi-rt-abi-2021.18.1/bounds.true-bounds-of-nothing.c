@@ -1,5 +1,5 @@
 /*
- * bounds.true-bounds-of-nothing on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * bounds.true-bounds-of-nothing on Intel MPI 2021.18.1 (standard ABI)
  *
  * The true bounds of a datatype without entries differ.
  *
@@ -17,7 +17,7 @@
  *
  * Other libraries: The program passes on MPICH 5.0.2.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * elements.dies.empty-member on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * elements.dies.empty-member on Intel MPI 2021.18.1 (standard ABI)
  *
  * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
  *
@@ -20,7 +20,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

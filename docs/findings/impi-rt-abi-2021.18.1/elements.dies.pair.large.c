@@ -1,5 +1,5 @@
 /*
- * elements.dies.pair.large on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * elements.dies.pair.large on Intel MPI 2021.18.1 (standard ABI)
  *
  * The process ends during legal calls of MPI_Sendrecv, MPI_Get_count and MPI_Get_elements.
  *
@@ -17,10 +17,11 @@
  * `MPI_Type_create_f90_integer(97)........: No integer type with 1000 digits of range is
  * available`.
  *
- * Other libraries: The program fails on MPICH 5.0.2 (the process ends by a signal). The program
- * does not run on Open MPI 5.0.11, which lacks functions that it calls.
+ * Other libraries: The program fails on MPICH 5.0.2 (the process ends by a signal), Intel MPI
+ * 2021.18.1 with the MPICH ABI (the process ends by a signal). The program does not run on Open MPI
+ * 5.0.11, which lacks functions that it calls.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * external32.dies.pair on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * external32.dies.pair on Intel MPI 2021.18.1 (standard ABI)
  *
  * The process ends during legal calls of MPI_Pack_external_size, MPI_Pack_external and
  * MPI_Unpack_external.
@@ -18,9 +18,10 @@
  * free or corruption (!prev)`.
  *
  * Other libraries: The program fails on MPICH 5.0.2 (`MPI_Pack_external_size: expected 136, got
- * 17`), Open MPI 5.0.11 (`MPI_Pack_external_size: expected 136, got 204`).
+ * 17`), Open MPI 5.0.11 (`MPI_Pack_external_size: expected 136, got 204`), Intel MPI 2021.18.1 with
+ * the MPICH ABI (`MPI_Pack_external_size: expected 136, got 204`).
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

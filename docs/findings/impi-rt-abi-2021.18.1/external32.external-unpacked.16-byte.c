@@ -1,5 +1,5 @@
 /*
- * external32.external-unpacked.16-byte on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * external32.external-unpacked.16-byte on Intel MPI 2021.18.1 (standard ABI)
  *
  * MPI_Unpack_external stores wrong values.
  *
@@ -18,7 +18,7 @@
  *
  * Other libraries: The program passes on MPICH 5.0.2.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

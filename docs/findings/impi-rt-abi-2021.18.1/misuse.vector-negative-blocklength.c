@@ -1,5 +1,5 @@
 /*
- * misuse.vector-negative-blocklength on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * misuse.vector-negative-blocklength on Intel MPI 2021.18.1 (standard ABI)
  *
  * A call with a forbidden argument does not return an error.
  *
@@ -15,7 +15,7 @@
  *
  * Other libraries: The program passes on MPICH 5.0.2.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_MISUSE
 #include "../finding.h"

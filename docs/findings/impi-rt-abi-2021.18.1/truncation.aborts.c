@@ -1,5 +1,5 @@
 /*
- * truncation.aborts on Intel MPI 2021.18.1 (MPI-5 ABI)
+ * truncation.aborts on Intel MPI 2021.18.1 (standard ABI)
  *
  * A receive that is too short for its message ends the process.
  *
@@ -18,7 +18,7 @@
  *
  * Other libraries: The program passes on MPICH 5.0.2.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_TRUNCATION
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * bounds.true-bounds.empty-member on MPICH 5.0.2 (MPI-5 ABI)
+ * bounds.true-bounds.empty-member on MPICH 5.0.2 (standard ABI)
  *
  * MPI_Type_get_true_extent gives wrong bounds.
  *
@@ -15,7 +15,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_BOUNDS
 #include "../finding.h"

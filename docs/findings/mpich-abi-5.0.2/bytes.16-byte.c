@@ -1,5 +1,5 @@
 /*
- * bytes.16-byte on MPICH 5.0.2 (MPI-5 ABI)
+ * bytes.16-byte on MPICH 5.0.2 (standard ABI)
  *
  * MPI_Pack packs wrong values.
  *
@@ -17,7 +17,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

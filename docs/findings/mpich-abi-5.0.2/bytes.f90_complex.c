@@ -1,5 +1,5 @@
 /*
- * bytes.f90_complex on MPICH 5.0.2 (MPI-5 ABI)
+ * bytes.f90_complex on MPICH 5.0.2 (standard ABI)
  *
  * MPI_Pack packs wrong values.
  *
@@ -15,11 +15,12 @@
  *
  * What MPICH 5.0.2 does: on this library, the packed byte 10 is 0xee.
  *
- * Other libraries: The program fails on Open MPI 5.0.11 (`expected MPI_SUCCESS, got class 13:
+ * Other libraries: The program fails on MPICH 5.0.2 with the MPICH ABI (`unpacked: byte at
+ * displacement 10: expected 0x5f, got 0xe7`), Open MPI 5.0.11 (`expected MPI_SUCCESS, got class 13:
  * MPI_Type_create_f90_complex(33, MPI_UNDEFINED, &t0)`), Intel MPI 2021.18.1 (`expected
  * MPI_SUCCESS, got class 15: MPI_Type_create_f90_complex(33, MPI_UNDEFINED, &t0)`).
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"

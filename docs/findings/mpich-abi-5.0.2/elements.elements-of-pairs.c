@@ -1,5 +1,5 @@
 /*
- * elements.elements-of-pairs on MPICH 5.0.2 (MPI-5 ABI)
+ * elements.elements-of-pairs on MPICH 5.0.2 (standard ABI)
  *
  * MPI_Get_elements counts a value with an index differently.
  *
@@ -21,7 +21,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_ELEMENTS
 #include "../finding.h"

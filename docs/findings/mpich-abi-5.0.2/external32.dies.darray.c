@@ -1,5 +1,5 @@
 /*
- * external32.dies.darray on MPICH 5.0.2 (MPI-5 ABI)
+ * external32.dies.darray on MPICH 5.0.2 (standard ABI)
  *
  * The process ends during legal calls of MPI_Pack_external_size, MPI_Pack_external and
  * MPI_Unpack_external.
@@ -18,7 +18,7 @@
  *
  * Other libraries: The program passes on Open MPI 5.0.11.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_EXTERNAL32
 #include "../finding.h"

@@ -1,5 +1,5 @@
 /*
- * padding on MPICH 5.0.2 (MPI-5 ABI)
+ * padding on MPICH 5.0.2 (standard ABI)
  *
  * MPI_Pack does not keep the padding bytes of a long double.
  *
@@ -18,7 +18,7 @@
  *
  * Other libraries: The program passes on Intel MPI 2021.18.1.
  *
- * How to run it: mpicc FILE && ./a.out. An exit status other than 0 shows the difference.
+ * How to run it: mpicc_abi FILE && ./a.out. An exit status other than 0 shows the difference.
  */
 #define CHECK_PACK
 #include "../finding.h"
