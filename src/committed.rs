@@ -258,8 +258,9 @@ impl Committed {
     /// For all other types in [`Mode::Lazy`], this method counts `bytes` bytes, as a call that
     /// moves these bytes would, until the decision has been made. The call that reaches
     /// [`Config::lazy_threshold`](crate::engine::Config::lazy_threshold) compiles the layout, and
-    /// from then on the answer is true. A caller that can move bytes in another way, such as
-    /// through the MPI library, uses that way as long as the answer is false.
+    /// from then on the answer is true. This method does not wait: while another thread compiles the
+    /// layout, the answer is false. A caller that can move bytes in another way, such as through the
+    /// MPI library, uses that way as long as the answer is false.
     pub(crate) fn settled(&self, direction: Direction, bytes: u64) -> bool {
         if self.0.run == Run::Any {
             return true;

@@ -235,8 +235,11 @@ impl Engine {
     /// Returns how a call of `bytes` bytes in `direction` is served, and compiles `layout` first if
     /// the mode asks for it. Returns none if that has not been decided, and the caller then
     /// interprets the nest. This is the case in the modes that never compile, and in [`Mode::Lazy`]
-    /// before the layout is compiled. Without a number of bytes, the layout is compiled in every mode
-    /// that compiles, and the caller waits if another thread compiles it.
+    /// before the layout is compiled.
+    ///
+    /// If `bytes` is `None`, this method compiles now in every mode that compiles, and waits if
+    /// another thread is compiling the layout. In [`Mode::Commit`] it does the same whatever `bytes`
+    /// is.
     pub(crate) fn serve_call<'l, L: Cached + Planned>(
         &self,
         layout: &'l Arc<CompiledLayout<L>>,

@@ -87,7 +87,7 @@ impl Part {
 }
 
 /// Slot for the part of one node of a layout. The part is made when ranges have moved enough bytes
-/// of this node.
+/// of this node, or in advance.
 #[derive(Debug)]
 pub struct PartSlot {
     descent: Descent,
@@ -95,8 +95,9 @@ pub struct PartSlot {
     /// direction. A kernel is stored here when a range uses it for the first time, or when it is
     /// made in advance.
     kernels: [Once<Arc<Kernel>>; 2],
-    /// Sum of the arguments `bytes` of all calls of [`PartSlot::get`] until the part was made: numbers
-    /// of packed bytes of the node inside a range.
+    /// Number of packed bytes of the node that ranges have moved before the part is made. Each call
+    /// of [`PartSlot::get`] adds its argument `bytes`, but at most the threshold. A call whose
+    /// argument is `None` adds nothing.
     moved: AtomicU64,
     part: Awaited<Part>,
 }
@@ -132,8 +133,9 @@ impl PartSlot {
 
     /// Returns the part, if it has been made. Otherwise adds `bytes` to the number of bytes moved
     /// so far. If this number has reached `threshold`, makes the part by `make`, unless another
-    /// thread is making it. Returns `None` in all other cases. Without a number of bytes, makes the
-    /// part, or waits for the thread that is making it.
+    /// thread is making it. Returns `None` in all other cases.
+    ///
+    /// If `bytes` is `None`, makes the part now, or waits for the thread that is making it.
     pub fn get(&self, bytes: Option<u64>, threshold: u64, make: impl FnOnce() -> Part) -> Option<&Part> {
         if let Some(part) = self.part.get() {
             return Some(part);
@@ -164,8 +166,10 @@ pub struct CompiledLayout<L = Byte> {
     nest: LoopNest<Normal, L>,
     operation: Operation,
     served: [Awaited<Tier>; 2],
-    /// Number of bytes that calls have moved in each direction in mode `Lazy`, to decide when to
-    /// compile.
+    /// Number of bytes in each direction that were counted in mode `Lazy` to decide when to compile:
+    /// bytes that calls have moved, and bytes that were given to `Committed::settled`, which moves
+    /// none. A call adds at most the lazy threshold. It adds the whole threshold if layouts of the
+    /// same `near_hash` have reached the threshold together.
     moved: [AtomicU64; 2],
     /// One slot for each node of the nest. The slots are made when a range of the packed stream is
     /// moved for the first time, or when the parts are made in advance.

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Runs what a release contains on an old system: Debian 11 with glibc 2.31, where neither Rust nor
-# anything of ddtc was installed. Programs are compiled there, with that system's compiler and MPI
+# Runs the archive of a prefix, which is one file of a release, on an old system: Debian 11 on
+# x86-64 with glibc 2.31, where neither Rust nor anything of ddtc was installed. The other files of
+# a release are not tested here. Programs are compiled on that system, with its compiler and its MPI
 # libraries, MPICH 3.4.1 and Open MPI 4.1.0. Each program must print the same with the preload
-# library and without. One of them calls MPI_Pack, and ddtc must have packed for it. Messages are
-# not converted under these two releases, so the programs also run under MPICH 5.0.2 from PyPI, where
-# ddtc must have packed every message.
+# library and without. One of them calls MPI_Pack, and ddtc must have packed for it. ddtc does not
+# pack messages under these two releases, so the programs also run under MPICH 5.0.2 from PyPI,
+# where ddtc must have packed every message.
 #
 #   tests/old.sh            builds the files by packaging/install.sh --portable
 #   tests/old.sh ARCHIVE    takes the archive of a prefix that packaging/release.sh made
 #
-# It needs root, for a chroot, and debootstrap, which takes packages from the mirror of this system.
+# It needs an x86-64 machine, root, for a chroot, and debootstrap, which takes packages from the
+# mirror of this system.
 set -euo pipefail
 archive=${1-}
 case $archive in '' | /*) ;; *) archive=$PWD/$archive ;; esac

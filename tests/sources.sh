@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Builds ddtc from the two archives that packaging/sources.sh makes, and runs what was installed.
-# EasyBuild builds the archive with all crates, without a network. pip builds the source
-# distribution. Each is built in a temporary folder that has no other file of the checkout. The
-# script also checks the list of linked packages against the schema of CycloneDX. EasyBuild, twine
-# and the schema come from PyPI in pinned versions.
+# EasyBuild builds and installs the archive with all crates. pip builds and installs the source
+# distribution, which twine checks first. Each is built in a temporary folder that has no other file
+# of the checkout. The script also checks the list of linked packages against the schema of
+# CycloneDX.
+#
+# Only the build by EasyBuild runs without a network. Everything else may use one: EasyBuild, twine
+# and the schema come from PyPI in pinned versions, and pip gets from there what the build needs.
 #
 #   tests/sources.sh
 set -euo pipefail

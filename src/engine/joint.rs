@@ -66,7 +66,10 @@ impl Engine {
     /// Returns how `joint` serves a call of `bytes` bytes, and compiles it first if the mode asks
     /// for that. `layouts` must be the pair that `joint` was made for. Returns none if the layouts
     /// could not be fused or if nothing is compiled yet; the caller then copies through a buffer.
-    /// Without a number of bytes, the pair is compiled in every mode that compiles.
+    ///
+    /// If `bytes` is `None`, this method compiles now in every mode that compiles, and waits if
+    /// another thread is compiling the pair. In [`Mode::Commit`] it does the same whatever `bytes`
+    /// is.
     pub(crate) fn serve_joint<'j, L: Joined>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],

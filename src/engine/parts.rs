@@ -25,8 +25,8 @@ use crate::target::cost;
 use crate::{calls, normalize, schedule};
 
 /// The parts of one layout, one for each node of its nest. The part of a node moves the whole
-/// iterations or rows of that node that lie inside a range. It is made once ranges have moved
-/// enough bytes in the node.
+/// iterations or rows of that node that lie inside a range. It is made when ranges have moved
+/// enough bytes in the node, or in advance by [`Engine::make_parts`].
 pub(super) struct Compiled<'e> {
     pub(super) engine: &'e Engine,
     pub(super) layout: &'e Arc<CompiledLayout>,
@@ -40,9 +40,12 @@ pub(super) struct Compiled<'e> {
 const MAX_NODES_AHEAD: usize = 64;
 
 impl<'e> Compiled<'e> {
-    /// Returns the part for node `i`, or none if the part does not exist yet. If `makes` is set,
-    /// `bytes` bytes are counted for this node, and the part is made if these bytes have reached the
-    /// lazy threshold. Without a number of bytes, the part is made now.
+    /// Returns the part for node `i`, or none if the part does not exist yet.
+    ///
+    /// If `makes` is set and `bytes` is a number, this method counts these bytes for the node. If
+    /// the sum has reached the lazy threshold, it makes the part, unless another thread is making
+    /// it. If `makes` is set and `bytes` is `None`, it makes the part now, or waits for the thread
+    /// that is making it.
     fn part(&self, i: usize, bytes: Option<u64>) -> Option<&'e Part> {
         let Compiled { engine, layout, slots, makes } = self;
         let slot = slots.get(i)?;
@@ -64,8 +67,9 @@ impl<'e> Compiled<'e> {
 
 impl<'e> Compiled<'e> {
     /// Returns the kernel whose instances are the iterations of node `i`, or none if no such kernel
-    /// exists yet. If `makes` is set, this call compiles the kernel, unless another thread is
-    /// compiling it: the part itself was made only once ranges had moved enough bytes.
+    /// exists yet. If `makes` is set and the part exists, this call compiles the kernel, unless
+    /// another thread is compiling it. No bytes are counted for the kernel: they were counted before
+    /// the part was made, unless [`Engine::make_parts`] made it in advance.
     #[cold]
     fn kernel(
         &self,
