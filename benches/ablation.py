@@ -24,11 +24,11 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import Host, geometric_mean, host_names, in_rounds, machine, present
+from applications import MpiLibrary, geometric_mean, in_rounds, machine, mpi_names, present
 from builds import DdtBench, Job
 
-# Kind of type, number of blocks of 4 bytes, and number of messages in either direction before a
-# type is freed.
+# Each row: the kind of type, the number of its blocks of 4 bytes, and the number of messages in
+# each direction before a type is freed.
 STEPS = (
     *(("list", 5000, uses) for uses in (1, 3, 20)),
     *(("list", 250, uses) for uses in (1, 20)),
@@ -39,12 +39,12 @@ STEPS = (
 
 
 class Steps(Job):
-    """A job with types that are made for one step each."""
+    """A job that makes and commits a type in each step, sends messages of it, and frees it."""
 
-    def __init__(self, host, folder, is_filled):
-        super().__init__(host, "types of one step", folder)
+    def __init__(self, mpi, folder, is_filled):
+        super().__init__(mpi, "types of one step", folder)
         self.is_filled = is_filled
-        self.program = host.compiled(folder, "preload/benches/steps.c")
+        self.program = mpi.compiled(folder, "preload/benches/steps.c")
 
     def prepare(self, builds):
         for build in builds if self.is_filled else ():
@@ -55,12 +55,12 @@ class Steps(Job):
         for kind, blocks, uses in STEPS:
             row = f"{kind} of {blocks}, {uses} uses"
             if self.is_filled:
-                cache = self.folder / f"{self.host.name}-{row.replace(' ', '-')}-{'-'.join(Path(build).parts[1:])}"
+                cache = self.folder / f"{self.mpi.name}-{row.replace(' ', '-')}-{'-'.join(Path(build).parts[1:])}"
                 cache.mkdir(exist_ok=True)
             else:
                 cache = tempfile.mkdtemp(dir=self.folder)
             steps = 300 if uses < 20 else 100
-            out = self.host.run(self.program, [kind, str(blocks), str(uses), str(steps)], self.preload(build, cache), self.folder)
+            out = self.mpi.run(self.program, [kind, str(blocks), str(uses), str(steps)], self.preload(build, cache), self.folder)
             derived, hand = map(float, out.split())
             found[row] = (derived, hand)
         return found
@@ -71,7 +71,8 @@ def main():
     parser.add_argument("builds", nargs="+", metavar="NAME=FILE", help="a name and a libddtc_preload.so; the first one is the reference")
     parser.add_argument("--filled", action="store_true", help="use a profile cache that an earlier run of the same build has filled")
     o = parser.parse_args()
-    # DDTBench takes these two from the options of builds.py, which this script does not have.
+    # The class DdtBench takes these two numbers from the options of builds.py. This script has no
+    # such options, so it sets the numbers.
     o.outer, o.inner = 10, 20
     builds = {}
     for word in o.builds:
@@ -79,7 +80,7 @@ def main():
         if not equals or not Path(file).is_file() or name in builds:
             sys.exit(f"error: {word}: must be NAME=FILE, where FILE exists and no other build has the name NAME")
         builds[name] = str(Path(file).resolve())
-    libraries = host_names(o)
+    libraries = mpi_names(o)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         sys.exit(f"error: this process may use {len(cores)} core, and each of the two ranks needs one: allow more cores, for example with taskset")
@@ -89,8 +90,8 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder, jobs = Path(temporary), []
         for name in libraries:
-            host = Host(o.wheels.resolve(), name, cores)
-            jobs += [DdtBench(host, folder, o.filled, o), Steps(host, folder, o.filled)]
+            mpi = MpiLibrary(o.wheels.resolve(), name, cores)
+            jobs += [DdtBench(mpi, folder, o.filled, o), Steps(mpi, folder, o.filled)]
         for job in jobs:
             job.prepare(builds.values())
         found = {id(job): {name: [] for name in names} for job in jobs}
@@ -106,9 +107,9 @@ def main():
             over = {row: of_hand[name][row] / of_hand[reference][row] for row in of_hand[reference]}
             order = sorted(over, key=over.get)
             said = [", ".join(f"{row} {over[row]:.2f}" for row in some) for some in (order[:-6:-1], order[:3])]
-            summary.append(f"{job.host.name}, {job.name}, {name}: geometric mean {geometric_mean(over.values()):.3f}; highest {said[0]}; lowest {said[1]}")
+            summary.append(f"{job.mpi.name}, {job.name}, {name}: geometric mean {geometric_mean(over.values()):.3f}; highest {said[0]}; lowest {said[1]}")
         for row in of_hand[reference]:
-            rows.append({"host": job.host.name, "job": job.name, "row": row, **{name: f"{of_hand[name][row]:.3f}" for name in names}})
+            rows.append({"host": job.mpi.name, "job": job.name, "row": row, **{name: f"{of_hand[name][row]:.3f}" for name in names}})
     cache = "a filled" if o.filled else "an empty"
     head = [
         f"benches/ablation.py, {o.rounds} rounds, {cache} profile cache; multiples of packing by hand; reference: {reference}",

@@ -36,7 +36,7 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
-HOSTS = ("mpich", "impi", "openmpi")
+MPI_LIBRARIES = ("mpich", "impi", "openmpi")
 OPENMPI4 = "openmpi4"
 ORDER = 480
 LU = f"""'ScaLAPACK, LU factorization'
@@ -87,7 +87,7 @@ def commit():
     return name + ("-changed" if git("status", "--porcelain", "--untracked-files=no") else "")
 
 
-class Host:
+class MpiLibrary:
     """A pinned wheel of an MPI library, and the way to run ranks under it."""
 
     def __init__(self, wheels, name, cores):
@@ -163,7 +163,7 @@ def in_rounds(description, rounds, record):
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, separated by commas [%(default)s]")
+    parser.add_argument("--hosts", default=",".join(MPI_LIBRARIES), help="MPI libraries, separated by commas [%(default)s]")
     parser.add_argument("--rounds", type=int, default=rounds, help="rounds, in each of which every job runs with every build [%(default)s]")
     parser.add_argument("--record", action="store_true", help=f"write benches/record/MACHINE/DATE-COMMIT-{record}.csv")
     return parser
@@ -177,14 +177,14 @@ def two_builds(description, rounds, record):
     return parser
 
 
-def host_names(o):
+def mpi_names(o):
     """Returns the names of the MPI libraries, or ends the script if an option is wrong."""
     if o.rounds < 1:
         sys.exit(f"error: --rounds {o.rounds}: must be 1 or more")
     names = o.hosts.split(",")
     for name in names:
-        if name not in HOSTS:
-            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(HOSTS)}")
+        if name not in MPI_LIBRARIES:
+            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(MPI_LIBRARIES)}")
     return names
 
 
@@ -194,14 +194,14 @@ def geometric_mean(values):
 
 
 def checked(o):
-    """Returns the names of the MPI libraries, and the paths of reference and tested library.
+    """Returns the names of the MPI libraries, and the paths of the reference and of the library.
 
     Ends the script if an option of `two_builds` is wrong.
     """
     for option in ("library", "reference"):
         if not getattr(o, option).is_file():
             sys.exit(f"error: --{option} {getattr(o, option)}: no such file: name a libddtc_preload.so")
-    return host_names(o), [str(o.reference.resolve()), str(o.library.resolve())]
+    return mpi_names(o), [str(o.reference.resolve()), str(o.library.resolve())]
 
 
 def in_turn(rounds, job):
@@ -224,30 +224,30 @@ def is_steady(one, other):
     return max(one, other) * 6 <= min(one, other) * 7
 
 
-def ddtbench_job(host, program, arguments, preload, folder):
+def ddtbench_job(mpi, program, arguments, preload, folder):
     """Runs a job of DDTBench. Returns the version of its MPI library, and its rows."""
-    lines = host.run(program, arguments, preload, folder).splitlines()
+    lines = mpi.run(program, arguments, preload, folder).splitlines()
     return lines[0].lstrip("# "), list(csv.DictReader(lines[1:]))
 
 
-def ddtbench(host, o, preload, folder):
-    program = host.compiled(folder, flags=("-O2", *(["-DSIMPLE"] if o.simple else [])))
+def ddtbench(mpi, o, preload, folder):
+    program = mpi.compiled(folder, flags=("-O2", *(["-DSIMPLE"] if o.simple else [])))
     arguments = ["time", str(o.outer), str(o.inner), *([o.case] if o.case else [])]
     version = []
-    sample = "median" if host.is_openmpi else "least"
+    sample = "median" if mpi.is_openmpi else "least"
 
     def job(way):
-        said, rows = ddtbench_job(host, program, arguments, preload if way else [], folder)
+        said, rows = ddtbench_job(mpi, program, arguments, preload if way else [], folder)
         version[:] = [said]
         return rows
 
-    bare, preloaded = in_turn(o.rounds, job)
+    unmodified, preloaded = in_turn(o.rounds, job)
     rows = []
-    for k, row in enumerate(bare[0]):
+    for k, row in enumerate(unmodified[0]):
 
         # The rounds that count for this row are those in which packing by hand took equally long in
-        # both jobs, or all rounds if there is none.
-        hand = [(float(a[k][f"hand_{sample}"]), float(b[k][f"hand_{sample}"])) for a, b in zip(bare, preloaded, strict=True)]
+        # both jobs, or all rounds if there is no such round.
+        hand = [(float(a[k][f"hand_{sample}"]), float(b[k][f"hand_{sample}"])) for a, b in zip(unmodified, preloaded, strict=True)]
         steady = [r for r, pair in enumerate(hand) if is_steady(*pair)]
         used = steady or range(o.rounds)
 
@@ -255,18 +255,19 @@ def ddtbench(host, o, preload, folder):
             return [float(jobs[r][k][column]) for r in used]
 
         def both(column, values=values):
-            return median(values(bare, column)), median(values(preloaded, column))
+            return median(values(unmodified, column)), median(values(preloaded, column))
 
         def ratio(column, over, values=values):
-            """Returns the median over the rounds of the ratio of a round's two jobs.
+            """Returns the median over the rounds of a ratio of times.
 
-            These two ran one after the other. A minute or an hour earlier, the speed of the machine
-            may have been different.
+            In each round this is the time `column` of the job with the library, over the minimum of
+            the times `over`. Only jobs of one round are compared, since they ran one after the
+            other. The speed of the machine may differ between rounds.
             """
             pairs = zip(*(values(jobs, c) for jobs, c in ((preloaded, column), *over)), strict=True)
             return median(pair[0] / min(pair[1:]) for pair in pairs)
 
-        bare_alone, bare_or_hand = [(bare, f"derived_{sample}")], [(bare, f"derived_{sample}"), (bare, f"hand_{sample}")]
+        unmodified_alone, unmodified_or_hand = [(unmodified, f"derived_{sample}")], [(unmodified, f"derived_{sample}"), (unmodified, f"hand_{sample}")]
         (one, other), (hand, _) = both(f"derived_{sample}"), both(f"hand_{sample}")
         made, once, whole = both("made_least"), both("used_least"), both("derived_whole")
         rows.append(
@@ -277,23 +278,23 @@ def ddtbench(host, o, preload, folder):
                 "bare_us": f"{one:.2f}",
                 "preloaded_us": f"{other:.2f}",
                 "hand_us": f"{hand:.2f}",
-                "preloaded_over_bare": f"{ratio(f'derived_{sample}', bare_alone):.3f}",
+                "preloaded_over_bare": f"{ratio(f'derived_{sample}', unmodified_alone):.3f}",
                 "bare_over_hand": f"{one / hand:.3f}",
-                "preloaded_over_better": f"{ratio(f'derived_{sample}', bare_or_hand):.3f}",
-                "median_over_bare": f"{ratio('derived_median', [(bare, 'derived_median')]):.3f}",
-                "noise_percent": f"{max(noise(values(jobs, f'derived_{sample}')) for jobs in (bare, preloaded)):.1f}",
+                "preloaded_over_better": f"{ratio(f'derived_{sample}', unmodified_or_hand):.3f}",
+                "median_over_bare": f"{ratio('derived_median', [(unmodified, 'derived_median')]):.3f}",
+                "noise_percent": f"{max(noise(values(jobs, f'derived_{sample}')) for jobs in (unmodified, preloaded)):.1f}",
                 "made_bare_ns": f"{1000 * made[0]:.0f}",
                 "made_more_ns": f"{1000 * (made[1] - made[0]):.0f}",
                 "used_bare_ns": f"{1000 * once[0]:.0f}",
                 "used_more_ns": f"{1000 * (once[1] - once[0]):.0f}",
                 "whole_bare_us": f"{whole[0]:.1f}",
-                "whole_ratio": f"{ratio('derived_whole', [(bare, 'derived_whole')]):.3f}",
+                "whole_ratio": f"{ratio('derived_whole', [(unmodified, 'derived_whole')]):.3f}",
                 "steady_rounds": str(len(steady)),
             }
         )
 
-    def count(what, column, least, among=rows):
-        above = [r for r in among if float(r[column]) > least]
+    def count(what, column, limit, among=rows):
+        above = [r for r in among if float(r[column]) > limit]
         return f"{len(above)} of {len(among)} rows {what}" + (f", {max(float(r[column]) for r in above):g} at most" if above else "")
 
     long = [r for r in rows if int(r["bytes"]) >= 4096]
@@ -316,27 +317,27 @@ def get_testers(wheels):
         sys.exit(done.stderr)
 
 
-def lu_job(host, preload, folder):
+def lu_job(mpi, preload, folder):
     """Runs xdlu and returns the microseconds of its factorizations, by block size and grid.
 
     Ends the script if not exactly four of them passed.
     """
-    testers = host.wheels / "scalapack"
+    testers = mpi.wheels / "scalapack"
     (folder / "LU.dat").write_text(LU, encoding="utf-8")
-    paths = (testers / f"with-{host.name}", testers / "lib")
-    out = host.run(testers / host.abi / "xdlu", [], preload, folder, paths)
+    paths = (testers / f"with-{mpi.name}", testers / "lib")
+    out = mpi.run(testers / mpi.abi / "xdlu", [], preload, folder, paths)
     found = {f"NB {nb}, {p}x{q}": OPERATIONS / float(rate) for nb, p, q, rate, verdict in LINE.findall(out) if verdict == "PASSED"}
     if len(found) != 4:
-        sys.exit(f"error: xdlu under {host.name}: {len(found)} factorizations passed, and all four must:\n{out}")
+        sys.exit(f"error: xdlu under {mpi.name}: {len(found)} factorizations passed, and all four must:\n{out}")
     return found
 
 
-def lu(host, o, preload, folder):
-    get_testers(host.wheels)
-    bare, preloaded = in_turn(o.rounds, lambda way: lu_job(host, preload if way else [], folder))
+def lu(mpi, o, preload, folder):
+    get_testers(mpi.wheels)
+    unmodified, preloaded = in_turn(o.rounds, lambda way: lu_job(mpi, preload if way else [], folder))
     rows = []
-    for name in bare[0]:
-        times = [[job[name] for job in jobs] for jobs in (bare, preloaded)]
+    for name in unmodified[0]:
+        times = [[job[name] for job in jobs] for jobs in (unmodified, preloaded)]
         one, other = map(median, times)
         rows.append(
             {
@@ -350,14 +351,14 @@ def lu(host, o, preload, folder):
             }
         )
     above = [r for r in rows if float(r["ratio"]) > 1.02]
-    return (host.root / ".ready").read_text().split(" ")[0], rows, [f"{len(above)} of {len(rows)} rows above 1.02 of bare"]
+    return (mpi.root / ".ready").read_text().split(" ")[0], rows, [f"{len(above)} of {len(rows)} rows above 1.02 of bare"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="path of libddtc_preload.so")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, or other folders of wheels.txt, separated by commas [%(default)s]")
+    parser.add_argument("--hosts", default=",".join(MPI_LIBRARIES), help="MPI libraries, or other folders of wheels.txt, separated by commas [%(default)s]")
     parser.add_argument("--policy", help="value of DDTC_POLICY in the jobs with the library [the shipped policy]")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set another variable in the jobs with the library")
     parser.add_argument("--rounds", type=int, default=5, help="jobs without and jobs with the library [%(default)s]")
@@ -366,7 +367,7 @@ def main():
     parser.add_argument("--case", help="run only rows whose names begin with this text")
     parser.add_argument("--lu", action="store_true", help="run ScaLAPACK's xdlu instead, which tests/scalapack.sh installs")
     parser.add_argument("--simple", action="store_true", help="measure structures and blocks of 8 B instead, in messages of 64 KiB and 1 MiB")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-HOST.csv, -lu-HOST.csv or -simple-HOST.csv")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-applications-MPI.csv, -lu-MPI.csv or -simple-MPI.csv")
     o = parser.parse_args()
     if not o.library.is_file():
         sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
@@ -377,14 +378,14 @@ def main():
         sys.exit(f"error: this process may use {len(cores)} core, and each of the two ranks needs one: allow more cores, for example with taskset")
     preload = [f"LD_PRELOAD={o.library.resolve()}", *([f"DDTC_POLICY={o.policy}"] if o.policy else []), *o.set]
     for name in o.hosts.split(","):
-        if name not in HOSTS and (o.lu or not name.startswith(HOSTS)):
-            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(HOSTS)}, or without --lu another folder of wheels.txt")
+        if name not in MPI_LIBRARIES and (o.lu or not name.startswith(MPI_LIBRARIES)):
+            sys.exit(f"error: --hosts {name}: no such MPI library: must be of {', '.join(MPI_LIBRARIES)}, or without --lu another folder of wheels.txt")
         slug, line = machine()
         with tempfile.TemporaryDirectory() as temporary:
-            host = Host(o.wheels.resolve(), name, cores)
-            version, rows, summary = (lu if o.lu else ddtbench)(host, o, preload, Path(temporary))
+            mpi = MpiLibrary(o.wheels.resolve(), name, cores)
+            version, rows, summary = (lu if o.lu else ddtbench)(mpi, o, preload, Path(temporary))
         kind = ("lu" if o.lu else "simple" if o.simple else "applications") + (f"-{o.policy}" if o.policy else "")
-        exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back, {'medians' if host.is_openmpi else 'least ones'}"
+        exchanges = "" if o.lu else f", {o.outer} datatypes a row and job with {o.inner} exchanges each; times there and back, {'medians' if mpi.is_openmpi else 'least ones'}"
         head = [
             f"benches/applications.py, {o.rounds} rounds{exchanges}; policy {o.policy or 'as shipped'}{''.join(f' {s}' for s in o.set)}; {version}",
             f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",

@@ -25,17 +25,21 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import Host, checked, ddtbench_job, geometric_mean, get_testers, is_steady, lu_job, machine, present, two_builds
+from applications import MpiLibrary, checked, ddtbench_job, geometric_mean, get_testers, is_steady, lu_job, machine, present, two_builds
 
 CALLS = ("send-receive-wait", "nonblocking-waitall", "sendrecv", "pack", "alltoall", "test-null", "persistent", "create-commit-free", "sendrecv-derived")
 CALL_ROUNDS = 200000
 
 
 class Job:
-    """A job under one MPI library. `run` returns the times and controls of its rows by name."""
+    """A job under one MPI library.
 
-    def __init__(self, host, name, folder):
-        self.host, self.name, self.folder = host, name, folder
+    `run` returns, by the name of each row, its time and the time of its control. The control is
+    packing by hand, which the library does not affect. It is None if a row has none.
+    """
+
+    def __init__(self, mpi, name, folder):
+        self.mpi, self.name, self.folder = mpi, name, folder
 
     def prepare(self, builds):
         """Called once before the first round."""
@@ -45,16 +49,16 @@ class Job:
 
 
 class DdtBench(Job):
-    def __init__(self, host, folder, is_filled, o):
-        super().__init__(host, f"ddtbench, {'filled' if is_filled else 'empty'} cache", folder)
-        self.is_filled, self.program = is_filled, host.compiled(folder)
+    def __init__(self, mpi, folder, is_filled, o):
+        super().__init__(mpi, f"ddtbench, {'filled' if is_filled else 'empty'} cache", folder)
+        self.is_filled, self.program = is_filled, mpi.compiled(folder)
         self.arguments = ["time", str(o.outer), str(o.inner)]
-        self.sample = "median" if host.is_openmpi else "least"
+        self.sample = "median" if mpi.is_openmpi else "least"
 
     def cache(self, build):
         if not self.is_filled:
             return tempfile.mkdtemp(dir=self.folder)
-        kept = self.folder / f"cache-{self.host.name}-{'-'.join(Path(build).parts[1:])}"
+        kept = self.folder / f"cache-{self.mpi.name}-{'-'.join(Path(build).parts[1:])}"
         kept.mkdir(exist_ok=True)
         return kept
 
@@ -64,29 +68,29 @@ class DdtBench(Job):
                 self.run(build)
 
     def run(self, build):
-        _, rows = ddtbench_job(self.host, self.program, self.arguments, self.preload(build, self.cache(build)), self.folder)
+        _, rows = ddtbench_job(self.mpi, self.program, self.arguments, self.preload(build, self.cache(build)), self.folder)
         return {f"{row['case']} {row['size']}": (float(row[f"derived_{self.sample}"]), float(row[f"hand_{self.sample}"])) for row in rows}
 
 
 class Lu(Job):
-    def __init__(self, host, folder):
-        super().__init__(host, "ScaLAPACK LU", folder)
+    def __init__(self, mpi, folder):
+        super().__init__(mpi, "ScaLAPACK LU", folder)
 
     def run(self, build):
-        found = lu_job(self.host, self.preload(build, tempfile.mkdtemp(dir=self.folder)), self.folder)
+        found = lu_job(self.mpi, self.preload(build, tempfile.mkdtemp(dir=self.folder)), self.folder)
         return {name: (time, None) for name, time in found.items()}
 
 
 class Calls(Job):
-    def __init__(self, host, folder):
-        super().__init__(host, "calls that convert nothing", folder)
-        self.program = host.compiled(folder, "preload/benches/passed.c")
+    def __init__(self, mpi, folder):
+        super().__init__(mpi, "calls that convert nothing", folder)
+        self.program = mpi.compiled(folder, "preload/benches/passed.c")
 
     def run(self, build):
         found = {}
         for call in CALLS:
             cache = tempfile.mkdtemp(dir=self.folder)
-            out = self.host.run(self.program, [call, str(CALL_ROUNDS)], self.preload(build, cache), self.folder, ranks=1)
+            out = self.mpi.run(self.program, [call, str(CALL_ROUNDS)], self.preload(build, cache), self.folder, ranks=1)
             found[call] = (float(out.split()[0]), None)
         return found
 
@@ -94,7 +98,8 @@ class Calls(Job):
 def ratios(pairs):
     """Returns the rows of a job by name.
 
-    A row has the ratio, both median times, and the number of rounds with a steady control.
+    A row has the ratio of the times of both builds, the median time of each, and the number of
+    rounds in which the control took equally long with both.
     """
     rows = {}
     for name in pairs[0][0]:
@@ -121,9 +126,9 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder, jobs = Path(temporary), []
         for name in names:
-            host = Host(o.wheels.resolve(), name, cores)
-            jobs += [DdtBench(host, folder, False, o), DdtBench(host, folder, True, o), Calls(host, folder)]
-            jobs += [] if o.no_lu else [Lu(host, folder)]
+            mpi = MpiLibrary(o.wheels.resolve(), name, cores)
+            jobs += [DdtBench(mpi, folder, False, o), DdtBench(mpi, folder, True, o), Calls(mpi, folder)]
+            jobs += [] if o.no_lu else [Lu(mpi, folder)]
         for job in jobs:
             job.prepare(builds)
         found = {id(job): [] for job in jobs}
@@ -137,11 +142,11 @@ def main():
             of_job = ratios(found[id(job)])
             mean = geometric_mean(row[0] for row in of_job.values())
             worst = max(of_job, key=lambda name: of_job[name][0])
-            summary.append(f"{job.host.name}, {job.name}: geometric mean {mean:.3f} of {len(of_job)} rows, highest {of_job[worst][0]:.3f} ({worst})")
+            summary.append(f"{job.mpi.name}, {job.name}: geometric mean {mean:.3f} of {len(of_job)} rows, highest {of_job[worst][0]:.3f} ({worst})")
             for name, (ratio, old, new, steady) in of_job.items():
                 rows.append(
                     {
-                        "host": job.host.name,
+                        "host": job.mpi.name,
                         "job": job.name,
                         "row": name,
                         "reference": f"{old:.2f}",

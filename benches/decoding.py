@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import Host, checked, machine, present, two_builds
+from applications import MpiLibrary, checked, machine, present, two_builds
 
 ROWS = (("vector", 10), ("subarray", 10), ("struct", 3)) + tuple(
     (kind, n) for kind in ("indexed_block", "hindexed_block", "indexed", "hindexed") for n in (1000, 10000)
@@ -29,7 +29,7 @@ ROWS = (("vector", 10), ("subarray", 10), ("struct", 3)) + tuple(
 WAYS = {"decoded": "interpret", "decoded and compiled": "commit"}
 
 
-def job(host, program, folder, build, row, way, cold):
+def job(mpi, program, folder, build, row, way, cold):
     """Returns the nanoseconds of MPI_Type_commit and of the MPI library's own calls in one job.
 
     If `way` is None, the job runs without ddtc.
@@ -37,7 +37,7 @@ def job(host, program, folder, build, row, way, cold):
     kind, n = row
     preload = [f"LD_PRELOAD={build}", "DDTC_PROFILE_CACHE=0", "DDTC_POLICY=all", f"DDTC_MODE={WAYS[way]}"] if way else []
     rounds = 40 if cold else 200 if n > 100 else 2000
-    out = host.run(program, [kind, str(n), str(rounds), str(int(cold))], preload, folder, ranks=1)
+    out = mpi.run(program, [kind, str(n), str(rounds), str(int(cold))], preload, folder, ranks=1)
     return tuple(map(float, out.split()))
 
 
@@ -50,16 +50,16 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for name in names:
-            host = Host(o.wheels.resolve(), name, sorted(os.sched_getaffinity(0)))
-            program = host.compiled(folder, "preload/benches/decoding.c")
+            mpi = MpiLibrary(o.wheels.resolve(), name, sorted(os.sched_getaffinity(0)))
+            program = mpi.compiled(folder, "preload/benches/decoding.c")
             for row in ROWS:
                 for cold in (False, True):
                     for way in WAYS:
                         pairs = []
                         for k in range(o.rounds):
                             order = (0, 1) if k % 2 == 0 else (1, 0)
-                            found = {which: job(host, program, folder, builds[which], row, way, cold) for which in order}
-                            plain, contents = job(host, program, folder, None, row, None, cold)
+                            found = {which: job(mpi, program, folder, builds[which], row, way, cold) for which in order}
+                            plain, contents = job(mpi, program, folder, None, row, None, cold)
                             pairs.append([max(found[which][0] - plain - contents, 1.0) for which in (0, 1)] + [contents])
                         old, new, contents = (median(pair[k] for pair in pairs) for k in range(3))
                         rows.append(

@@ -29,27 +29,28 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from applications import OPENMPI4, ROOT, Host, machine, noise, present
+from applications import OPENMPI4, ROOT, MpiLibrary, machine, noise, present
 
-HOSTS = ("openmpi", OPENMPI4)
+MPI_LIBRARIES = ("openmpi", OPENMPI4)
 PROGRAMS = ("pingpong", "collectives")
-# Settings of the library in each job, and the ways that the calls through the library and the calls
-# past it then measure.
+# For each job: the settings of the library, the way that is measured by calls through the library,
+# and the way that is measured by calls past it. None means that these times are not used.
 JOBS = (
     (["DDTC_POLICY=all", "DDTC_MODE=commit", "DDTC_HOOK=off"], "staged", "bare"),
     (["DDTC_POLICY=all", "DDTC_MODE=commit"], None, "inside"),
     ([], "shipped", None),
 )
 WAYS = ("bare", "staged", "inside", "shipped")
-# Maximum number of bytes of calls that show the distance between the cores. The kernel copies
-# longer messages.
+# Calls with at most this number of bytes show the distance between the cores. Longer messages are
+# copied by the operating system's kernel.
 SHORT = 1024
 
 
 def rows_of(text):
     """Returns the times of a job by call, class and bytes.
 
-    The three times are through the library, past it, and packed by hand.
+    A row has three times: of the call through the preload library, of the call past it, and of the
+    call with data packed by hand.
     """
     rows = {}
     for line in text.splitlines():
@@ -61,36 +62,37 @@ def rows_of(text):
 
 
 def control(rows):
-    """Returns the median time of a job's short calls packed by hand.
+    """Returns the median time of those calls of a job that are short and packed by hand.
 
-    This time shows the distance between the cores.
+    This time depends on the distance between the cores, but not on the preload library.
     """
     return median(hand for (_, _, size), (_, _, hand) in rows.items() if size <= SHORT)
 
 
-def measured(host, o, folder):
+def measured(mpi, o, folder):
     """Measures all programs, and returns their rows and a text with the number of steady rounds.
 
-    A row has the times of each way relative to packing by hand, and the times of packing by hand,
-    in all rounds that count.
+    In a steady round, short calls packed by hand took equally long in all jobs, within a sixth. A
+    row has, for each round that counts, the time of each way relative to packing by hand, and the
+    time of packing by hand.
     """
     found, steady = {}, []
     for name in PROGRAMS:
         if name == "pingpong" and o.ranks != 2:
             continue
-        program = host.compiled(folder, f"cli/src/tune/{name}.c", ("-O3",))
+        program = mpi.compiled(folder, f"cli/src/tune/{name}.c", ("-O3",))
         rounds = []
         for turn in range(o.rounds):
             jobs = []
             for settings, *_ in JOBS[:: 1 if turn % 2 == 0 else -1]:
                 preload = [f"LD_PRELOAD={o.library.resolve()}", *settings]
-                jobs.append(rows_of(host.run(program, [str(o.inner), str(o.budget)], preload, folder, ranks=o.ranks)))
+                jobs.append(rows_of(mpi.run(program, [str(o.inner), str(o.budget)], preload, folder, ranks=o.ranks)))
                 if not jobs[-1]:
-                    sys.exit(f"error: {name} under {host.name} printed no rows")
+                    sys.exit(f"error: {name} under {mpi.name} printed no rows")
             rounds.append(jobs if turn % 2 == 0 else jobs[::-1])
-        alike = [jobs for jobs in rounds if max(map(control, jobs)) * 6 <= min(map(control, jobs)) * 7]
-        steady.append(f"{len(alike)} of {name}")
-        for jobs in alike or rounds:
+        steady_jobs = [jobs for jobs in rounds if max(map(control, jobs)) * 6 <= min(map(control, jobs)) * 7]
+        steady.append(f"{len(steady_jobs)} of {name}")
+        for jobs in steady_jobs or rounds:
             for (_, through, past), rows in zip(JOBS, jobs, strict=True):
                 for key, (one, other, hand) in rows.items():
                     row = found.setdefault(key, {way: [] for way in (*WAYS, "hand")})
@@ -129,13 +131,13 @@ def summary(rows):
     ):
         some = [r for r in some if r["bytes"] >= 1024]
         if some:
-            least = 1.0 if column == "shipped_over_better" else 1.15
-            above = [r for r in some if float(r[column]) > least]
-            beyond = [r for r in above if float(r[column]) > least + 2 * float(r["noise_percent"]) / 100]
-            most = max(float(r[column]) for r in some)
+            limit = 1.0 if column == "shipped_over_better" else 1.15
+            above = [r for r in some if float(r[column]) > limit]
+            beyond = [r for r in above if float(r[column]) > limit + 2 * float(r["noise_percent"]) / 100]
+            worst = max(float(r[column]) for r in some)
             lines.append(
-                f"{what} from 1 KiB up, {column} above {least:g}: {len(above)} of {len(some)}, {len(beyond)} beyond twice the noise; "
-                f"median {median(float(r[column]) for r in some):.2f}, most {most:.2f}"
+                f"{what} from 1 KiB up, {column} above {limit:g}: {len(above)} of {len(some)}, {len(beyond)} beyond twice the noise; "
+                f"median {median(float(r[column]) for r in some):.2f}, most {worst:.2f}"
             )
     return lines
 
@@ -144,29 +146,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=Path, required=True, help="path of libddtc_preload.so")
     parser.add_argument("--wheels", type=Path, default=ROOT / "target/ddtc-hosts", help="folder of the MPI wheels [target/ddtc-hosts]")
-    parser.add_argument("--hosts", default=",".join(HOSTS), help="MPI libraries, separated by commas [%(default)s]")
+    parser.add_argument("--hosts", default=",".join(MPI_LIBRARIES), help="MPI libraries, separated by commas [%(default)s]")
     parser.add_argument("--ranks", type=int, default=2, help="ranks of a job [%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of three jobs [%(default)s]")
     parser.add_argument("--inner", type=int, default=7, help="rounds within a job [%(default)s]")
     parser.add_argument("--budget", type=float, default=2, help="milliseconds of a round within a job [%(default)s]")
-    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-inside-RANKS-HOST.csv")
+    parser.add_argument("--record", action="store_true", help="write benches/record/MACHINE/DATE-COMMIT-inside-RANKS-MPI.csv")
     o = parser.parse_args()
     if not o.library.is_file():
         sys.exit(f"error: --library {o.library}: no such file: build it with cargo build --release -p ddtc-preload")
-    for name, least in (("ranks", 2), ("rounds", 1), ("inner", 1)):
-        if getattr(o, name) < least:
-            sys.exit(f"error: --{name} {getattr(o, name)}: must be {least} or more")
+    for name, minimum in (("ranks", 2), ("rounds", 1), ("inner", 1)):
+        if getattr(o, name) < minimum:
+            sys.exit(f"error: --{name} {getattr(o, name)}: must be {minimum} or more")
     names = o.hosts.split(",")
-    if unknown := [name for name in names if name not in HOSTS]:
-        sys.exit(f"error: --hosts {unknown[0]}: no such MPI library: must be of {', '.join(HOSTS)}")
+    if unknown := [name for name in names if name not in MPI_LIBRARIES]:
+        sys.exit(f"error: --hosts {unknown[0]}: no such MPI library: must be of {', '.join(MPI_LIBRARIES)}")
     cores = sorted(os.sched_getaffinity(0))
     for name in names:
         slug, line = machine()
-        host = Host(o.wheels.resolve(), name, cores)
+        mpi = MpiLibrary(o.wheels.resolve(), name, cores)
         with tempfile.TemporaryDirectory() as temporary:
-            found, steady = measured(host, o, Path(temporary))
+            found, steady = measured(mpi, o, Path(temporary))
         rows = table(found)
-        version = (host.root / ".ready").read_text().split(" ")[0]
+        version = (mpi.root / ".ready").read_text().split(" ")[0]
         head = [
             f"benches/inside.py, {o.ranks} ranks, {o.rounds} rounds of three jobs, {o.inner} rounds of {o.budget:g} ms within; steady rounds: {steady}; {version}",
             f"{line}, {os.getloadavg()[0]:.2f} after; ranks pinned; {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}",

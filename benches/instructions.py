@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HOSTS = ROOT / "target/ddtc-hosts"
+WHEELS = ROOT / "target/ddtc-hosts"
 ROUNDS = 4000
 
 
@@ -31,8 +31,7 @@ def surroundings(root, library):
     env.update(LD_LIBRARY_PATH=str(root / "lib"), OMPI_MCA_btl="self,sm", I_MPI_FABRICS="shm")
     if (root / "bin/mpicc").exists() and root.name == "openmpi4":
         env.update(OPAL_PREFIX=str(root), OMPI_MCA_btl="self,vader", OMPI_MCA_plm="isolated")
-    # Measurements of earlier runs must not influence what is converted. Valgrind does not know
-    # AVX-512.
+    # Measurements of earlier runs must not influence what is converted.
     env.update(DDTC_PROFILE_CACHE="0", DDTC_POLICY="table")
     if library:
         env["LD_PRELOAD"] = str(library)
@@ -60,11 +59,12 @@ def main():
     worse = 0
     print("| MPI library | call | unmodified | reference | this build | difference |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for host in o.hosts:
-            root = HOSTS / host
-            # Intel's wheel has no compiler wrapper. That of MPICH makes programs of the same ABI.
-            compiler = root / "bin/mpicc" if (root / "bin/mpicc").exists() else HOSTS / "mpich/bin/mpicc"
-            program = Path(folder, host)
+        for mpi in o.hosts:
+            root = WHEELS / mpi
+            # Intel's wheel has no compiler wrapper. That of MPICH is used instead, whose programs
+            # have the same ABI.
+            compiler = root / "bin/mpicc" if (root / "bin/mpicc").exists() else WHEELS / "mpich/bin/mpicc"
+            program = Path(folder, mpi)
             subprocess.run([compiler, "-O2", "-rdynamic", "-o", program, ROOT / "preload/benches/passed.c"], check=True)
             names = subprocess.run([program], env=surroundings(root, None), capture_output=True, text=True, check=True)
             for call in o.calls or names.stdout.split():
@@ -73,7 +73,7 @@ def main():
                     each.append(counted(program, call, surroundings(root, library), folder))
                 more = each[2] - each[1]
                 worse += more > o.slack
-                print(f"| {host} | {call} | {each[0]:.1f} | {each[1]:.1f} | {each[2]:.1f} | {more:+.1f} |", flush=True)
+                print(f"| {mpi} | {call} | {each[0]:.1f} | {each[1]:.1f} | {each[2]:.1f} | {more:+.1f} |", flush=True)
     if worse:
         sys.exit(f"error: {worse} calls take more instructions than with the reference, by more than --slack {o.slack:g}")
 

@@ -73,9 +73,9 @@ rust_items() {
 # Rust names of the structures to which a C program only has pointers. abidiff gets these names and
 # ignores changes inside of the structures. Check that each name exists, since a misspelled name
 # would allow nothing.
-held='Committed CommittedOperation LayoutCopy'
-for name in $held; do
-    grep -rqE "^pub struct $name\b" src/committed.rs src/committed || fail "no structure of src/committed is named $name: correct \`held\`"
+opaque='Committed CommittedOperation LayoutCopy'
+for name in $opaque; do
+    grep -rqE "^pub struct $name\b" src/committed.rs src/committed || fail "no structure of src/committed is named $name: correct \`opaque\`"
 done
 # Compares the C library $2 with the C library $1. Both must have debug data, in which abidiff finds
 # the types.
@@ -85,7 +85,7 @@ cat > "$work/allowed" <<ALLOWED
   name_regexp = .*(ddtc_config|Config)\$
   has_data_member_inserted_at = end
 [suppress_type]
-  name_regexp = ^(opaque|ddtc::committed::([a-z]+::)?($(echo $held | tr ' ' '|')))\$
+  name_regexp = ^(opaque|ddtc::committed::([a-z]+::)?($(echo $opaque | tr ' ' '|')))\$
 ALLOWED
 
 # Check the two tools on tiny crates and libraries: they must report a function that is gone and a
@@ -95,11 +95,11 @@ rm -rf "$tiny"
 for side in old same gone; do
     mkdir -p "$tiny/$side/src"
     printf '[package]\nname = "tiny"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n' > "$tiny/$side/Cargo.toml"
-    printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n}\npub use room::{one, two};\n' > "$tiny/$side/src/lib.rs"
+    printf '#[doc(hidden)]\npub mod inner {\n    pub fn one() {}\n    pub fn two() {}\n}\npub use inner::{one, two};\n' > "$tiny/$side/src/lib.rs"
 done
-printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n}\npub use room::one;\n' > "$tiny/gone/src/lib.rs"
+printf '#[doc(hidden)]\npub mod inner {\n    pub fn one() {}\n}\npub use inner::one;\n' > "$tiny/gone/src/lib.rs"
 # A function that is public only in a hidden module may be removed. So add one to the old crate.
-printf '#[doc(hidden)]\npub mod room {\n    pub fn one() {}\n    pub fn two() {}\n    pub fn three() {}\n}\npub use room::{one, two};\n' > "$tiny/old/src/lib.rs"
+printf '#[doc(hidden)]\npub mod inner {\n    pub fn one() {}\n    pub fn two() {}\n    pub fn three() {}\n}\npub use inner::{one, two};\n' > "$tiny/old/src/lib.rs"
 library() { # $1: name; $2, $3, $4: fields of ddtc_config, of another and of an opaque structure
     printf 'struct ddtc_config { %s };\nstruct other { %s };\nstruct opaque { %s };\n' "$2" "$3" "$4" > "$tiny/$1.c"
     printf 'int tiny(struct ddtc_config *c, struct other *o, struct opaque *p) { return c->size + o->b + p->n; }\n' >> "$tiny/$1.c"

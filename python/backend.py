@@ -25,7 +25,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """Builds a wheel for this machine into a folder and returns its name."""
     target = Path(os.environ.setdefault("CARGO_TARGET_DIR", str(ROOT / "target")))
     cargo = [os.environ.get("CARGO", "cargo"), "build", "--locked", "--release"]
-    # Machines without code templates have their code from Cranelift.
+    # ddtc has a code generator of its own only for x86-64. On other machines, Cranelift generates
+    # the code.
     features = "" if platform.machine() == "x86_64" else "cranelift"
     command = ["--package", "ddtc-cli", "--bin", "ddtc-installed", "--no-default-features", "--features", features]
     for package in command, ["--package", "ddtc-preload"]:

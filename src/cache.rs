@@ -35,7 +35,7 @@ use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 use crate::code::kernel::Code;
 use crate::datatype::Datatype;
 use crate::kind::{Direction, Operation};
-use crate::layout::{CompiledLayout, Joint, PlacedLayout};
+use crate::layout::{CompiledLayout, FusedCopy, PlacedLayout};
 use crate::nest::{LoopNest, Normal};
 use crate::plan::Shape;
 use crate::process::{Guard, Mutex};
@@ -153,30 +153,30 @@ impl Cache {
     }
 
     /// Returns the fused copy from the first of `layouts` to the second, if it is known.
-    pub fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Option<Arc<Joint<L>>> {
+    pub fn fused_copy<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Option<Arc<FusedCopy<L>>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         pairs.get(totals, layouts)
     }
 
-    /// Inserts `joint` for the pair of `layouts` and returns it. If another thread has inserted a
+    /// Inserts `fused` for the pair of `layouts` and returns it. If another thread has inserted a
     /// fused copy for this pair in the meantime, returns the fused copy of that thread. The pair
     /// does not keep the layouts alive.
-    pub fn keep_joint<L: Cached>(
+    pub fn insert_fused_copy<L: Cached>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
-        joint: Joint<L>,
-    ) -> Arc<Joint<L>> {
+        fused: FusedCopy<L>,
+    ) -> Arc<FusedCopy<L>> {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
-        let joint = pairs.insert(totals, layouts, joint);
+        let fused = pairs.insert(totals, layouts, fused);
         state.evict(self.capacity);
-        joint
+        fused
     }
 
     /// Updates the charged size of the pair of `layouts` after the pair got its kernel, and evicts
     /// layouts and pairs if the capacity is now exceeded.
-    pub fn update_joint_charge<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
+    pub fn update_fused_copy_charge<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         let mut state = self.state();
         let (pairs, totals) = L::pairs(&mut state);
         pairs.update_charge(totals, layouts);

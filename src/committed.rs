@@ -284,7 +284,7 @@ impl Committed {
             None if self.0.run == Run::Any => "a run of bytes: copied".to_owned(),
             None => "not compiled yet: interpreted".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
-            Some(Tier::Walk { reason, .. }) => format!("interpreted: {reason}"),
+            Some(Tier::Interpreted { reason, .. }) => format!("interpreted: {reason}"),
         }
     }
 
@@ -652,7 +652,7 @@ impl Inner {
                 }
                 Some(_) if self.streams(direction, bytes) => {
                     by("stream");
-                    self.walk(direction, user, packed, count, 0..bytes);
+                    self.interpret(direction, user, packed, count, 0..bytes);
                 }
                 Some(kernel) => {
                     by("kernel");
@@ -666,13 +666,13 @@ impl Inner {
                     by("walk");
                     let memory = self.buffers(direction, user, packed);
                     let streams = self.streams(direction, bytes);
-                    self.engine.walk_whole(&self.layout, &memory.streaming(streams), count);
+                    self.engine.interpret_whole(&self.layout, &memory.streaming(streams), count);
                 }
                 // The scheduler refused the nest or a stage failed. The nest is interpreted, except
                 // for those parts of the nest that have kernels of their own.
                 None => {
                     by("walk");
-                    self.walk(direction, user, packed, count, 0..bytes);
+                    self.interpret(direction, user, packed, count, 0..bytes);
                 }
             }
             if self.engine.config().check {
@@ -690,7 +690,7 @@ impl Inner {
     /// inside the packed stream. The mapped bytes inside the range must be readable on the side
     /// that is read and writable on the other side, and the two sides must not overlap. During the
     /// call, nothing else may write to the bytes that are read or access those that are written.
-    unsafe fn walk(
+    unsafe fn interpret(
         &self,
         direction: Direction,
         user: *mut u8,
@@ -701,7 +701,7 @@ impl Inner {
         // SAFETY: the caller has promised what the calls in this block require.
         let memory = unsafe { self.buffers(direction, user, packed) };
         if self.streams(direction, range.end - range.start) {
-            self.engine.walk(&self.layout, &memory.streaming(true), count, range);
+            self.engine.interpret(&self.layout, &memory.streaming(true), count, range);
         } else {
             self.engine.range(&self.layout, &memory, count, range);
         }

@@ -5,7 +5,7 @@
 //! only module that imports passes and executors. A commit flows through the methods `layout`,
 //! `placed`, `nest`, `serve`, `compile`, `kernel`, `plan`, `code` and `load` of [`Engine`], in this
 //! order. Each stage of a commit is one line in one of these methods. Two of the [`STAGES`] are not
-//! part of a commit: the method `decode` runs the stage of that name, and the method `join` runs
+//! part of a commit: the method `decode` runs the stage of that name, and the method `fuse` runs
 //! `refine`. A stage is timed and logged under its name. In check mode and in debug builds, the
 //! nests and plans that the stages make are verified.
 
@@ -13,7 +13,7 @@ mod config;
 mod counters;
 mod explain;
 #[cfg(feature = "copies")]
-mod joint;
+mod fused;
 mod parts;
 #[cfg(feature = "operations")]
 mod values;
@@ -28,7 +28,7 @@ use crate::code::kernel::{CompiledCode, Kernel, Text};
 use crate::code::{emit, load};
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
-use crate::exec::{interp, walk};
+use crate::exec::{interp, nest_interpreter};
 use crate::kind::{Direction, Kind, Operation};
 use crate::layout::{CompiledLayout, PlacedLayout, Tier};
 use crate::lower::{Bytes, Leaves};
@@ -46,7 +46,7 @@ pub use config::{Config, Mode};
 pub use counters::Counters;
 pub use explain::{Explanation, Stage};
 #[cfg(feature = "copies")]
-pub(crate) use joint::Joined;
+pub(crate) use fused::Fusible;
 #[cfg(feature = "operations")]
 pub(crate) use values::Place;
 
@@ -330,12 +330,12 @@ impl Engine {
             Ok(Err(refusal)) => {
                 self.0.tally.refused();
                 tracing::debug!(target: "ddtc", %kind, reason = refusal.reason, "interpreted: the schedule refuses the nest");
-                Tier::Walk { reason: refusal.reason.into(), fallback: false }
+                Tier::Interpreted { reason: refusal.reason.into(), fallback: false }
             }
             Err(error) => {
                 self.0.tally.fell_back();
                 tracing::warn!(target: "ddtc", %kind, %error, "interpreted: the compile failed");
-                Tier::Walk { reason: error.to_string().into(), fallback: true }
+                Tier::Interpreted { reason: error.to_string().into(), fallback: true }
             }
         }
     }
@@ -424,13 +424,13 @@ impl Engine {
 
     /// Moves the packed bytes `range` of `count` instances by interpreting the nest, without
     /// kernels.
-    pub(crate) fn walk(&self, layout: &CompiledLayout, memory: &Buffers, count: u64, range: Range<u64>) {
-        walk::walk(layout.nest(), memory, count, range);
+    pub(crate) fn interpret(&self, layout: &CompiledLayout, memory: &Buffers, count: u64, range: Range<u64>) {
+        nest_interpreter::interpret(layout.nest(), memory, count, range);
     }
 
     /// Moves `count` whole instances by interpreting the nest, without kernels.
-    pub(crate) fn walk_whole(&self, layout: &CompiledLayout, memory: &Buffers, count: u64) {
-        walk::whole(layout.nest(), memory, count);
+    pub(crate) fn interpret_whole(&self, layout: &CompiledLayout, memory: &Buffers, count: u64) {
+        nest_interpreter::interpret_whole(layout.nest(), memory, count);
     }
 
     /// Moves the packed bytes `range` of `count` instances. If the mode compiles, whole iterations
@@ -443,7 +443,9 @@ impl Engine {
         range: Range<u64>,
     ) {
         match self.0.config.mode {
-            Mode::Off | Mode::Interpret => walk::range(layout.nest(), memory, count, range, &walk::Plain),
+            Mode::Off | Mode::Interpret => {
+                nest_interpreter::range(layout.nest(), memory, count, range, &nest_interpreter::Plain)
+            }
             Mode::Lazy | Mode::Commit => self.range_compiled(layout, memory, count, range),
         }
     }
@@ -458,7 +460,7 @@ impl Engine {
         range: Range<u64>,
     ) {
         let parts = Compiled { engine: self, layout, slots: layout.slots(), makes: true };
-        walk::range(layout.nest(), memory, count, range, &parts);
+        nest_interpreter::range(layout.nest(), memory, count, range, &parts);
     }
 
     /// Returns the loop over a single copy that contains the whole `range`. Returns none if no such
@@ -466,9 +468,9 @@ impl Engine {
     /// these slots do not exist yet, the method also returns none. Call this only for layouts that
     /// contain such a loop.
     #[inline(always)]
-    pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<walk::Strip<'_>> {
+    pub(crate) fn strip(layout: &CompiledLayout, range: Range<u64>) -> Option<nest_interpreter::Strip<'_>> {
         let slots = layout.made_slots();
-        walk::Strip::find(layout.nest(), range, |i| Some(slots.get(i)?.descent()))
+        nest_interpreter::Strip::find(layout.nest(), range, |i| Some(slots.get(i)?.descent()))
     }
 
     /// Moves the packed bytes `range` of `count` instances with the kernels that exist already.
@@ -486,7 +488,7 @@ impl Engine {
             return strip.run(memory);
         }
         let parts = Compiled { engine: self, layout, slots: layout.made_slots(), makes: false };
-        walk::range(layout.nest(), memory, count, range, &parts);
+        nest_interpreter::range(layout.nest(), memory, count, range, &parts);
     }
 
     /// Returns the table of the places where the segments of `layout` begin. The first call for a

@@ -23,7 +23,8 @@
 //!   Datatype [interp] -> bytes                  reference interpreter, by the type map
 //!   nest, plan .eval() -> bytes                 evaluators of every phase, for tests
 //!   LoopNest<Normal, Value> [apply] -> values   interpreter for operations on values
-//!   LoopNest<Normal> [walk] -> bytes            interpreter of nests, for any range of the stream
+//!   LoopNest<Normal> [nest_interpreter] -> bytes   interpreter of nests, for any range of the
+//!                                                  packed stream
 //! ```
 //!
 //! # Modules
@@ -38,7 +39,7 @@
 //! | Module | Kind | What it contains |
 //! |---|---|---|
 //! | [`error`] | data | Errors: which call refused which argument, and by which rule |
-//! | [`process`] | state | Forks and limits: only a child marked as inconsistent may find a lock taken |
+//! | [`process`] | state | Locks that a fork waits for, so that only a child marked as inconsistent may inherit a held one; limits on the size of files |
 //! | [`datatype`] | data | MPI datatypes, independent of any MPI library |
 //! | [`column`](mod@column) | data | Immutable tables of integers |
 //! | [`filled`] | data | Borrowed arrays that are filled from their start |
@@ -51,7 +52,7 @@
 //! | [`plan`] | machine | Plans: how the bytes move |
 //! | [`micro`], [`arena`](code::arena), [`kernel`](code::kernel) | machine, unsafe | Precompiled inner loops; executable memory; code with its context |
 //! | [`decode`], [`lower`], [`refine`], [`normalize`], [`schedule`], [`legalize`], [`emit`](code::emit), [`load`](code::load) | pass | The stages, in order |
-//! | [`walk`](exec::walk) | executor | Interpreter of nests, used without a kernel and for ranges |
+//! | [`nest_interpreter`](exec::nest_interpreter) | executor | Interpreter of nests, used without a kernel and for ranges |
 //! | [`apply`](exec::apply) | executor | Interpreter for operations on values |
 //! | [`interp`](exec::interp) | executor | Reference interpreter of datatypes |
 //! | [`layout`] | state | A nest with its kernels |

@@ -8,7 +8,7 @@
 //! `Lazy`, are usually made by the call that makes the number of bytes moved reach a threshold. A
 //! caller can also request them in advance.
 
-mod joint;
+mod fused;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ use crate::nest::{Body, Byte, Descent, EqualPieces, Leaf, LoopNest, Node, Normal
 use crate::process::{Awaited, Once};
 use crate::segments::Runs;
 
-pub use joint::{Joint, JointNest};
+pub use fused::{FusedCopy, FusedNest};
 
 /// The way in which calls of one direction are served.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub enum Tier {
     },
     /// Calls are served by interpreting the nest, because the scheduler refused the nest (by
     /// design) or a stage failed.
-    Walk {
+    Interpreted {
         /// The reason, for reports.
         reason: Arc<str>,
         /// Whether interpreting is only a fallback because a stage failed unexpectedly.
@@ -47,7 +47,7 @@ impl Tier {
     pub fn kernel(&self) -> Option<&Arc<Kernel>> {
         match self {
             Tier::Kernel { kernel, .. } => Some(kernel),
-            Tier::Walk { .. } => None,
+            Tier::Interpreted { .. } => None,
         }
     }
 }
@@ -69,7 +69,7 @@ pub enum Part {
     /// layout has an equal column, that column is shared.
     Buckets([Column; 3]),
     /// Nothing: the interpreter of nests moves the bytes of the node.
-    Walked,
+    Interpreted,
 }
 
 impl Part {
@@ -78,7 +78,7 @@ impl Part {
         let (pieces, columns): (&[EqualPieces], &[Column]) = match self {
             Part::Pieces(pieces) => (pieces, &[]),
             Part::Buckets(columns) => (&[], columns),
-            Part::Own | Part::Iterations(_) | Part::Walked => (&[], &[]),
+            Part::Own | Part::Iterations(_) | Part::Interpreted => (&[], &[]),
         };
         // Neighbouring entries may share one table, which must be counted only once.
         let tables = pieces.chunk_by(|a, b| a.user.as_ptr() == b.user.as_ptr()).map(|of_one| &of_one[0].user);

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::kind::Direction;
-use crate::plan::{Body, Legal, Offsets, Op, Plan, Scheduled, Words};
+use crate::plan::{Body, Legal, Offsets, Plan, PlanOp, Scheduled, Words};
 use crate::target::{Accesses, cost};
 
 /// Splits the moves of `plan` into `accesses`, and joins moves into permutations.
@@ -23,7 +23,7 @@ use crate::target::{Accesses, cost};
 /// None at present, because every move can be split.
 pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result<Plan<Legal>> {
     let accesses = accesses.into();
-    let mut ops: Vec<Op> = Vec::with_capacity(plan.ops().len() + 8);
+    let mut ops: Vec<PlanOp> = Vec::with_capacity(plan.ops().len() + 8);
     // Maps the index of each old operation to the index of the first new operation that it becomes.
     // Moves that are legalized together form a run. All moves of a run are mapped to the first new
     // operation of that run, which is harmless because no body begins or ends inside a run. The
@@ -40,13 +40,13 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
     // Moves that follow each other in one body are collected and legalized together. All other
     // operations are copied, and the indices of their bodies are updated.
     for (i, op) in plan.ops().iter().enumerate() {
-        if let Op::Move { at, len } = op {
+        if let PlanOp::Move { at, len } = op {
             starts.push(ops.len() as u32);
             if run.is_empty() {
                 run.reserve(plan.ops().len() - i);
             }
             run.push(Move { at: *at, len: *len });
-            let goes_on = matches!(plan.ops().get(i + 1), Some(Op::Move { .. })) && !is_boundary[i + 1];
+            let goes_on = matches!(plan.ops().get(i + 1), Some(PlanOp::Move { .. })) && !is_boundary[i + 1];
             if !goes_on {
                 legalize_run(
                     &run,
@@ -60,16 +60,16 @@ pub fn legalize(plan: &Plan<Scheduled>, accesses: impl Into<Accesses>) -> Result
         let end = ops.len() as u32;
         starts.push(end);
         match op {
-            Op::Loop { .. } | Op::Table { .. } => {
+            PlanOp::Loop { .. } | PlanOp::Table { .. } => {
                 let mut op = op.clone();
-                if let Op::Loop { body, .. } | Op::Table { body, .. } = &mut op {
+                if let PlanOp::Loop { body, .. } | PlanOp::Table { body, .. } = &mut op {
                     *body = moved(*body, &starts, end);
                 }
                 ops.push(op);
             }
-            Op::Guard { limit, then, otherwise } => {
+            PlanOp::Guard { limit, then, otherwise } => {
                 let [then, otherwise] = [then, otherwise].map(|b| moved(*b, &starts, end));
-                ops.push(Op::Guard { limit: *limit, then, otherwise });
+                ops.push(PlanOp::Guard { limit: *limit, then, otherwise });
             }
             _ => ops.push(op.clone()),
         }
@@ -94,12 +94,12 @@ impl BodyFacts {
         let mut bodies = BodyFacts { is_boundary: none.clone(), repeated: none };
         for op in plan.ops() {
             match op {
-                Op::Guard { then, otherwise, .. } => {
+                PlanOp::Guard { then, otherwise, .. } => {
                     [then, otherwise].into_iter().for_each(|body| bodies.mark_ends(*body))
                 }
                 op => op.body().into_iter().for_each(|body| bodies.mark_ends(body)),
             }
-            if let Op::Loop { trip, body, .. } = op
+            if let PlanOp::Loop { trip, body, .. } = op
                 && !trip.per_count
                 && trip.k > 1
             {
@@ -142,7 +142,7 @@ struct RunContext {
 }
 
 /// Appends the legal operations for consecutive moves to `ops`, in the order of the moves.
-fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
+fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<PlanOp>) {
     let mut rest = moves;
     // Number of bytes at the start of the first remaining move that an earlier permutation has
     // already moved.
@@ -152,14 +152,14 @@ fn legalize_run(moves: &[Move], context: RunContext, ops: &mut Vec<Op>) {
         let first = first.rest(consumed);
         match permutation(first, others, context, last) {
             Some(Permuted { at, words, moves, bytes }) => {
-                ops.push(Op::Permute { at, words });
+                ops.push(PlanOp::Permute { at, words });
                 last = Some(words);
                 rest = &rest[moves..];
                 consumed = if moves == 0 { consumed + bytes } else { bytes };
             }
             None => {
                 accesses(first.len, context.accesses.widest, |offset, len| {
-                    ops.push(Op::Move { at: first.at + Offsets::new(offset.into(), offset.into()), len })
+                    ops.push(PlanOp::Move { at: first.at + Offsets::new(offset.into(), offset.into()), len })
                 });
                 rest = others;
                 consumed = 0;

@@ -5,8 +5,8 @@
 //! another thread held stays locked there, and a value that another thread was making is never
 //! finished. So shared state is locked or made only inside a **section**, and a fork waits, up to a
 //! limit, until no other thread is in a section ([`section`]). [`Mutex`], [`Once`] and [`Lazy`] use
-//! the types of the standard library inside sections. [`Latch`] is a lock and a section in one. No
-//! other module of this workspace uses the locks of the standard library for shared state;
+//! the types of the standard library inside sections. [`SpinLock`] is a lock and a section in one.
+//! No other module of this workspace uses the locks of the standard library for shared state;
 //! `tests/safety.rs` checks this.
 //!
 //! Invariants:
@@ -32,4 +32,4 @@ mod lock;
 
 pub use fork::{Section, forks, is_inconsistent, section, when_inconsistent};
 pub use limit::{NO_TEXT, cut, said, to_stderr, without_sigxfsz};
-pub use lock::{Awaited, Guard, Latch, Latched, Lazy, Mutex, Once};
+pub use lock::{Awaited, Guard, Lazy, Mutex, Once, SpinGuard, SpinLock};

@@ -10,7 +10,7 @@
 //! instance count, is known only at run time, as for any nest.
 //!
 //! Every copy that is made and every node that is unfolded uses up a part of a budget. If the
-//! budget does not suffice, the joint nest would be too large: it is refused, and the bytes go
+//! budget does not suffice, the fused nest would be too large: it is refused, and the bytes go
 //! through a buffer.
 //!
 //! Source: docs/IR.md, "Other kinds"; common refinement of two partitions of an interval.
@@ -405,7 +405,7 @@ fn root<L: Leaf>(nest: &LoopNest<Normal, L>) -> Option<Item<'_, L>> {
         .filter(|item| item.granule() > 0)
 }
 
-/// Checks that two values have the same class. Even one mismatch makes the whole joint nest
+/// Checks that two values have the same class. Even one mismatch makes the whole fused nest
 /// impossible, although the values before it match.
 fn require_same_class<L: Leaf>(unit: L, other: L) -> std::result::Result<(), Stop> {
     if unit == other { Ok(()) } else { Err(Stop::Refused("values of different classes")) }

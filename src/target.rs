@@ -1,9 +1,10 @@
 //! Targets for which code is made, and the cost constants of the schedule.
 //!
-//! A target is plain data. Any machine can plan and legalize for any target, and can write its code
-//! by templates if there are templates for it. Only running the code requires that this machine is
-//! such a target ([`Target::runs`]). Micro-kernels and code through Cranelift exist for the
-//! architecture that the library was built for.
+//! A target is plain data, so any machine can plan and legalize for any target. If there are
+//! instruction templates for a target, any machine can also emit its code by these. Code runs only
+//! on a machine that has the architecture and the instructions of the target ([`Target::runs`]).
+//! Micro-kernels, and emission through Cranelift, exist only for the architecture that the library
+//! was built for.
 
 mod family;
 
@@ -47,8 +48,8 @@ impl Arch {
 pub enum Level {
     /// Portable code, compiled for what every machine of the architecture has (SSE2 on x86-64).
     Baseline,
-    /// AArch64 with Advanced SIMD, which every such machine has. Loops of this level use its
-    /// instructions for pairs, permutations and tables.
+    /// AArch64 with Advanced SIMD, which every AArch64 machine has. Micro-kernels of this level use
+    /// the instructions of Advanced SIMD for pairs, permutations and table look-ups.
     Neon,
     /// x86-64 with AVX2, BMI1, BMI2 and FMA (a part of x86-64-v3).
     Avx2,
@@ -58,7 +59,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, in the order of their constants in the C ABI.
+    /// All levels, in the order of the constants that the C interface has for them.
     pub const ALL: [Level; 4] = [Level::Baseline, Level::Avx2, Level::Avx512, Level::Neon];
 
     /// Returns the architecture to which the extensions of the level belong, or none for portable
@@ -118,8 +119,8 @@ impl Level {
     /// `DDTC_TARGET` names, or the highest level of this machine if the variable is not set.
     ///
     /// # Errors
-    /// Class `Arg` if this machine does not run the level, or if `DDTC_TARGET` is used and is not
-    /// the name of a level or not text in UTF-8.
+    /// Class `Arg` if this machine does not run the level. Also class `Arg` if `wanted` is none and
+    /// the value of `DDTC_TARGET` is not the name of a level or not text in UTF-8.
     pub fn asked(wanted: Option<Level>) -> Result<Level> {
         let level = match (wanted, std::env::var("DDTC_TARGET")) {
             (Some(level), _) => level,
@@ -164,7 +165,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Rule of the error messages about names of levels.
+/// Text of error messages that says which names of levels are allowed.
 const NAMES: &str = "must be baseline, avx2, avx512 or neon";
 
 impl FromStr for Level {
@@ -178,12 +179,12 @@ impl FromStr for Level {
     }
 }
 
-/// Machine that code is made for: an architecture, a level of its extensions, and further
-/// extensions on which a choice depends.
+/// Kind of machine that code is made for: an architecture, a level (a set of instruction set
+/// extensions), and further extensions on which a choice in the compiler depends.
 ///
 /// The text form is the name of the level, with the suffix `+vbmi` if the machine has that
-/// extension: `avx512+vbmi`. It does not contain the architecture, which for the level `baseline`
-/// is read as that of the library.
+/// extension: `avx512+vbmi`. The text does not contain the architecture. When the level `baseline`
+/// is parsed, the architecture is that for which the library was built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     arch: Arch,
@@ -193,8 +194,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns a target of `level` without further extensions. For portable code, its architecture
-    /// is the one that the library was built for.
+    /// Returns a target of `level` without further extensions. If `level` is portable, the
+    /// architecture of the target is the one that the library was built for.
     pub fn new(level: Level) -> Target {
         Target { arch: level.arch().unwrap_or(Arch::HOST), level, vbmi: false }
     }
@@ -218,8 +219,8 @@ impl Target {
         Ok(Target { arch, ..self })
     }
 
-    /// Returns a target of `level` with the further extensions of this machine, if this machine
-    /// runs the level, and otherwise without any.
+    /// Returns a target of `level`. If this machine runs the level, the target has the further
+    /// extensions of this machine, otherwise it has none.
     pub fn host(level: Level) -> Target {
         let target = Target::new(level);
         #[cfg(target_arch = "x86_64")]
@@ -239,8 +240,8 @@ impl Target {
         self.level
     }
 
-    /// Returns true if one instruction picks bytes from a vector of 64 bytes: with AVX-512 VBMI, or
-    /// by the table look-ups of Advanced SIMD.
+    /// Returns true if the target has an instruction that picks any bytes from a vector of 64
+    /// bytes. AVX-512 VBMI has one, and so has Advanced SIMD (table look-ups).
     pub fn permutes_bytes(self) -> bool {
         self.vbmi || self.level == Level::Neon
     }
@@ -255,8 +256,9 @@ impl Target {
         self.arch == Arch::HOST && self.level.runs() && (!self.vbmi || Target::host(self.level).vbmi)
     }
 
-    /// Returns the targets whose code this machine runs: its levels without further extensions,
-    /// followed by those with them.
+    /// Returns the targets whose code this machine runs. First come its levels without further
+    /// extensions, then the levels with the further extensions of this machine, if it has any for
+    /// them.
     pub fn available() -> impl Iterator<Item = Target> {
         let plain = Level::available().map(Target::new);
         plain.chain(Level::available().map(Target::host).filter(|t| t.vbmi))
@@ -288,7 +290,8 @@ impl FromStr for Target {
 pub struct Accesses {
     /// Width in bytes of the widest access, 8 to 64.
     pub widest: u32,
-    /// Whether one permutation can move the words of 64 packed bytes.
+    /// Whether the emitter has permutations, each of which moves 64 packed bytes as words of 4 or 8
+    /// bytes.
     pub permutes: bool,
 }
 
@@ -299,70 +302,80 @@ impl From<u32> for Accesses {
     }
 }
 
-/// Cost constants of the schedule. Each has its reason, and most that were measured have the
-/// machine and the date.
+/// Cost constants of the stage `schedule`. The comment of a constant gives its reason. Where the
+/// value was measured, it usually gives the machine and the date.
 ///
-/// A wrong value costs speed but does not change the bytes that are moved. Times are those of the
-/// machine named; Zen 4, Zen 5, Sapphire Rapids and Emerald Rapids are microarchitectures of
-/// x86-64.
+/// A wrong value costs speed but does not change the bytes that are moved. Times were measured on
+/// the machine that is named before them; Zen 4, Zen 5, Sapphire Rapids and Emerald Rapids are
+/// microarchitectures of x86-64.
 pub mod cost {
     use crate::kind::Direction;
 
     /// Maximum length of a copy that is written inline, in units of the widest access of the level.
-    /// A longer copy is a call of a micro-kernel, except in a loop within [`WRITTEN_LOOP`].
+    /// A longer copy becomes a call of a micro-kernel, except in a loop that [`WRITTEN_LOOP`]
+    /// allows.
     ///
     /// Zen 4, 2026-11: a call of `memcpy` takes 1.4 ns for 64 to 128 B, while inline moves of 16 B
-    /// take 1.1 ns for 64 B and 2.2 ns for 128 B. A wider move takes no longer than a narrow one.
-    /// Zen 5, 2026-11: structs with runs of 100, 70 and 86 B pack about twice as fast with moves of
-    /// 32 and 64 B as by a call over columns.
+    /// take 1.1 ns for 64 B and 2.2 ns for 128 B. A wider move takes no longer than a narrow one,
+    /// so the limit counts moves. Zen 5, 2026-11: structs with runs of 100, 70 and 86 B pack about
+    /// twice as fast with moves of 32 and 64 B as by one call of the micro-kernel that reads the
+    /// rows from columns.
     pub const INLINE_MOVES: u64 = 6;
-    /// Maximum number of bytes of a node, such as a whole loop, that is written out as
-    /// straight-line code, in units of the widest access of the level.
+    /// Maximum size of a node of the nest, such as a whole loop, that is written out as
+    /// straight-line code instead of becoming a call. The size is the number of bytes that the node
+    /// moves, in units of the widest access of the level.
     ///
     /// Sapphire Rapids, 2026-11: a call and the set-up of its loop cost 3 to 5 ns, as much as about
-    /// 24 moves of 32 B: 12 blocks of 40 B pack in 7.2 ns instead of 10.9 ns. Zen 4: a call costs
-    /// as much as 12 to 16 moves of 16 B.
+    /// 24 moves of 32 B. 12 blocks of 40 B pack in 7.2 ns by straight-line code and in 10.9 ns by a
+    /// call. Zen 4: a call costs as much as 12 to 16 moves of 16 B.
     pub const STRAIGHT_MOVES: u64 = 24;
-    /// Maximum number of bytes that a loop moves if its body is written out as moves although a
-    /// block has 128 bytes or more: a multiple of the widest access, up to eight of these. A loop
-    /// that moves more is a call.
+    /// Maximum number of bytes that a loop over long blocks may move to become a loop of moves. A
+    /// loop that moves more becomes a call of a micro-kernel. A long block here has at least 128
+    /// bytes and at most eight times the width of the widest access, and its length is a multiple
+    /// of that width.
     ///
-    /// Sapphire Rapids, 2026-11, as a ratio to the time of a loop in C: 16 blocks of 256 B pack in
-    /// 1.05 instead of 1.11, and 64 of them in 1.01 to 1.14 instead of 1.20 to 1.34. Blocks of 64 B
-    /// neither gain nor lose.
+    /// Sapphire Rapids, 2026-11, times relative to a loop in C: 16 blocks of 256 B take 1.05 by a
+    /// loop of moves and 1.11 by a call, and 64 such blocks take 1.01 to 1.14 and 1.20 to 1.34,
+    /// when packing. Blocks of 64 B take the same time either way.
     pub const WRITTEN_LOOP: u64 = 16 << 10;
-    /// Maximum number of blocks of a row for which the row is a loop of moves inside the loop over
-    /// rows, for blocks of up to 16 bytes. A longer row is one call. [`DENSE_ROW`] is the limit for
-    /// dense blocks.
+    /// Maximum number of blocks in a row that becomes a loop of moves. A row is an inner loop over
+    /// blocks, inside a loop over rows, as in a matrix. A row of more blocks becomes one call of a
+    /// micro-kernel. This limit is for blocks of up to 16 bytes; for blocks that lie close
+    /// together, [`DENSE_ROW`] is the limit when packing.
     ///
-    /// Sapphire Rapids, 2026-11: 16 rows of 32 doubles pack in 91 ns instead of 260 ns, and 16 rows
-    /// of 128 doubles in 1060 ns instead of 1220 ns, where the doubles of a row are 272 B apart.
-    /// The set-up of a call costs 4 to 25 ns.
+    /// Sapphire Rapids, 2026-11: 16 rows of 32 doubles pack in 91 ns by loops of moves and in 260
+    /// ns by calls, and 16 rows of 128 doubles in 1060 ns and 1220 ns. The doubles of a row are 272
+    /// B apart. The set-up of a call costs 4 to 25 ns.
     pub const ROW: u64 = 128;
-    /// As [`ROW`], for blocks of 17 to 64 bytes. Rows of 33 to 63 bytes a block are always calls
-    /// when packing, because micro-kernels make full vectors of these.
+    /// Maximum number of blocks in a row that becomes a loop of moves, as [`ROW`], but for blocks
+    /// of 17 to 64 bytes. When packing, rows with blocks of 33 to 63 bytes always become calls,
+    /// because micro-kernels gather such blocks into full vectors.
     ///
-    /// Emerald Rapids, 2026-11: 11 rows of 44 blocks of 32 B, 64 B apart, pack in 190 ns instead of
-    /// 350 ns. Relative to calls, 3 rows of blocks of 20 to 64 B take 0.80 to 1.04 of the time with
-    /// 32 blocks a row, 0.87 to 1.07 with 64 blocks, and the same time with 96 blocks.
+    /// Emerald Rapids, 2026-11: 11 rows of 44 blocks of 32 B, 64 B apart, pack in 190 ns by loops
+    /// of moves and in 350 ns by calls. For 3 rows of blocks of 20 to 64 B, loops of moves take
+    /// 0.80 to 1.04 of the time of calls with 32 blocks in a row, 0.87 to 1.07 with 64 blocks, and
+    /// the same time with 96 blocks.
     pub const WIDE_ROW: u64 = 64;
-    /// As [`ROW`], when packing blocks of up to 32 bytes at a distance of at most twice their
-    /// length, because micro-kernels make full vectors of these.
+    /// Maximum number of blocks in a row that becomes a loop of moves, as [`ROW`], but for packing
+    /// blocks of up to 32 bytes that begin at most twice their length apart. The limit is lower
+    /// because micro-kernels gather such blocks into full vectors.
     ///
-    /// Sapphire Rapids, 2026-11-21: 16 rows of 48 doubles take 128 ns instead of 135 ns, but 16
-    /// rows of 64 doubles take 171 ns instead of 152 ns.
+    /// Sapphire Rapids, 2026-11-21: 16 rows of 48 doubles take 128 ns by loops of moves and 135 ns
+    /// by calls, but 16 rows of 64 doubles take 171 ns and 152 ns.
     pub const DENSE_ROW: u64 = 48;
-    /// Maximum number of rows of an irregular struct that are written out. With more rows, one call
-    /// over three columns is as fast.
+    /// Maximum number of rows that are written out as moves if the rows have irregular offsets and
+    /// lengths, as in a struct. With more rows, one call that reads user offsets, packed offsets
+    /// and lengths from three columns is as fast.
     pub const STRAIGHT_ROWS: usize = 48;
-    /// Maximum number of long rows (all longer than [`INLINE_BYTES`]) that become one copy call
-    /// each, instead of one call over columns.
+    /// Maximum number of irregular rows that are each copied by a call of their own, if all rows
+    /// are longer than [`INLINE_BYTES`]. The alternative is one call that moves all rows and reads
+    /// their offsets and lengths from columns.
     pub const LONG_ROWS: usize = 16;
-    /// Number of bytes above which a row is long. This is the length of the longest copy that is
-    /// written inline with moves of 16 bytes.
+    /// Length in bytes above which a row counts as long for [`LONG_ROWS`]. It equals the length of
+    /// the longest copy that is written inline with moves of 16 bytes ([`INLINE_MOVES`]).
     pub const INLINE_BYTES: u64 = 96;
     /// Time for one row in the micro-kernel for blocks of varying length, in tenths of a
-    /// nanosecond. It is mostly a mispredicted branch.
+    /// nanosecond. Most of this time is the cost of a mispredicted branch.
     ///
     /// Xeon (Sapphire Rapids class), 2026-11-20: 10 ns a row for the datatype `LAMMPS_full`.
     pub const IRREGULAR_ROW: u64 = 80;
@@ -379,89 +392,103 @@ pub mod cost {
             _ => 9 * len.div_ceil(32),
         }
     }
-    /// Minimum number of irregular rows that are sorted by length within buckets, at the levels
-    /// `baseline` and `avx2`, which have no masks.
+    /// Minimum number of irregular rows for which rows are sorted by length within buckets of
+    /// [`BUCKET`] rows, so that the branches on the lengths are predicted. Only the levels
+    /// `baseline` and `avx2`, which have no masked accesses, sort rows.
     ///
     /// Sapphire Rapids with AVX2, 2026-11: the branch predictor learns the lengths of 2000 blocks
-    /// of 1 to 64 B (2.5 ns a row), but not those of 8000 (5.9 ns a row, and 2.3 ns in buckets).
+    /// of 1 to 64 B (2.5 ns a row), but not those of 8000 blocks (5.9 ns a row unsorted, and 2.3 ns
+    /// if sorted within buckets).
     pub const BUCKETED_ROWS: usize = 4096;
-    /// Number of rows that are sorted together. They are few enough that their cache lines stay in
-    /// the first-level cache.
+    /// Number of rows in a bucket. Irregular rows are sorted by length within each bucket. So few
+    /// rows are sorted together that their cache lines stay in the first-level cache.
     pub const BUCKET: usize = 256;
-    /// Maximum number of pieces into which a row is cut, on average over the rows. It bounds the
-    /// size of the table.
+    /// Maximum number of equal pieces into which irregular rows are cut, on average per row. The
+    /// limit bounds the size of the table, which has an entry for each piece.
     pub const MAX_PIECES: u64 = 16;
-    /// Minimum number of consecutive rows that are cut into pieces of their own length if the rows
-    /// before or after them have another divisor. The search looks at this many rows together. A
-    /// folded repetition of rows has at least this many rows, too.
+    /// Minimum number of rows that become a stretch of their own. A stretch is a group of
+    /// consecutive irregular rows that are cut into pieces of one length, which is a common divisor
+    /// of their lengths. A stretch ends where the rows after it have another divisor. The search
+    /// for stretches examines this many rows at a time. If a stretch consists of repetitions of the
+    /// same rows, which then share a table, each repetition has at least this many rows, too.
     ///
-    /// Emerald Rapids, 2026-11: six lists of 16384 rows, of 24 B and of 8 B, pack in 92 us with one
-    /// call for each length, and in 101 us if all rows are cut into pieces of 8 B.
+    /// Emerald Rapids, 2026-11: six lists of 16384 rows, with elements of 24 B and of 8 B, pack in
+    /// 92 us if each list has pieces of its own length, and in 101 us if all rows are cut into
+    /// pieces of 8 B.
     pub const STRETCH_ROWS: usize = 64;
     /// Minimum length of a piece, in bytes.
     pub const MIN_PIECE: u64 = 4;
-    /// Maximum number of runs for which a loop over values is split into one call for each run. The
-    /// loop goes through memory once for each of these calls.
+    /// Maximum number of runs in the body of a loop over values that is split into one call per
+    /// run. A run is a contiguous group of values. Each call moves its run for all iterations, so
+    /// the loop goes through memory once per run.
     ///
-    /// The value is not tuned. One call for each run of each iteration costs about 5 ns (Zen 4,
-    /// 2026-11), while structs of three runs, with one struct every 32 B, move at 5.6 GB/s run by
-    /// run.
+    /// The value is not tuned. Zen 4, 2026-11: without the split there would be a call for each run
+    /// of each iteration, which costs about 5 ns. With the split, structs of three runs, with one
+    /// struct every 32 B, move at 5.6 GB/s.
     pub const VALUE_RUNS: usize = 8;
-    /// Minimum number of iterations, if this is a constant, of a loop over a small body for which a
-    /// permutation is called instead of unrolled moves.
+    /// Minimum number of iterations for which a loop over a small body becomes a call of a
+    /// micro-kernel that permutes bytes, instead of a loop of moves. There is no minimum if the
+    /// number depends on the instance count.
     pub const PERMUTED_TRIP: u64 = 8;
-    /// Maximum number of rows in a body that is moved by a permutation, which has to fit into a
-    /// window of 64 bytes.
+    /// Maximum number of rows in the body of a loop that is moved by calling a permutation. The
+    /// body must also fit into a vector, which has at most 64 bytes.
     pub const PERMUTED_ROWS: usize = 32;
-    /// Minimum number of iterations of both loops of a transpose, if the number is a constant.
+    /// Minimum number of iterations of each of the two loops of a transpose. There is no minimum
+    /// for a loop whose number of iterations depends on the instance count.
     pub const TRANSPOSED_TRIP: u64 = 4;
-    /// Maximum absolute stride in bytes of a transpose: of the outer loop in user memory, and of
-    /// the inner loop on the packed side. Elements must be shorter than this. With larger strides
-    /// than a cache line, tiles do not share lines.
+    /// Maximum absolute stride in bytes of the two loops of a transpose: of the outer loop in user
+    /// memory, and of the inner loop on the packed side. Elements must be shorter than this. With
+    /// strides longer than a cache line, neighbouring elements are in different cache lines, so
+    /// moving the matrix in tiles gains nothing.
     ///
     /// Emerald Rapids, 2026-11: 4 by 4 elements of 64 B take 20 ns as a transpose, and 6 ns by the
     /// best loop.
     pub const TRANSPOSED_STRIDE: u64 = 64;
     /// Minimum number of stores that one permutation must replace when packing.
     ///
-    /// Emerald Rapids, 2026-11: 64 packed bytes of words of 8 B, 16 B apart, pack in 0.64 ns by a
-    /// permutation and in 1.02 ns by four stores; with blocks of 16 B, 32 B apart, the times are
-    /// 0.64 ns and 0.81 ns. If user memory is misaligned, they are 0.89 ns and 1.02 ns for the
-    /// words, and 0.9 ns and 0.9 ns for the blocks.
+    /// Emerald Rapids, 2026-11: eight words of 8 B that are 16 B apart, so 64 packed bytes, pack in
+    /// 0.64 ns by a permutation and in 1.02 ns by four stores. Four blocks of 16 B that are 32 B
+    /// apart take 0.64 ns and 0.81 ns. If user memory is misaligned, the times are 0.89 ns and 1.02
+    /// ns for the words, and 0.9 ns and 0.9 ns for the blocks.
     pub const PERMUTED_PACK: u32 = 4;
     /// Minimum number of stores that one permutation must replace when unpacking. Two stores under
     /// masks cost as much as four plain stores, or as eight if they cross cache lines.
     ///
-    /// Emerald Rapids, 2026-11: 64 packed bytes of words of 8 B, 16 B apart, unpack in 0.81 ns
-    /// instead of 1.53 ns; misaligned, they take 1.53 ns instead of 1.62 ns.
+    /// Emerald Rapids, 2026-11: eight words of 8 B that are 16 B apart unpack in 0.81 ns by a
+    /// permutation and in 1.53 ns by plain stores. If user memory is misaligned, the times are 1.53
+    /// ns and 1.62 ns.
     pub const PERMUTED_UNPACK: u32 = 8;
-    /// Number by which [`PERMUTED_UNPACK`] is larger for words of 4 bytes if their indices and
-    /// masks are used for a single permutation.
+    /// Number that is added to [`PERMUTED_UNPACK`] for words of 4 bytes if their indices and masks
+    /// serve only one permutation, because loading these must then pay with that permutation.
     ///
-    /// Emerald Rapids, 2026-11: 16 blocks of 12 B unpack in 12.7 ns by three permutations of
-    /// different forms, and in 10.7 ns without these; 16 blocks of 4 B unpack in 4.3 ns by one
-    /// permutation, and in 6.4 ns without it.
+    /// Emerald Rapids, 2026-11: 16 blocks of 12 B unpack in 12.7 ns by three permutations with
+    /// different indices and masks, and in 10.7 ns by plain moves. 16 blocks of 4 B unpack in 4.3
+    /// ns by one permutation, and in 6.4 ns by plain moves.
     pub const PERMUTED_FORM: u32 = 4;
-    /// Maximum length in bytes of near blocks for which a loop is written out in permutations, when
-    /// packing. Near blocks are whole words of 4 bytes with gaps between them, and begin at most
-    /// twice their length apart.
+    /// Maximum length in bytes of the blocks in a loop that becomes permutations, when packing. The
+    /// blocks must be near: they consist of whole words of 4 bytes, have gaps between them, and
+    /// begin at most twice their length apart.
     pub const NEAR_PACK: u64 = 16;
-    /// Maximum length in bytes of near blocks for which a loop is written out in permutations, when
-    /// unpacking. With longer blocks, a store under a mask replaces too few plain stores.
+    /// Maximum length in bytes of the blocks in a loop that becomes permutations, when unpacking.
+    /// The blocks must be near, as for [`NEAR_PACK`]. With longer blocks, a store under a mask
+    /// replaces too few plain stores.
     pub const NEAR_UNPACK: u64 = 12;
-    /// Number of near blocks in one turn of a loop that is written out in permutations. So many
-    /// blocks make whole permutations, which have at most three forms.
+    /// Number of near blocks (see [`NEAR_PACK`]) in one turn of a loop of permutations. The bytes
+    /// of 16 such blocks fill whole permutations of 64 bytes, with at most three different sets of
+    /// indices and masks, for which an emitter has registers.
     pub const NEAR_BLOCKS: u64 = 16;
 
-    /// Returns the maximum number of packed bytes of a loop over near blocks for which it is
-    /// written out in permutations. The blocks have `len` bytes and are `step` bytes apart. Longer
-    /// loops are calls.
+    /// Returns the maximum number of packed bytes of a loop over near blocks (see [`NEAR_PACK`])
+    /// that becomes permutations. The blocks have `len` bytes and begin `step` bytes apart. A loop
+    /// that moves more bytes becomes a call.
     ///
-    /// Emerald Rapids, 2026-11: packing 8 B by 16 B takes 0.58 to 0.68 of the time of a call for
-    /// 256 B, 0.68 to 1.01 for 1 KiB, and 0.73 to 1.17 for 2 KiB; 4 B by 8 B are alike. Packing 12
-    /// B by 24 B and 8 B by 12 B, of which no micro-kernel makes full vectors, takes 0.47 to 0.62
-    /// for 1 KiB and 0.38 to 0.74 for 16 KiB. Unpacking 8 B by 16 B takes 0.33 to 0.36 for 256 B,
-    /// 0.46 to 0.96 for 2 KiB, and 0.48 to 1.12 for 4 KiB.
+    /// Emerald Rapids, 2026-11: times of permutations, relative to a call, for loops of several
+    /// numbers of packed bytes. Packing blocks of 8 B with step 16 B takes 0.58 to 0.68 for 256 B,
+    /// 0.68 to 1.01 for 1 KiB, and 0.73 to 1.17 for 2 KiB; blocks of 4 B with step 8 B behave
+    /// alike. For blocks of 12 B with step 24 B and of 8 B with step 12 B, no micro-kernel gathers
+    /// full vectors; packing these takes 0.47 to 0.62 for 1 KiB and 0.38 to 0.74 for 16 KiB.
+    /// Unpacking blocks of 8 B with step 16 B takes 0.33 to 0.36 for 256 B, 0.46 to 0.96 for 2 KiB,
+    /// and 0.48 to 1.12 for 4 KiB.
     pub fn near(direction: Direction, len: u64, step: u64) -> u64 {
         let odd = len < 16 && !(len.is_power_of_two() && step.is_multiple_of(len));
         match direction {
@@ -471,7 +498,7 @@ pub mod cost {
         }
     }
     /// Number of moves of 16 bytes in one turn of an unrolled loop. Zen 4, 2026-11: for blocks of 8
-    /// B, unrolling 4 to 8 times pays, and 16 times adds nothing.
+    /// B, unrolling 4 to 8 times is faster, and unrolling 16 times is no faster than that.
     pub const UNROLLED_MOVES: u32 = 8;
 }
 
@@ -482,7 +509,7 @@ mod tests {
     #[test]
     fn levels_of_two_architectures_include_neither_the_other() {
         let included = |level: Level| Level::ALL.map(|other| level.includes(other));
-        // The columns are baseline, avx2, avx512 and neon.
+        // The four results are for the levels baseline, avx2, avx512 and neon, in this order.
         assert_eq!(included(Level::Baseline), [true, false, false, false]);
         assert_eq!(included(Level::Avx2), [true, true, false, false]);
         assert_eq!(included(Level::Avx512), [true, true, true, false]);

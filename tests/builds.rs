@@ -123,18 +123,19 @@ fn each_crate_is_compiled_once() {
 #[test]
 fn what_is_installed_is_lean() {
     for (package, options) in build::BUILDS {
-        let of = |prefix: &str, found: &BTreeMap<String, BTreeSet<Variant>>| {
+        let features_of = |prefix: &str, found: &BTreeMap<String, BTreeSet<Variant>>| {
             let features = found.iter().filter(|(name, _)| name.starts_with(prefix));
             features.flat_map(|(_, variants)| variants.clone()).flat_map(|v| v.1).collect::<BTreeSet<_>>()
         };
         let found = units(&["build", "--package", package]);
-        let cranelift = of("cranelift-codegen@", &found);
+        let cranelift = features_of("cranelift-codegen@", &found);
         assert!(["arm64", "riscv64"].iter().all(|back_end| !cranelift.contains(*back_end)), "{package}");
         if package != "ddtc-cli" && cfg!(target_arch = "x86_64") {
             assert!(cranelift.is_empty(), "{package} has Cranelift");
         }
-        let beside = of("cranelift-codegen@", &units(&[&["build", "--package", package], options].concat()));
-        assert_eq!(beside.contains("riscv64"), package == "ddtc-cli", "tests ask for the same as others");
+        let for_tests =
+            features_of("cranelift-codegen@", &units(&[&["build", "--package", package], options].concat()));
+        assert_eq!(for_tests.contains("riscv64"), package == "ddtc-cli", "tests ask for the same as others");
     }
 }
 

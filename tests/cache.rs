@@ -67,7 +67,7 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
     for mode in [Mode::Interpret, Mode::Lazy, Mode::Commit] {
         let capacity = 64 << 10;
         let engine = Engine::new(Config { mode, cache_bytes: capacity, ..Config::default() });
-        let held: Vec<_> = (0..20).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+        let live: Vec<_> = (0..20).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
         for i in 20..2000 {
             drop(engine.commit(&numbered(i)).unwrap());
         }
@@ -76,7 +76,7 @@ fn what_is_committed_is_kept_and_the_rest_is_bounded() {
         assert!(counters.cached_bytes < 2 * capacity as u64, "{mode}: {counters:?}");
         // The cache did not drop the layouts that committed types still hold. So committing the
         // same datatypes again finds the same layouts.
-        for (i, c) in held.iter().enumerate() {
+        for (i, c) in live.iter().enumerate() {
             assert!(engine.commit(&numbered(i as i64)).unwrap().shares_layout(c), "{mode} {i}");
         }
         assert_eq!(engine.counters().cache.type_hits, counters.cache.type_hits + 20, "{mode}");
@@ -99,7 +99,7 @@ fn small(capacity: usize) -> Engine {
 /// them is evicted at once.
 #[test]
 fn evictions_are_counted() {
-    let held_by = |capacity: usize, n: i64| {
+    let occupied = |capacity: usize, n: i64| {
         let engine = small(capacity);
         (0..n).for_each(|i| drop(engine.commit(&numbered(i)).unwrap()));
         let c = engine.counters();
@@ -107,10 +107,10 @@ fn evictions_are_counted() {
         assert_eq!(c.cache.misses, n as u64);
         (c.cached_bytes as usize, c.cache.evictions)
     };
-    let (all, none) = held_by(usize::MAX, 40);
+    let (all, none) = occupied(usize::MAX, 40);
     assert_eq!(none, 0);
-    assert_eq!(held_by(all, 40), (all, 0));
-    let (left, evictions) = held_by(all - 1, 40);
+    assert_eq!(occupied(all, 40), (all, 0));
+    let (left, evictions) = occupied(all - 1, 40);
     assert!(left <= all - all / 4 && left > all * 5 / 8, "{left} of {all}");
     // All layouts have the same size, so the eviction drops a quarter of 40 layouts, or one layout
     // more because of the one that exceeded the capacity.
@@ -153,16 +153,16 @@ fn what_was_used_last_stays() {
     assert!(!known(2));
 }
 
-/// Tests that the cache remembers the last 64 constructor trees of each layout.
+/// Tests that the cache keeps the last 64 constructor trees of each layout.
 #[test]
-fn trees_are_remembered() {
+fn constructor_trees_are_cached() {
     let engine = small(usize::MAX);
-    let at =
+    let tree_at =
         |i: i64| Datatype::resized(0, 1 << 20, &Datatype::hindexed(&[1], &[i * 64], &numbered(0)).unwrap());
-    let held = engine.commit(&at(0).unwrap()).unwrap();
+    let live = engine.commit(&tree_at(0).unwrap()).unwrap();
     let by_tree = |i: i64| {
         let before = engine.counters().cache;
-        assert!(engine.commit(&at(i).unwrap()).unwrap().shares_layout(&held));
+        assert!(engine.commit(&tree_at(i).unwrap()).unwrap().shares_layout(&live));
         engine.counters().cache.type_hits - before.type_hits
     };
     assert!((1..64).all(|i| by_tree(i) == 0));
@@ -177,10 +177,10 @@ fn trees_are_remembered() {
 #[test]
 fn what_nobody_needs_makes_way_for_code() {
     let engine = Engine::new(Config { cache_bytes: 64 << 10, arena_bytes: 8 << 10, ..Config::default() });
-    let held: Vec<_> = (0..400).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+    let live: Vec<_> = (0..400).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
     let full = engine.counters();
     assert!(full.cached_bytes > 128 << 10 && full.fallbacks > 300, "{full:?}");
-    drop(held);
+    drop(live);
     drop(engine.commit(&numbered(1000)).unwrap());
     assert_eq!(engine.counters().fallbacks, full.fallbacks);
     // Commit structures of eight members. Three of the six inner members are loops around a call,
@@ -213,12 +213,12 @@ fn many_trees_of_one_layout_are_bounded() {
         let capacity = 64 << 10;
         let engine = Engine::new(Config { cache_bytes: capacity, ..Config::default() });
         let t = numbered(0);
-        let at = |i: i64| {
+        let tree_at = |i: i64| {
             Datatype::resized(0, 1 << 20, &Datatype::hindexed(&[1], &[i * 64], &t).unwrap()).unwrap()
         };
-        let first = hold.then(|| engine.commit(&at(0)).unwrap());
+        let first = hold.then(|| engine.commit(&tree_at(0)).unwrap());
         for i in 1..20_000 {
-            let c = engine.commit(&at(i)).unwrap();
+            let c = engine.commit(&tree_at(i)).unwrap();
             assert!(first.as_ref().is_none_or(|first| first.shares_layout(&c)));
         }
         let counters = engine.counters();
@@ -237,16 +237,16 @@ fn no_capacity_and_no_memory_still_work() {
     // The executable memory of this engine has space for only a few kernels. The remaining layouts
     // are interpreted and counted as fallbacks, and still move the right bytes.
     let engine = Engine::new(Config { arena_bytes: 8 << 10, ..Config::default() });
-    let held: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
+    let live: Vec<_> = (0..60).map(|i| engine.commit(&numbered(i)).unwrap()).collect();
     let fallbacks = engine.counters().fallbacks;
     assert!(fallbacks > 20 && fallbacks < 60, "{fallbacks} fallbacks");
-    for (i, c) in held.iter().enumerate() {
+    for (i, c) in live.iter().enumerate() {
         let case = Case::new(&numbered(i as i64), 3).unwrap();
         case.committed("cache", c, &mut Rig::default()).unwrap_or_else(|m| panic!("{m}"));
     }
     // The cache has space for all layouts, but the executable memory has none for their code.
     // Layouts that nobody holds any more are dropped to make space.
-    drop(held);
+    drop(live);
     let before = engine.counters().fallbacks;
     for i in 1000..1100 {
         check(&engine, &numbered(i));
@@ -285,8 +285,8 @@ fn gate() -> (Gate, Receiver<()>, Sender<()>) {
     static LISTENING: std::sync::Once = std::sync::Once::new();
     LISTENING.call_once(|| tracing::subscriber::set_global_default(Listening).unwrap());
     let (reached, wait) = channel();
-    let (tell, go) = channel();
-    (Gate { reached, go: go.into() }, wait, tell)
+    let (resume, go) = channel();
+    (Gate { reached, go: go.into() }, wait, resume)
 }
 
 /// Visitor of the fields of an event. Its flag becomes true if the event has `stage = "schedule"`.
@@ -383,7 +383,7 @@ fn lazily_one_call_compiles_and_nobody_waits() {
             });
         }
         for _ in 0..3 {
-            is_done.recv_timeout(SOON).expect("a walker waits for the compile");
+            is_done.recv_timeout(SOON).expect("an interpreting thread waits for the compile");
         }
         assert_eq!(c.schedule(Direction::Pack), "not compiled yet: interpreted");
         go.send(()).unwrap();

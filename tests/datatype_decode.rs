@@ -202,13 +202,13 @@ fn decoding_our_own_gives_the_same_tree() {
 
 /// Datatype of the simulated MPI library [`Table`]: its envelope, its contents, and its lower bound
 /// and extent. The last part is `None` if the library is to return no bounds.
-type HostType = (Envelope, Contents<usize>, Option<(i64, i64)>);
+type MpiType = (Envelope, Contents<usize>, Option<(i64, i64)>);
 
 /// A simulated MPI library whose datatypes are the entries of a table. `handles` is the number of
 /// handles that the library gave out and that were not released yet.
 #[derive(Default)]
 struct Table {
-    types: Vec<HostType>,
+    types: Vec<MpiType>,
     handles: i64,
     identities: bool,
     visits: u64,
@@ -244,7 +244,7 @@ impl Introspect for Table {
 
     fn envelope(&mut self, &handle: &usize) -> Result<Envelope> {
         self.visits += 1;
-        self.types.get(handle).map(|t| t.0).ok_or_else(|| Error::internal("host", "no such handle"))
+        self.types.get(handle).map(|t| t.0).ok_or_else(|| Error::internal("library", "no such handle"))
     }
 
     fn contents(&mut self, &handle: &usize, _: &Envelope) -> Result<Contents<usize>> {
@@ -282,7 +282,7 @@ fn refused(mut table: Table, root: usize, what: &str) {
 }
 
 #[test]
-fn host_bounds_are_kept_where_they_differ() {
+fn bounds_of_the_mpi_library_are_kept_where_they_differ() {
     let mut table = Table::int();
     table.types[0].2 = Some((0, 4));
     let vector = table.add(K::Hvector, &[2, 1], &[5], &[0]);
@@ -295,7 +295,7 @@ fn host_bounds_are_kept_where_they_differ() {
 }
 
 #[test]
-fn hosts_with_identities_are_asked_once_a_node() {
+fn libraries_with_identities_are_asked_once_a_node() {
     let mut table = Table::int();
     let mut top = 0;
     for _ in 0..40 {
@@ -395,7 +395,7 @@ fn hostile_contents() {
 }
 
 #[test]
-fn endless_hosts() {
+fn endless_types_of_libraries() {
     // Decode a type that contains itself. If the simulated MPI library returns identities of types,
     // decoding recognizes the cycle. Otherwise the depth is infinite, and the limit on the number
     // of nodes stops decoding.

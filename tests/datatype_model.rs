@@ -21,11 +21,11 @@ enum Entry {
 type Map = Vec<(Entry, i64)>;
 
 fn lower(map: &Map) -> i64 {
-    let least = |wanted: fn(&Entry) -> bool| map.iter().filter(|e| wanted(&e.0)).map(|e| e.1).min();
+    let lowest = |wanted: fn(&Entry) -> bool| map.iter().filter(|e| wanted(&e.0)).map(|e| e.1).min();
     // If a map has neither data nor lower-bound markers, section 5.1.6 of MPI 5.0 leaves only the
     // greatest of its upper-bound markers. So this marker is also the lower bound.
     let ub = || map.iter().filter(|e| e.0 == Entry::Ub).map(|e| e.1).max();
-    least(|e| *e == Entry::Lb).or(least(|e| matches!(e, Entry::Basic(_)))).or_else(ub).unwrap_or(0)
+    lowest(|e| *e == Entry::Lb).or(lowest(|e| matches!(e, Entry::Basic(_)))).or_else(ub).unwrap_or(0)
 }
 
 fn upper(map: &Map) -> i64 {
@@ -47,7 +47,7 @@ fn extent(map: &Map) -> i64 {
     upper(map) - lower(map)
 }
 
-fn place(into: &mut Map, child: &Map, displacement: i64, copies: i64) {
+fn append(into: &mut Map, child: &Map, displacement: i64, copies: i64) {
     for copy in 0..copies {
         let at = displacement + copy * extent(child);
         into.extend(child.iter().map(|e| (e.0, e.1 + at)));
@@ -76,7 +76,7 @@ fn global(sizes: &[i64], order: Order, child: &Map, mine: impl Fn(&[i64]) -> boo
             rest /= sizes[d];
         }
         if mine(&index) {
-            place(&mut map, child, position * extent(child), 1);
+            append(&mut map, child, position * extent(child), 1);
         }
     }
     marked(&map, 0, total * extent(child))
@@ -98,42 +98,42 @@ fn model(t: &Datatype) -> Map {
             return model(t.expansion().unwrap());
         }
         Combiner::Dup { oldtype } => return model(oldtype),
-        Combiner::Contiguous { count, oldtype } => place(&mut map, &model(oldtype), 0, *count),
+        Combiner::Contiguous { count, oldtype } => append(&mut map, &model(oldtype), 0, *count),
         Combiner::Vector { count, blocklength, stride, oldtype } => {
             let child = model(oldtype);
-            (0..*count).for_each(|i| place(&mut map, &child, i * stride * extent(&child), *blocklength));
+            (0..*count).for_each(|i| append(&mut map, &child, i * stride * extent(&child), *blocklength));
         }
         Combiner::Hvector { count, blocklength, stride, oldtype, .. } => {
             let child = model(oldtype);
-            (0..*count).for_each(|i| place(&mut map, &child, i * stride, *blocklength));
+            (0..*count).for_each(|i| append(&mut map, &child, i * stride, *blocklength));
         }
         Combiner::Indexed { blocklengths, displacements, oldtype } => {
             let child = model(oldtype);
             for (l, d) in blocklengths.iter().zip(displacements.iter()) {
-                place(&mut map, &child, d * extent(&child), *l);
+                append(&mut map, &child, d * extent(&child), *l);
             }
         }
         Combiner::Hindexed { blocklengths, displacements, oldtype, .. } => {
             let child = model(oldtype);
             for (l, d) in blocklengths.iter().zip(displacements.iter()) {
-                place(&mut map, &child, *d, *l);
+                append(&mut map, &child, *d, *l);
             }
         }
         Combiner::IndexedBlock { blocklength, displacements, oldtype } => {
             let child = model(oldtype);
             for d in displacements.iter() {
-                place(&mut map, &child, d * extent(&child), *blocklength);
+                append(&mut map, &child, d * extent(&child), *blocklength);
             }
         }
         Combiner::HindexedBlock { blocklength, displacements, oldtype } => {
             let child = model(oldtype);
             for d in displacements.iter() {
-                place(&mut map, &child, *d, *blocklength);
+                append(&mut map, &child, *d, *blocklength);
             }
         }
         Combiner::Struct { blocklengths, displacements, types, .. } => {
             for ((l, d), t) in blocklengths.iter().zip(displacements.iter()).zip(types.iter()) {
-                place(&mut map, &model(t), *d, *l);
+                append(&mut map, &model(t), *d, *l);
             }
         }
         Combiner::Subarray { sizes, subsizes, starts, order, oldtype } => {
@@ -160,8 +160,8 @@ fn model(t: &Datatype) -> Map {
         Combiner::ValueIndex { value, index } => {
             let (v, i) = (model(value), model(index));
             let align = index.alignment();
-            place(&mut map, &v, 0, 1);
-            place(&mut map, &i, (value.size() + align - 1) / align * align, 1);
+            append(&mut map, &v, 0, 1);
+            append(&mut map, &i, (value.size() + align - 1) / align * align, 1);
         }
     }
     map

@@ -281,9 +281,12 @@ fn every_mode() {
                     case.committed("mode", &c, &mut rig).unwrap_or_else(|m| panic!("{mode} {text}: {m}"));
                 }
                 let compiled = c.schedule(Direction::Pack);
-                let walked = compiled.starts_with("not compiled");
-                let walks = matches!(mode, Mode::Off | Mode::Interpret) || case.packed_len() == 0;
-                assert!(walked == walks || (mode == Mode::Commit && !walked), "{mode} {text}: {compiled}");
+                let interpreted = compiled.starts_with("not compiled");
+                let expected = matches!(mode, Mode::Off | Mode::Interpret) || case.packed_len() == 0;
+                assert!(
+                    interpreted == expected || (mode == Mode::Commit && !interpreted),
+                    "{mode} {text}: {compiled}"
+                );
             }
             let counters = engine.counters();
             assert_eq!((counters.fallbacks, counters.mismatches), (0, 0), "{mode}: {counters:?}");

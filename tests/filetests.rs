@@ -220,7 +220,7 @@ fn normal<V: Leaves>(case: &Case, leaves: V) -> (LoopNest<Normal, V::Leaf>, i64)
 
 /// Returns the nest that copies bytes from the layout of a case's input directly to the layout of
 /// its directive `to`.
-fn joint(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
+fn fused(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
     let (from, _) = normal(case, Bytes);
     let to = Case {
         input: case.settings.to.clone(),
@@ -235,9 +235,9 @@ fn joint(case: &Case) -> Result<Refined<Byte>, refine::Refusal> {
     refined
 }
 
-fn each(case: &Case, one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String) -> String {
+fn for_each_plan(case: &Case, one: impl Fn(Result<Plan<Scheduled>, schedule::Refusal>) -> String) -> String {
     if !case.settings.to.is_empty() {
-        let Ok(refined) = joint(case) else { return "through a buffer\n".to_owned() };
+        let Ok(refined) = fused(case) else { return "through a buffer\n".to_owned() };
         let nest = normalize::normalize(&refined.nest, case.settings.arguments).unwrap().nest;
         nest.verify().unwrap_or_else(|e| panic!("{e}\n{nest}"));
         let directions = case.settings.directions.iter();
@@ -295,20 +295,20 @@ fn run(stage: &str, case: &Case) -> String {
             Operation::Bytes => nest(stage, case, Bytes),
             operation => nest(stage, case, Values(operation)),
         },
-        "refine" => match joint(case) {
+        "refine" => match fused(case) {
             Ok(Refined { nest, period, still }) => {
                 format!("{nest}period {period}{}\n", if still { ", still" } else { "" })
             }
             Err(refusal) => format!("through a buffer: {}\n", refusal.reason),
         },
-        "schedule" => each(case, |plan| match plan {
+        "schedule" => for_each_plan(case, |plan| match plan {
             Ok(plan) => {
                 plan.verify().unwrap_or_else(|e| panic!("{e}\n{plan}"));
                 plan.to_string()
             }
             Err(r) => refused(r),
         }),
-        "legalize" => each(case, |plan| match plan {
+        "legalize" => for_each_plan(case, |plan| match plan {
             Ok(plan) => {
                 let x64 = case.settings.templates.then(|| x64(plan.target()));
                 let accesses = x64.map_or(widest.into(), |x64| x64.accesses());
@@ -318,7 +318,7 @@ fn run(stage: &str, case: &Case) -> String {
             }
             Err(r) => refused(r),
         }),
-        "emit" => each(case, |plan| match plan {
+        "emit" => for_each_plan(case, |plan| match plan {
             Ok(plan) => {
                 if case.settings.templates {
                     let emitter = x64(plan.target());

@@ -22,7 +22,7 @@ fn kernels_leave_nothing_behind() {
     flags.set("opt_level", "none").unwrap();
     let isa = cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap();
     let arena = Arena::new(1 << 20);
-    let mut settled = (arena.usage(), 0);
+    let mut baseline = (arena.usage(), 0);
     for i in 0..200_000usize {
         // The machine code is never run, so its bytes do not matter.
         let table = Table::Column(vec![i as i64; 10].into());
@@ -34,10 +34,10 @@ fn kernels_leave_nothing_behind() {
         };
         drop(load(code, &arena, Some(&isa)).unwrap());
         if i == 20_000 {
-            settled = (arena.usage(), resident());
+            baseline = (arena.usage(), resident());
         }
     }
-    assert_eq!(arena.usage(), settled.0);
-    let grown = resident().saturating_sub(settled.1);
+    assert_eq!(arena.usage(), baseline.0);
+    let grown = resident().saturating_sub(baseline.1);
     assert!(grown < 1024, "resident memory grew by {grown} KiB over 180,000 kernels");
 }

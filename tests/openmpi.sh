@@ -130,8 +130,8 @@ judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" gene
 step "a truncated message, with truncation.patch and without"
 judge truncated 'error class' "${run[@]}" -n 2 "$bin/truncated"
 status=0
-timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
-grep 'error class' "$cache/truncated-bare.log" || true
+timeout 600 "${run[@]}" -x "LD_PRELOAD=$cache/faulty/libmpi.so.40" -n 2 "$bin/truncated" >"$cache/truncated-unpatched.log" 2>&1 || status=$?
+grep 'error class' "$cache/truncated-unpatched.log" || true
 # The fault of truncated messages is in the code by which Open MPI reads a message from the memory
 # of the sending process (its "get"). If the kernel does not allow that, for example because ptrace
 # is forbidden, Open MPI copies messages in another way, and the fault cannot appear.

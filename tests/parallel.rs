@@ -217,8 +217,8 @@ fn no_thread_to_be_had() {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split_whitespace().next().unwrap().parse().unwrap();
     // SAFETY: `sysconf` has no precondition.
-    let most = pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64 + (64 << 20);
-    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
+    let max = pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64 + (64 << 20);
+    let limit = libc::rlimit { rlim_cur: max, rlim_max: max };
     // SAFETY: `limit` is a valid `rlimit` that outlives the call, and `setrlimit` only reads it.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
     let sleep = || loop {

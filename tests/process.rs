@@ -138,7 +138,7 @@ fn fork_compiles_and_frees_on_both_sides() {
     // The capacity of the cache is small, so that most layouts are evicted and compiled again.
     let engine = Engine::new(Config { cache_bytes: 30_000, both_directions: true, ..Config::default() });
     let mut rig = Rig::default();
-    let held: Vec<_> = (0..30)
+    let live: Vec<_> = (0..30)
         .map(|i| (engine.commit(&numbered(i)).unwrap(), Case::new(&numbered(i), 3).unwrap()))
         .collect();
     let side = |rig: &mut Rig, own: i64| {
@@ -146,7 +146,7 @@ fn fork_compiles_and_frees_on_both_sides() {
         // types that both processes commit, new types that only this process commits, and old types
         // again.
         (0..2).all(|_| {
-            held.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
+            live.iter().all(|(c, case)| case.committed("fork", c, rig).is_ok())
                 && right(&engine, 100..140, rig)
                 && right(&engine, own..own + 40, rig)
                 && right(&engine, 0..30, rig)
@@ -240,10 +240,10 @@ fn one_commit_takes_bounded_memory() {
         // After the commit, at most 24 bytes per argument remain, which is 48 per block with its
         // length and its displacement. One megabyte is added for memory that does not grow with the
         // datatype, such as the memory that the code generator needs whatever it compiles.
-        let (most, stays) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
+        let (max_peak, max_kept) = (192 * t.arguments() + (1 << 20), 48 * t.arguments() / 2 + (1 << 20));
         println!("{name}: {peak} bytes at most, {kept} for good, {} arguments", t.arguments());
-        assert!(peak as u64 <= most, "{name}: {peak} bytes at most, {} arguments", t.arguments());
-        assert!(kept as u64 <= stays, "{name}: {kept} bytes for good, {} arguments", t.arguments());
+        assert!(peak as u64 <= max_peak, "{name}: {peak} bytes at most, {} arguments", t.arguments());
+        assert!(kept as u64 <= max_kept, "{name}: {kept} bytes for good, {} arguments", t.arguments());
         assert!(committed.packed_size(1).unwrap() > 0);
         assert_eq!(engine.counters().fallbacks, 0, "{name}");
     }
@@ -308,7 +308,7 @@ fn memory_that_is_refused_is_an_error() {
     let indexed = "indexed(@fill(1000000, 1), @sum(@uniform(1000000, 2, 6, 91)), int)";
     for text in ["@wide(300000, 10)", "@wide(3, 1000000)", indexed] {
         let t = corpus::datatype(text).unwrap();
-        let (mut refusals, mut walked) = (0, 0);
+        let (mut refusals, mut interpreted) = (0, 0);
         // Commit the type again and again. In each round a later large allocation fails. The last
         // round is the first one in which no allocation fails.
         for n in 0.. {
@@ -320,7 +320,7 @@ fn memory_that_is_refused_is_an_error() {
                 Err(e) => assert_eq!(e.class(), ErrorClass::NoMem, "{text}, {n}: {e}"),
                 Ok(c) => {
                     assert_eq!(c.packed_size(1).unwrap(), t.size() as u64);
-                    walked += u32::from(c.kernel(Direction::Pack).is_none());
+                    interpreted += u32::from(c.kernel(Direction::Pack).is_none());
                 }
             }
             if all {
@@ -328,7 +328,7 @@ fn memory_that_is_refused_is_an_error() {
             }
             refusals += 1;
         }
-        println!("{text}: {refusals} large allocations, {walked} without a kernel");
+        println!("{text}: {refusals} large allocations, {interpreted} without a kernel");
         assert!(refusals > 0, "{text}: {refusals} large allocations");
     }
 }

@@ -27,8 +27,8 @@ fn what_is_at_hand_moves_at_once_and_nothing_else_does() {
     };
     for text in ["vector(3, 1, 2, double)", "contiguous(5, double)"] {
         let datatype: Datatype = text.parse().unwrap();
-        let of = |mode| Engine::new(Config { mode, ..Config::default() }).commit(&datatype).unwrap();
-        let compiled = of(Mode::Commit);
+        let commit = |mode| Engine::new(Config { mode, ..Config::default() }).commit(&datatype).unwrap();
+        let compiled = commit(Mode::Commit);
         let n = 2 * datatype.size() as usize;
         for direction in Direction::BOTH {
             compiled.kernel(direction);
@@ -42,7 +42,7 @@ fn what_is_at_hand_moves_at_once_and_nothing_else_does() {
             };
             assert!(done && user == wanted_user && packed == wanted_packed, "{text} {direction}");
             assert_eq!(
-                moved(&of(Mode::Off), direction),
+                moved(&commit(Mode::Off), direction),
                 (false, source.clone(), bytes(4)),
                 "{text} {direction}"
             );

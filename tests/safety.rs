@@ -27,7 +27,7 @@ fn the_ledger_is_complete() {
     for folder in SAFE {
         sources(root, &root.join(folder), &mut files);
     }
-    let rooms: BTreeSet<String> = files
+    let unsafe_files: BTreeSet<String> = files
         .iter()
         .filter(|f| std::fs::read_to_string(root.join(f)).unwrap().contains("allow(unsafe_code)"))
         .map(|f| f.to_str().unwrap().to_owned())
@@ -38,7 +38,10 @@ fn the_ledger_is_complete() {
         .filter_map(|l| l.strip_prefix("| `"))
         .map(|l| l.split('`').next().unwrap().to_owned())
         .collect();
-    assert_eq!(rooms, listed, "rooms that allow unsafe code (left) and rows of docs/SAFETY.md (right)");
+    assert_eq!(
+        unsafe_files, listed,
+        "files that allow unsafe code (left) and rows of docs/SAFETY.md (right)"
+    );
     for root_file in [
         "src/lib.rs",
         "hosts/src/lib.rs",
@@ -113,7 +116,7 @@ fn uses_of_std_sync_are_found() {
 /// libraries: for the benchmarks, the doctor, GPUs, `ddtc check --mpi` and the fuzzer of MPI
 /// libraries.
 #[test]
-fn functions_are_made_of_addresses_in_one_room() {
+fn addresses_become_functions_in_listed_files_only() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     for folder in SAFE {
@@ -122,7 +125,7 @@ fn functions_are_made_of_addresses_in_one_room() {
     let mut found: Vec<String> = files.iter().map(|f| f.to_str().unwrap().to_owned()).collect();
     found.retain(|f| std::fs::read_to_string(root.join(f)).unwrap().contains("transmute"));
     found.sort();
-    let rooms = [
+    let listed = [
         "bench/src/native.rs",
         "cli/src/doctor/rank.rs",
         "gpu/src/driver.rs",
@@ -132,5 +135,5 @@ fn functions_are_made_of_addresses_in_one_room() {
         "src/code/kernel.rs",
         "src/code/kernel/precompiled.rs",
     ];
-    assert_eq!(found, rooms);
+    assert_eq!(found, listed);
 }

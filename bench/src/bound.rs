@@ -1,16 +1,18 @@
 //! Bounds: a small model of how fast a layout can be moved on this machine. It is a yardstick,
 //! printed next to the measured times.
 //!
-//! The model has three limits, and the slowest of them counts. All rates are measured at the start
-//! of the benchmark by copies that know nothing of datatypes.
-//! * **Memory**: whole cache lines are transferred. On the user side this is every line that is
-//!   touched, on the packed side the payload. Bytes that are written are also read before and
-//!   written back afterwards. The rate is that of a memcpy with the same footprint.
+//! The model has three limits, and the one that takes the most time is the bound. Their rates are
+//! measured at the start of the benchmark by plain copies and reads, without datatypes.
+//! * **Memory**: whole cache lines are transferred. On the user side these are all lines that are
+//!   touched, and on the packed side the bytes of the payload. Bytes that are written are also read
+//!   before and written back afterwards. The rate is that of a memcpy with the same footprint.
 //! * **Accesses**: a load or store moves at most 32 bytes of the user side. The number of accesses
-//!   is that of the blocks' pieces of 32 bytes, or that of the touched aligned pieces of 32 bytes,
-//!   whichever is smaller. The rate is that of a memcpy within the first-level cache.
+//!   is the smaller of two numbers: that of the pieces if each block is cut into pieces of 32
+//!   bytes, and that of the aligned 32-byte pieces of memory that are touched. The rate is that of
+//!   a memcpy within the first-level cache.
 //! * **Addresses**: if more pages are touched than the processor's TLB holds, each page costs a
-//!   look-up that nothing hides.
+//!   look-up of its address. The rate is the additional time of reading one byte from every page,
+//!   compared with reading as many bytes from few pages.
 //!
 //! The model ignores the order of accesses. A layout that changes pages or lines more often than
 //! necessary is slower than its bound for that reason. The model also leaves out the cost of a
@@ -31,7 +33,7 @@ const LINE: i64 = 64;
 const ACCESS: i64 = 32;
 /// Size of a page in bytes.
 const PAGE: i64 = 4096;
-/// Number of pages whose addresses the processor holds (second-level TLB: 1536 to 3072 entries on
+/// Number of pages whose addresses the processor's TLB holds (second level: 1536 to 3072 entries on
 /// current x86-64 and aarch64 server cores).
 const PAGES_KNOWN: u64 = 1536;
 
@@ -42,7 +44,7 @@ pub(crate) struct Footprint {
     payload: u64,
     /// Number of different cache lines.
     lines: u64,
-    /// Number of accesses of up to [`ACCESS`] bytes.
+    /// Number of loads or stores of up to [`ACCESS`] bytes each.
     accesses: u64,
     /// Number of different pages.
     pages: u64,
@@ -66,12 +68,12 @@ impl Bits {
 }
 
 impl Footprint {
-    /// Returns the footprint of `entry` in a buffer that starts at a page boundary. The pair is the
-    /// span from [`CorpusEntry::span`].
+    /// Returns the footprint of `entry` in a buffer that starts at a page boundary. `low` and
+    /// `high` are the span of the entry, from [`CorpusEntry::span`].
     ///
     /// # Errors
     /// Class `ValueTooLarge` if an instance has displacements that do not fit in 64 bits.
-    pub(crate) fn of(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
+    pub(crate) fn from_entry(entry: &CorpusEntry, (low, high): (i64, i64)) -> ddtc::Result<Footprint> {
         let span = high - low;
         let mut lines = Bits::new(span / LINE + 1);
         let mut granules = Bits::new(span / ACCESS + 1);
@@ -108,8 +110,9 @@ impl Footprint {
 }
 
 /// Returns the number of bytes that are transferred on the user side if the stream of `entry` is
-/// moved in pieces of `piece` bytes, and nothing stays in the cache from one piece to the next: the
-/// lines that each piece touches. An element belongs to the piece in which its first byte lies.
+/// moved in pieces of `piece` bytes. Nothing is assumed to stay in the cache from one piece to the
+/// next, so a cache line counts once for each piece that touches it. An element belongs to the
+/// piece in which its first byte lies.
 ///
 /// # Errors
 /// Class `ValueTooLarge` if an instance has displacements that do not fit in 64 bits.
@@ -127,8 +130,8 @@ pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result
         if piece_of(at) != piece_of(at + len) {
             close(&mut touched);
         } else if touched.len() > 1 << 20 {
-            // Neighbouring elements are mostly on one line, so removing duplicates keeps the list
-            // short.
+            // Neighbouring elements are mostly on the same cache line, so removing duplicates keeps
+            // the list short.
             touched.sort_unstable();
             touched.dedup();
         }
@@ -146,7 +149,7 @@ pub(crate) struct Roof {
     memory: Vec<(f64, f64)>,
     /// Nanoseconds of one access within the first-level cache.
     access: f64,
-    /// Nanoseconds of one look-up of a page.
+    /// Nanoseconds of one look-up of a page that the TLB does not hold.
     page: f64,
 }
 
@@ -178,8 +181,9 @@ impl Roof {
         Roof { memory, access, page: page(&source, effort) }
     }
 
-    /// Returns the nanoseconds per transferred byte at `footprint` bytes: the rate of the largest
-    /// measured copy that is not larger, or of the smallest copy.
+    /// Returns the nanoseconds per transferred byte for a footprint of `footprint` bytes: the rate
+    /// of the largest measured copy whose footprint is not larger, or of the smallest copy if there
+    /// is none.
     fn per_byte(&self, footprint: f64) -> f64 {
         let fitting = self.memory.iter().rev().find(|(f, _)| *f <= footprint);
         fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
@@ -201,12 +205,13 @@ impl Roof {
     }
 }
 
-/// Returns the nanoseconds of one look-up of a page if more pages are touched than the TLB holds:
-/// the additional time for a byte from each page, compared with as many bytes from a few pages.
-/// Returns 0 if the memory has too few pages to tell.
+/// Returns the nanoseconds of one look-up of a page that the TLB does not hold. One byte of every
+/// page is read, and for comparison as many bytes that lie in few pages. The result is the
+/// difference of these times for each page. Returns 0 if `memory` has fewer than `4 * PAGES_KNOWN`
+/// pages, which is too few to measure it.
 fn page(memory: &[u8], effort: Effort) -> f64 {
     // One line of each page, at a different offset within each page, so that the lines do not all
-    // share a set of the caches.
+    // fall into the same set of a cache.
     let step = (PAGE + LINE) as usize;
     let pages = memory.len() / step;
     if (pages as u64) < 4 * PAGES_KNOWN {
@@ -242,7 +247,7 @@ mod tests {
             expected: None,
         };
         let span = entry.span().unwrap();
-        Footprint::of(&entry, span).unwrap()
+        Footprint::from_entry(&entry, span).unwrap()
     }
 
     #[test]
@@ -271,8 +276,9 @@ mod tests {
             bounds: None,
             expected: None,
         };
-        // The columns of an 8 x 8 matrix, one after the other: eight lines for each column, and
-        // each line once if all columns are in one piece.
+        // The columns of an 8 x 8 matrix, one after the other. Each column touches eight lines. If
+        // every column is a piece of its own, each line is transferred eight times, and if all
+        // columns are in one piece, once.
         let columns = entry("hvector(8, 1, 8, vector(8, 1, 8, double))");
         assert_eq!(lines_by_pieces(&columns, 64), Ok(8 * 8 * 64));
         assert_eq!(lines_by_pieces(&columns, 512), Ok(8 * 64));

@@ -3,19 +3,19 @@
  *
  *   break_even check LAYOUT OTHER
  *       compares the bytes of both, in both directions
- *   break_even host|pack|both LAYOUT OTHER N US
+ *   break_even unmodified|pack|both LAYOUT OTHER N US
  *       measures times, in N interleaved rounds of US microseconds a variant
  *
  * OTHER is a layout that is likely to have the same shape, or -1. The first measurement is the
- * commit of the layout: by the MPI library (host), by the preload library as it is (pack), or by
- * the preload library with both directions compiled at commit (both). An unrelated type has been
+ * commit of the layout: by the MPI library (unmodified), by the preload library as it is (pack), or
+ * by the preload library with both directions compiled at commit (both). An unrelated type has been
  * committed, packed and unpacked before, so the preload library and its compiler have started, but
  * have seen no type like the layout.
  *
- * check prints "library VERSION". The other modes print "commit NS", then with host and an OTHER
- * also "known NS" (the preload library's commit after that of OTHER), and
- * "packs HOST LIBRARY HOST LIBRARY": the medians of the rounds in nanoseconds, first for packing,
- * then for unpacking. */
+ * check prints "library VERSION". The other modes print "commit NS", then with unmodified and an
+ * OTHER also "known NS" (the preload library's commit after that of OTHER), and
+ * "packs UNMODIFIED PRELOAD UNMODIFIED PRELOAD": the medians of the rounds in nanoseconds, first
+ * for packing, then for unpacking. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@
 struct layout { MPI_Datatype (*make)(void); int count; long low, high, bytes; };
 #include "layouts.h"
 
-enum { MOST = 1001 };
+enum { MAX_ROUNDS = 1001 };
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
 static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
 static double median(double *v, int n) { qsort(v, n, sizeof *v, by_value); return v[n / 2]; }
@@ -43,14 +43,14 @@ static unsigned char *user, *packed;
 static int count, size;
 static MPI_Datatype t;
 
-enum { HOST_PACK, PACK, HOST_UNPACK, UNPACK, VARIANTS };
+enum { UNMODIFIED_PACK, PACK, UNMODIFIED_UNPACK, UNPACK, VARIANTS };
 static void call(int variant, long n) {
   for (long k = 0; k < n; k++) {
     int at = 0;
     switch (variant) {
-    case HOST_PACK: PMPI_Pack(user, count, t, packed, size, &at, MPI_COMM_SELF); break;
+    case UNMODIFIED_PACK: PMPI_Pack(user, count, t, packed, size, &at, MPI_COMM_SELF); break;
     case PACK: MPI_Pack(user, count, t, packed, size, &at, MPI_COMM_SELF); break;
-    case HOST_UNPACK: PMPI_Unpack(packed, size, &at, user, count, t, MPI_COMM_SELF); break;
+    case UNMODIFIED_UNPACK: PMPI_Unpack(packed, size, &at, user, count, t, MPI_COMM_SELF); break;
     default: MPI_Unpack(packed, size, &at, user, count, t, MPI_COMM_SELF); break;
     }
     if (at != size) { fprintf(stderr, "variant %d moves the position by %d, not %d\n", variant, at, size); exit(1); }
@@ -98,16 +98,16 @@ static int check(const struct layout *l) {
   t = l->make(); count = l->count; size = (int)l->bytes;
   MPI_Type_commit(&t);
   long span = l->high - l->low;
-  unsigned char *theirs = memory(span), *ours = memory(span), *by_host = memory(size + 1), *by_library = memory(size + 1);
+  unsigned char *theirs = memory(span), *ours = memory(span), *by_mpi = memory(size + 1), *by_ddtc = memory(size + 1);
   fill(theirs, span, 1); memcpy(ours, theirs, span);
   user = theirs - l->low;
-  packed = by_host; call(HOST_PACK, 1);
+  packed = by_mpi; call(UNMODIFIED_PACK, 1);
   /* The preload library leaves the first call with a communicator to the MPI library, so the
    * second call is compared. */
-  packed = by_library; call(PACK, 1); memset(packed, 0, size); call(PACK, 1);
-  if (!same("packed", by_host, by_library, size + 1)) return 1;
+  packed = by_ddtc; call(PACK, 1); memset(packed, 0, size); call(PACK, 1);
+  if (!same("packed", by_mpi, by_ddtc, size + 1)) return 1;
   fill(packed, size, 2);
-  call(HOST_UNPACK, 1);
+  call(UNMODIFIED_UNPACK, 1);
   user = ours - l->low; call(UNPACK, 1);
   return !same("unpacked", theirs, ours, span);
 }
@@ -122,26 +122,26 @@ int main(int argc, char **argv) {
     return wrong;
   }
   if (argc < 6) return 2;
-  int rounds = atoi(argv[4]) < MOST ? atoi(argv[4]) : MOST;
+  int rounds = atoi(argv[4]) < MAX_ROUNDS ? atoi(argv[4]) : MAX_ROUNDS;
   double budget = atof(argv[5]) * 1000;
-  int host = !strcmp(argv[1], "host");
+  int unmodified = !strcmp(argv[1], "unmodified");
   if (!strcmp(argv[1], "both")) both_directions();
   warm();
   t = l->make();
   double start = now();
-  if (host) PMPI_Type_commit(&t); else MPI_Type_commit(&t);
+  if (unmodified) PMPI_Type_commit(&t); else MPI_Type_commit(&t);
   printf("commit %.0f\n", now() - start);
-  if (host && other) {
+  if (unmodified && other) {
     MPI_Datatype o = other->make(), again = l->make();
     MPI_Type_commit(&o);
     start = now();
     MPI_Type_commit(&again);
     printf("known %.0f\n", now() - start);
   }
-  if (host) MPI_Type_commit(&t);
+  if (unmodified) MPI_Type_commit(&t);
   user = (unsigned char *)memory(l->high - l->low) - l->low; packed = memory(l->bytes); count = l->count; size = (int)l->bytes;
   fill(packed, size, 3);
-  static double v[VARIANTS][MOST];
+  static double v[VARIANTS][MAX_ROUNDS];
   long n[VARIANTS];
   for (int i = VARIANTS - 1; i >= 0; i--) {
     call(i, 1);

@@ -1,5 +1,5 @@
-//! The number of packs after which a commit through the preload library has paid for itself, in
-//! comparison with `MPI_Pack` of the unmodified MPI library.
+//! Break-even: the number of packs after which a commit through the preload library has paid for
+//! itself, in comparison with commits and `MPI_Pack` of the unmodified MPI library.
 //!
 //! A C program that builds the layouts with the user's own MPI library is run once for each layout
 //! and kind of commit. So each commit is the first of its layout in a process that has seen nothing
@@ -26,8 +26,9 @@ use crate::mpi_source::{self, Numbers};
 
 const PROGRAM: &str = include_str!("break_even.c");
 
-/// Maximum break-even, in packs, that the project aims at for the median layout on MPICH.
-const AIM: f64 = 50.0;
+/// Target of the project: the maximum number of packs after which the commit of the median layout
+/// has paid for itself on MPICH.
+const TARGET_PACKS: f64 = 50.0;
 
 /// How the program is compiled and run.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ pub(crate) struct Record {
     /// Version line of the MPI library.
     pub(crate) version: String,
     /// Short name of the MPI library in file names.
-    pub(crate) host: &'static str,
+    pub(crate) library: &'static str,
     /// The record in CSV, one line for each layout.
     pub(crate) csv: String,
 }
@@ -73,13 +74,13 @@ pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, 
     });
     let (version, rows) = measured?;
     print!("{}{}", table(&rows), summary(&rows));
-    let host = match Library::of(&version).family {
+    let library = match Library::from_version_text(&version).family {
         Family::Mpich => "mpich",
         Family::Intel => "impi",
         Family::OpenMpi => "openmpi",
         Family::Other => "other",
     };
-    Ok(Record { version, host, csv: csv(&rows) })
+    Ok(Record { version, library, csv: csv(&rows) })
 }
 
 /// A layout of the program, with the index of another layout that is likely to have the same shape.
@@ -88,8 +89,8 @@ struct Layout {
     other: Option<usize>,
 }
 
-/// Returns the layouts of the entries, followed by the other size of each family of which only one
-/// size is among the entries.
+/// Returns the layouts of the entries, each with the index of the other size of its family. If only
+/// one size of a family is among the entries, the other one is appended.
 fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
     let mut all = entries.to_vec();
     let known = corpus::application();
@@ -131,41 +132,44 @@ fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
 struct Row {
     name: String,
     payload: u64,
-    /// Microseconds of a commit: by the MPI library (`host`), through the preload library, which
-    /// compiles packing (`pack`), the same with both directions (`both`), and with packing after
-    /// the other size of the layout was committed (`known`).
-    host: f64,
+    /// Microseconds of a commit. `unmodified` is a commit by the MPI library. The others go through
+    /// the preload library: `pack` compiles the code for packing, `both` the code for packing and
+    /// unpacking, and `known` is as `pack`, but after the other size of the layout was committed.
+    unmodified: f64,
     pack: f64,
     both: f64,
     known: f64,
-    /// Nanoseconds of a call: packing by the MPI library, packing by the preload library, unpacking
-    /// by the MPI library, unpacking by the preload library.
+    /// Nanoseconds of a call, in this order: packing by the MPI library, packing by the preload
+    /// library, unpacking by the MPI library, unpacking by the preload library.
     calls: [f64; 4],
     /// The largest median absolute deviation of the four calls, in percent.
     noise: f64,
 }
 
 impl Row {
-    /// Returns the number of packs that pay for the commit.
+    /// Returns the number of packs after which the time they save is as long as the additional time
+    /// of the commit, compared with a commit by the MPI library.
     fn packs(&self) -> Option<f64> {
-        break_even(self.pack - self.host, self.calls[0] - self.calls[1])
+        break_even(self.pack - self.unmodified, self.calls[0] - self.calls[1])
     }
 
-    /// Returns the number of unpacks that pay for a commit which compiles both directions. A
-    /// program that only unpacks needs so many.
+    /// Returns the number of unpacks after which the time they save is as long as the additional
+    /// time of a commit that compiles both directions. This is the break-even of a program that
+    /// only unpacks.
     fn unpacks(&self) -> Option<f64> {
-        break_even(self.both - self.host, self.calls[2] - self.calls[3])
+        break_even(self.both - self.unmodified, self.calls[2] - self.calls[3])
     }
 
-    /// Returns the number of packs that pay for a commit which found code of its shape.
+    /// Returns the break-even in packs of a commit that comes after that of the other size of the
+    /// layout. Usually this commit can use the code of the other size.
     fn known_packs(&self) -> Option<f64> {
-        break_even(self.known - self.host, self.calls[0] - self.calls[1])
+        break_even(self.known - self.unmodified, self.calls[0] - self.calls[1])
     }
 }
 
-/// Returns the number of calls that pay for `extra` microseconds by saving `saved` nanoseconds
-/// each: 0 if nothing must be paid, `None` if the calls never pay. Returns NaN if `extra` was not
-/// measured.
+/// Returns the number of calls that together save `extra` microseconds if each saves `saved`
+/// nanoseconds: 0 if `extra` is not positive, and `None` if the calls save nothing. Returns NaN if
+/// `extra` was not measured.
 fn break_even(extra: f64, saved: f64) -> Option<f64> {
     if extra.is_nan() {
         Some(f64::NAN)
@@ -231,14 +235,14 @@ impl Program<'_> {
         let _ = fs::remove_file(&self.report);
         let text = self.output("check", i)?;
         let report = fs::read_to_string(&self.report).unwrap_or_default();
-        // Each total in the JSON text has a line of its own.
+        // In the JSON text of the report, each total has a line of its own.
         let said = |name: &str| {
             let mut found = report.lines().filter_map(|line| line.trim().strip_prefix(name));
             found.find_map(|number| number.trim_end_matches(',').parse::<u64>().ok())
         };
         let counted = ["\"packs\": ", "\"unpacks\": ", "\"fallbacks\": "].map(said);
-        // If the preload library were not loaded or had not converted the calls, both sides would
-        // be the MPI library's.
+        // If the preload library was not loaded or did not convert the calls, the program has
+        // compared the MPI library with itself.
         if counted != [Some(1), Some(1), Some(0)] {
             return Err(self.error(i, &format!("the library did not convert it\n{report}")));
         }
@@ -269,8 +273,8 @@ impl Program<'_> {
             command.arg(word);
         };
         set("LD_PRELOAD", self.setting.library.as_os_str());
-        // The measurement is of a commit that compiles, independently of the uses after which a
-        // compile would pay.
+        // In this mode every commit compiles, which is what is measured. In other modes a layout is
+        // compiled after some uses or not at all.
         set("DDTC_MODE", Mode::Commit.name().as_ref());
         set("DDTC_TARGET", self.setting.level.name().as_ref());
         if kind == "check" {
@@ -291,13 +295,14 @@ impl Program<'_> {
 /// Times that the processes of one layout printed.
 #[derive(Default)]
 struct Samples {
-    /// Nanoseconds of commits by kind of process, and additionally under `known`.
+    /// Nanoseconds of commits. The key is the kind of process, or `known` for the commit after that
+    /// of the other size of the layout.
     commits: HashMap<&'static str, Vec<f64>>,
     calls: [Vec<f64>; 4],
 }
 
 impl Samples {
-    const KINDS: [&str; 3] = ["host", "pack", "both"];
+    const KINDS: [&str; 3] = ["unmodified", "pack", "both"];
 
     // Adds the times in the output of one process.
     fn add(&mut self, kind: &'static str, text: &str) -> Result<(), String> {
@@ -335,7 +340,7 @@ impl Samples {
         Row {
             name: entry.name.clone(),
             payload: entry.payload().unwrap_or_default(),
-            host: commit("host"),
+            unmodified: commit("unmodified"),
             pack: commit("pack"),
             both: commit("both"),
             known: commit("known"),
@@ -378,11 +383,11 @@ fn table(rows: &[Row]) -> String {
         "unpacks",
         "known"
     );
-    // Below the two head lines each layout has a line: times of commits, times of calls, and the
-    // numbers of calls that pay for a commit.
+    // Below the two head lines each layout has a line with the times of commits, the times of
+    // calls, and the numbers of calls after which a commit has paid for itself.
     for r in rows {
         let [hp, p, hu, u] = r.calls;
-        let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 1));
+        let commits = [r.unmodified, r.pack, r.both, r.known].map(|n| number(Some(n), 1));
         let [packs, unpacks, known] = [r.packs(), r.unpacks(), r.known_packs()].map(|n| number(n, 0));
         let _ = writeln!(
             out,
@@ -404,7 +409,7 @@ fn csv(rows: &[Row]) -> String {
          noise_percent,packs,unpacks,known_packs\n",
     );
     for r in rows {
-        let commits = [r.host, r.pack, r.both, r.known].map(|n| number(Some(n), 2)).join(",");
+        let commits = [r.unmodified, r.pack, r.both, r.known].map(|n| number(Some(n), 2)).join(",");
         let calls = r.calls.map(|n| format!("{n:.1}")).join(",");
         let even = [r.packs(), r.unpacks(), r.known_packs()].map(|n| number(n, 1)).join(",");
         let _ = writeln!(out, "{},{},{commits},{calls},{:.1},{even}", r.name, r.payload, r.noise);
@@ -415,8 +420,8 @@ fn csv(rows: &[Row]) -> String {
 /// A function that returns one of the break-even counts of a row.
 type Calls = fn(&Row) -> Option<f64>;
 
-/// Returns the closing lines: for each kind of break-even its median, the number of layouts within
-/// the aim, and the number of layouts that never pay.
+/// Returns the closing lines: for each kind of break-even its median, the number of layouts with at
+/// most [`TARGET_PACKS`] calls, and the number of layouts whose commit never pays for itself.
 fn summary(rows: &[Row]) -> String {
     let mut out = String::from("\ncalls until the library's commit has paid for itself\n");
     let what: [(&str, Calls); 3] = [
@@ -424,17 +429,19 @@ fn summary(rows: &[Row]) -> String {
         ("unpack, by a program that only unpacks", Row::unpacks),
         ("pack, after the other size of the layout", Row::known_packs),
     ];
-    for (name, of) in what {
+    for (name, calls) in what {
         let mut counts: Vec<f64> =
-            rows.iter().map(|r| of(r).unwrap_or(f64::INFINITY)).filter(|n| !n.is_nan()).collect();
-        let (soon, never) =
-            (counts.iter().filter(|n| **n <= AIM).count(), counts.iter().filter(|n| n.is_infinite()).count());
+            rows.iter().map(|r| calls(r).unwrap_or(f64::INFINITY)).filter(|n| !n.is_nan()).collect();
+        let (soon, never) = (
+            counts.iter().filter(|n| **n <= TARGET_PACKS).count(),
+            counts.iter().filter(|n| n.is_infinite()).count(),
+        );
         let n = counts.len();
         let middle = median(&mut counts);
         let middle = number(Some(middle).filter(|m| m.is_finite() || m.is_nan()), 1);
         let _ = writeln!(
             out,
-            "  {name:41} median of {n:>2} layouts {middle:>7}; {soon} within {AIM}, {never} never"
+            "  {name:41} median of {n:>2} layouts {middle:>7}; {soon} within {TARGET_PACKS}, {never} never"
         );
     }
     out
@@ -453,21 +460,24 @@ mod tests {
     #[test]
     fn calls_pay_for_a_commit() {
         let r = row(&[
-            ("host", "noise of a launcher\ncommit 1000\nknown 3000\npacks 200 100 300 250\n"),
-            ("host", "commit 1200\nknown 3200\npacks 200 100 300 250\n"),
-            ("host", "commit 800\nknown 2800\npacks 220 110 330 275\n"),
+            ("unmodified", "noise of a launcher\ncommit 1000\nknown 3000\npacks 200 100 300 250\n"),
+            ("unmodified", "commit 1200\nknown 3200\npacks 200 100 300 250\n"),
+            ("unmodified", "commit 800\nknown 2800\npacks 220 110 330 275\n"),
             ("pack", "commit 51000\npacks 200 100 300 250\n"),
             ("both", "commit 101000\npacks 200 100 300 250\n"),
         ]);
         assert_eq!((r.packs(), r.unpacks(), r.known_packs()), (Some(500.0), Some(2000.0), Some(20.0)));
         assert_eq!((r.calls, r.noise), ([200.0, 100.0, 300.0, 250.0], 0.0));
-        let free =
-            row(&[("host", "commit 5\npacks 1 2 2 1"), ("pack", "commit 5\n"), ("both", "commit 900\n")]);
+        let free = row(&[
+            ("unmodified", "commit 5\npacks 1 2 2 1"),
+            ("pack", "commit 5\n"),
+            ("both", "commit 900\n"),
+        ]);
         assert_eq!((free.packs(), free.unpacks()), (Some(0.0), Some(895.0)));
-        let slow = row(&[("host", "commit 5\npacks 1 2 2 1"), ("pack", "commit 6\n")]);
+        let slow = row(&[("unmodified", "commit 5\npacks 1 2 2 1"), ("pack", "commit 6\n")]);
         assert_eq!(slow.packs(), None);
         assert!(slow.known_packs().is_some_and(f64::is_nan));
-        assert!(Samples::default().add("host", "packs 1 2 3\n").is_err());
+        assert!(Samples::default().add("unmodified", "packs 1 2 3\n").is_err());
         let (csv, text) = (csv(&[slow]), summary(&[r, free]));
         assert!(csv.ends_with(",never,-,-\n"), "{csv}");
         assert!(text.contains("median of  2 layouts   250.0; 1 within 50, 0 never"), "{text}");
@@ -483,7 +493,7 @@ mod tests {
         assert_eq!(text.matches("static MPI_Datatype make_").count(), entries.len());
         assert!(text.contains("MPI_Type_vector(2048, 1, 2, MPI_DOUBLE, &t"), "{}", &text[..2000]);
         assert!(text.contains(", 1, 0, 32760, 16384}, /* vec_8B.S */"));
-        // One size of a family adds the other one.
+        // If only one size of a family is given, the other size is added.
         let one = with_others(&entries[..1]);
         assert_eq!((one.len(), one[0].other, one[1].other), (2, Some(1), None));
         let huge = corpus::parse("huge = 3000000 of contiguous(1000, double)\n").unwrap();

@@ -21,8 +21,8 @@ pub(crate) fn check(subject: &mut Subject, reference: Column) -> Result<(), Stri
     let columns = subject.columns();
     let known =
         columns.iter().position(|&c| c == reference).ok_or("the reference is not among the variants")?;
-    // Prepare a user buffer that has random bytes where the datatype maps and GAP elsewhere. The
-    // reference variant itself unpacks the random bytes into it.
+    // Prepare a user buffer that has random bytes at the places that the datatype maps, and GAP in
+    // all other places. The reference variant itself unpacks the random bytes into the buffer.
     let (user, packed) = subject.buffers();
     user.bytes_mut().fill(GAP);
     randomize(packed.bytes_mut());

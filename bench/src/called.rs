@@ -1,11 +1,12 @@
-//! A bound for small calls: the best C loop, called in the way in which a committed type is called.
+//! A lower bound for the time of short calls: the best C loop, called after the same additional
+//! memory reads that a call through a committed type needs.
 //!
 //! A call through a committed type reads three cache lines that a loop with constants does not
 //! read: the record of the type, the flag of the counters, and the entry with the kernel's
-//! constants. That costs a few cycles. If a layout fills all ways of the first-level cache, each
-//! additional line makes a whole set miss. So the best loop is timed after reads of zero to three
-//! such lines, at the same places of the buffers as the other benchmarks use, and next to compiled
-//! code.
+//! constants. These reads cost a few cycles. They cost more if a layout fills all ways of the
+//! first-level cache, since then each additional line makes a whole set miss. So the best loop is
+//! timed after reads of zero to three such lines. The compiled code is timed in turn with it, and
+//! both use the same places of the buffers as the other benchmarks.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -26,14 +27,15 @@ use crate::result::Column;
 /// Number of cache lines that a call through a committed type reads.
 const LINES: usize = 3;
 
-/// Maximum payload in bytes that is measured: about what the first-level cache holds in addition to
-/// the gaps.
+/// Maximum payload in bytes that is measured: about as many bytes as the first-level cache holds if
+/// the gaps between the blocks are in it too.
 const SHORT: usize = 32 << 10;
 
 /// Styles of loops that compiled code is compared with: those in which extents are constants.
 const RIVALS: [Style; 2] = [Style::Constant, Style::Memcpy];
 
-/// Measures the short ones of `entries`, prints a table and returns the record.
+/// Measures those of `entries` whose payload has at most [`SHORT`] bytes, prints a table and
+/// returns the record.
 ///
 /// # Errors
 /// Returns the errors of commits and of loops, or an error if the bytes of a variant differ.
@@ -87,9 +89,10 @@ pub(crate) fn run<'e>(
     Ok(csv)
 }
 
-/// Returns `entry` with compiled code as the first variant, then each compared loop after reads of
-/// 0 lines and more, and the interpreter as the last one. The bytes of all variants were checked
-/// against the interpreter.
+/// Returns a subject for `entry` and checks its bytes. The first variant is compiled code. Then
+/// each loop of [`RIVALS`] is a variant by itself, followed by the same loop after reads of 1 to
+/// [`LINES`] lines. The last variant is the reference interpreter, and all others must move the
+/// same bytes.
 fn subject(
     entry: &CorpusEntry,
     hand: Vec<(Style, HandLoop)>,

@@ -120,7 +120,7 @@ impl Axis {
     }
 
     /// Returns the position of `value` on the axis, from 0 to 1 between the ends.
-    pub(crate) fn place(self, value: f64) -> f64 {
+    pub(crate) fn position(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
@@ -145,7 +145,7 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
     // The grid lines are the powers of 4 on both axes. The payload is written only at the ends of
     // its axis.
     for tick in across.ticks(4.0) {
-        let at = x + PANEL.0 * across.place(tick);
+        let at = x + PANEL.0 * across.position(tick);
         let (top, bottom) = (y, y + PANEL.1);
         out.element("path", format_args!("d=\"M{at:.1} {top:.1}V{bottom:.1}\" stroke=\"#eeeeee\""));
     }
@@ -153,20 +153,20 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
     words(out, (x, y + PANEL.1 + 12.0), "start", 9.0, &first);
     words(out, (x + PANEL.0, y + PANEL.1 + 12.0), "end", 9.0, &last);
     for tick in up.ticks(4.0) {
-        let at = y + PANEL.1 * (1.0 - up.place(tick));
+        let at = y + PANEL.1 * (1.0 - up.position(tick));
         let (left, right) = (x, x + PANEL.0);
         out.element("path", format_args!("d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#eeeeee\""));
         words(out, (x - 4.0, at + 3.0), "end", 9.0, &format!("{tick}"));
     }
-    // Each column is a line with a dot for each layout. Compiled code comes last, so that no other
-    // line covers it.
+    // Each column is a line with a dot for each layout. Compiled code is drawn last, so that no
+    // other line covers its line.
     for column in Column::ALL.into_iter().rev() {
         let (colour, width, dashes) = style(column);
         let points: Vec<(f64, f64)> = rows
             .iter()
             .filter_map(|m| {
                 let rate = m.bandwidth(direction, column).filter(|r| *r > 0.0)?;
-                let (right, above) = (across.place(m.payload.max(1) as f64), up.place(rate));
+                let (right, above) = (across.position(m.payload.max(1) as f64), up.position(rate));
                 Some((x + PANEL.0 * right, y + PANEL.1 * (1.0 - above)))
             })
             .collect();
@@ -194,7 +194,8 @@ fn shade(ratio: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", fade(r), fade(g), fade(b))
 }
 
-// Draws the heat map: a line for each layout, and a cell for each other column and direction.
+// Draws the heat map. Each layout has a line, with a cell for each direction and each column other
+// than compiled code.
 fn heat_map(out: &mut Document, top: f64, rows: &[Measured]) {
     words(
         out,
@@ -216,7 +217,7 @@ fn heat_map(out: &mut Document, top: f64, rows: &[Measured]) {
         let y = top + 44.0 + j as f64 * CELL.1;
         words(out, (MARGIN, y + 12.0), "start", 10.0, &m.name);
         for (i, &(direction, column)) in columns.iter().enumerate() {
-            let Some(ratio) = m.of(direction).over_compiled(column) else { continue };
+            let Some(ratio) = m.times_of(direction).over_compiled(column) else { continue };
             let x = MARGIN + NAMES + i as f64 * CELL.0;
             let (width, height, fill) = (CELL.0 - 1.0, CELL.1 - 1.0, shade(ratio));
             let cell =
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!((axis.low, axis.high), (1.0, 256.0));
         assert_eq!(axis.ticks(4.0).count(), 5);
         let one = Axis::over([4.0].into_iter(), 4.0);
-        assert!(one.high > one.low && one.place(4.0) == 0.0);
+        assert!(one.high > one.low && one.position(4.0) == 0.0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! The latency of commits: of new code, of new layouts, of equal layouts, of the first commit of a
-//! process, and of a million blocks.
+//! The latency of commits in several cases: new code, new layouts, equal layouts, the first commit
+//! of a process, and a type with a million blocks.
 //!
-//! "New code" is emitted for its layout alone, in an engine that has emitted other code before.
-//! Layouts of one shape would share code, so these layouts differ in the length of their blocks. A
-//! "new layout" is what a program typically commits: other layouts of its shape came before it, and
-//! precompiled code may serve it.
+//! In the case "new code", each commit emits code for its layout, in an engine that has emitted
+//! other code before. Layouts of one shape would share code, so these layouts differ in the length
+//! of their blocks. The case "new layout" is what a program typically commits: layouts of the same
+//! shape were committed before it, and the commit may use precompiled code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -42,8 +42,8 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
 pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
-    // The first compile of an engine sets up the instruction set and maps the arena. That must not
-    // count for later commits. No other layout here has the shape of this one.
+    // The first compile of an engine sets up the instruction set and maps the arena for code. This
+    // time must not count for later commits. No other layout here has the shape of this one.
     let first: Datatype = "struct([1,3,1], [0,100,300], [int,char,double])".parse()?;
     engine.commit(&first)?;
     Ok(engine)
@@ -70,7 +70,7 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
-/// Returns the time of the first commit, including the making of its engine. The result is
+/// Returns the time of the first commit, including the creation of its engine. The result is
 /// meaningful only once in a process.
 ///
 /// # Errors
@@ -155,8 +155,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
 
 /// Returns the times of commits that make new code, in microseconds.
 fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f64>, Box<dyn Error>> {
-    // Each of these lengths has its own inner loop, so no two of the layouts share code. Another
-    // engine is used for the next round.
+    // Blocks of different lengths have different inner loops, so no two layouts of a round share
+    // code. Each round uses a new engine, which has no code of the rounds before.
     let lengths = [4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 72, 80, 88, 96];
     let mut times = Vec::new();
     for round in 0..samples / lengths.len() as i64 {
@@ -166,7 +166,8 @@ fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f6
             let start = Instant::now();
             Ok((engine.commit(&t)?, micros(start.elapsed())))
         };
-        // The committed types are kept, since code that nothing holds may be evicted.
+        // The committed types are kept, since the engine may evict code that no committed type
+        // uses.
         let done: Vec<_> = (0..lengths.len()).map(compiles).collect::<ddtc::Result<_>>()?;
         times.extend(done.iter().map(|(_, time)| *time));
     }

@@ -43,10 +43,10 @@ pub(crate) fn records(before: &Path, after: &Path) -> Result<String, Box<dyn Err
 fn rows(text: &str) -> Result<Rows, String> {
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
     let names = table::fields(lines.next().unwrap_or(""));
-    let place = |name: &str| names.iter().position(|n| n == name);
-    let needed = |name: &str| place(name).ok_or_else(|| format!("no column {name}: no record of layouts"));
+    let column = |name: &str| names.iter().position(|n| n == name);
+    let needed = |name: &str| column(name).ok_or_else(|| format!("no column {name}: no record of layouts"));
     let (name, direction, ratio) = (needed("name")?, needed("direction")?, needed("ratio_to_best_loop")?);
-    let ends = ["compiled_low_ns", "compiled_high_ns", "loop_low_ns", "loop_high_ns"].map(place);
+    let ends = ["compiled_low_ns", "compiled_high_ns", "loop_low_ns", "loop_high_ns"].map(column);
     let mut rows = Rows::new();
     for line in lines {
         let fields = table::fields(line);
@@ -55,7 +55,9 @@ fn rows(text: &str) -> Result<Rows, String> {
         // Layouts without a hand-written loop have no ratio.
         let Some(middle) = number(Some(ratio)) else { continue };
         let spread = match ends.map(number) {
-            [Some(low), Some(high), Some(least), Some(most)] => Some((low / most, high / least)),
+            [Some(low), Some(high), Some(loop_low), Some(loop_high)] => {
+                Some((low / loop_high, high / loop_low))
+            }
             _ => None,
         };
         rows.insert((text(name), text(direction)), Ratio { middle, spread });
@@ -67,7 +69,7 @@ fn rows(text: &str) -> Result<Rows, String> {
 fn changed(before: Ratio, after: Ratio) -> bool {
     let far = (after.middle / before.middle - 1.0).abs() > NOISE;
     match (before.spread, after.spread) {
-        (Some((low, high)), Some((least, most))) => far && (most < low || least > high),
+        (Some((low, high)), Some((new_low, new_high))) => far && (new_high < low || new_low > high),
         _ => far,
     }
 }
@@ -112,21 +114,22 @@ mod tests {
 
     const HEAD: &str = "# a machine\nname,payload_bytes,direction,ratio_to_best_loop,compiled_low_ns,compiled_high_ns,loop_low_ns,loop_high_ns";
 
-    fn of(lines: &[&str]) -> Rows {
+    fn record(lines: &[&str]) -> Rows {
         rows(&format!("{HEAD}\n{}\n", lines.join("\n"))).unwrap()
     }
 
     #[test]
     fn what_changed_is_named_by_hand() {
-        let before = of(&[
+        let before = record(&[
             "a.S,8,pack,1.00,90,110,95,105",
             "b.L,8,pack,1.00,,,,",
             "c.L,8,pack,1.00,,,,",
             "d,8,pack,,,,,",
         ]);
-        // The first row is slower, but within its range over the places of the buffers. The second
-        // one is beyond noise, the third one is not.
-        let after = of(&[
+        // The first row is slower by more than noise, but its range over the places of the buffers
+        // overlaps that of before. The second row has no range and differs by more than noise. The
+        // third row differs by less.
+        let after = record(&[
             "a.S,8,pack,1.10,100,120,95,105",
             "b.L,8,pack,1.06,,,,",
             "c.L,8,pack,0.96,,,,",
@@ -135,7 +138,7 @@ mod tests {
         let text = compared(&before, &after);
         assert!(text.contains("\n  slower b.L pack: 1.00 -> 1.06\n3 rows in both"), "{text}");
         assert!(text.ends_with("only after: e,f pack\n"), "{text}");
-        let apart = of(&["a.S,8,pack,0.70,60,70,95,105"]);
+        let apart = record(&["a.S,8,pack,0.70,60,70,95,105"]);
         let text = compared(&before, &apart);
         assert!(text.contains("\n  faster a.S pack: 1.00 (0.86 to 1.16) -> 0.70 (0.57 to 0.74)\n"), "{text}");
         assert!(compared(&before, &before).contains("  none\n"));

@@ -100,7 +100,7 @@ fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
 /// # Errors
 /// Returns an error if there is no such compiler or the compiler fails, with its messages, or if a
 /// file cannot be written.
-pub(crate) fn host_program<'t>(
+pub(crate) fn mpi_program<'t>(
     mpicc: &OsStr,
     types: impl IntoIterator<Item = &'t Datatype>,
     folder: &Path,

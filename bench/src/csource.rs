@@ -2,8 +2,9 @@
 //!
 //! Invariant: each function is what a C programmer would write for this one layout, and nothing
 //! else. It consists of nested loops in the order of the packed bytes, with restrict pointers whose
-//! values are known only at run time, and with index arrays where a program has them. Everything
-//! else is constant, or in the run-time style is read once before the loops.
+//! values are known only at run time, and with index arrays for layouts for which a program would
+//! use some. All other numbers are constants, except that in the run-time style they are variables,
+//! which are read once before the loops.
 
 use std::fmt::Write as _;
 
@@ -22,7 +23,7 @@ pub(crate) enum Style {
     /// Assignments of elements. All extents are known only at run time.
     Runtime,
     /// One `memcpy` of constant length for each block, or for each member of a structure, in loops
-    /// of constant extents. Blocks of unequal lengths have lengths from a table.
+    /// of constant extents. If blocks have unequal lengths, a table has the lengths.
     Memcpy,
 }
 
@@ -60,8 +61,8 @@ pub(crate) struct Function {
 /// Beginning of each source file.
 pub(crate) const PRELUDE: &str = "#include <stddef.h>\n#include <string.h>\n\n";
 
-/// Returns the source of one function, and what the function is called with. `tables` are the
-/// numbers of the row's tables.
+/// Returns the source of one function, with its name and the extents with which it is called.
+/// `tables` has the contents of the row's tables.
 pub(crate) fn function(
     row: &Row,
     tables: &[Vec<i64>],
@@ -72,8 +73,8 @@ pub(crate) fn function(
     let symbol = format!("h{id}_{}_{}", style.name(), direction.name());
     let mut writer =
         Writer { style, direction, types: String::new(), extents: Vec::new(), body: String::new() };
-    // The body has one loop nest for each part. Writing the body collects the types and extents
-    // that it needs, which come before it in the source.
+    // The body has one loop nest for each part. While the body is written, the types and extents
+    // that it needs are collected, because they come before the body in the source.
     let mut offset = 0;
     for (k, part) in row.loops.parts.iter().enumerate() {
         writer.part(part, tables, offset, &format!("{symbol}_{k}"));

@@ -12,8 +12,8 @@ use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
-/// Size in bytes of the pieces. A piece and the memory that it comes from stay in the first-level
-/// cache.
+/// Size in bytes of the pieces, chosen so that a piece and the memory that it comes from stay in
+/// the first-level cache.
 const PIECE: usize = 16 << 10;
 
 /// Returns the name, source and target of each pair. Source and target are names of corpus entries
@@ -39,10 +39,12 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
         named("face_x.L to face_z.L", "face_x.L", "face_z.L"),
     ];
     for n in [1024_i64, 16384] {
-        // On both sides the members come one after the other.
+        // In the packed order of both sides, all ints come first, then all doubles, then all
+        // floats.
         let members = |at: [i64; 3], step: [i64; 3]| {
-            let of = |k: i64, len: i64, t: &str| format!("hvector({n}, {len}, {}, {t})", step[k as usize]);
-            let list = [of(0, 1, "int"), of(1, 1, "double"), of(2, 3, "float")].join(", ");
+            let strided =
+                |k: i64, len: i64, t: &str| format!("hvector({n}, {len}, {}, {t})", step[k as usize]);
+            let list = [strided(0, 1, "int"), strided(1, 1, "double"), strided(2, 3, "float")].join(", ");
             format!("struct([1, 1, 1], {at:?}, [{list}])")
         };
         let arrays = [0, 8 * n, 16 * n];
@@ -50,16 +52,21 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
             format!("{n} structs to arrays, by member"),
             [(members([0, 8, 16], [32; 3]), 1), (members(arrays, [4, 8, 12]), 1)],
         ));
-        // Struct by struct, in the order in which an array of structs is sent.
+        // In the packed order of these two sides, all members of one struct come before those of
+        // the next one, as when an array of structs is sent.
         let structs =
             format!("contiguous({n}, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))");
         let places: Vec<String> = (0..n)
             .flat_map(|i| [4 * i, arrays[1] + 8 * i, arrays[2] + 12 * i])
             .map(|p| p.to_string())
             .collect();
-        let each = |words: &str| vec![words; n as usize].join(",");
-        let soa =
-            format!("struct([{}], [{}], [{}])", each("1,1,3"), places.join(","), each("int,double,float"));
+        let repeated = |words: &str| vec![words; n as usize].join(",");
+        let soa = format!(
+            "struct([{}], [{}], [{}])",
+            repeated("1,1,3"),
+            places.join(","),
+            repeated("int,double,float")
+        );
         rows.push((format!("{n} structs to arrays, struct by struct"), [(structs, 1), (soa, 1)]));
     }
     rows
@@ -86,8 +93,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         // the source and unpacks into a copy of the target.
         let bytes = from.packed_size(counts[0])? as usize;
         let lengths = [span(a, counts[0]), span(b, counts[1]), bytes];
-        let mut rooms = lengths.map(|len| vec![0u8; len + LINE]);
-        let [source, target, stream] = rooms.each_mut().map(|room| aligned(room));
+        let mut buffers = lengths.map(|len| vec![0u8; len + LINE]);
+        let [source, target, stream] = buffers.each_mut().map(|buffer| aligned(buffer));
         source.iter_mut().zip(0_usize..).for_each(|(byte, i)| *byte = (i / 7) as u8);
         let mut want = target.to_vec();
         interp::pack(a, counts[0], source, 0, stream)?;
@@ -131,13 +138,13 @@ fn span(t: &Datatype, count: u64) -> usize {
     (t.true_ub() + (count as i64 - 1) * t.extent()) as usize
 }
 
-/// Size of a cache line in bytes. All memory begins at a line, since a transpose that begins
-/// elsewhere takes twice the time.
+/// Size of a cache line in bytes. All buffers begin at a cache line, since a transpose whose
+/// buffers begin elsewhere takes twice the time.
 const LINE: usize = 64;
 
-/// Returns the part of `room` that begins at its first cache line.
-fn aligned(room: &mut [u8]) -> &mut [u8] {
-    let skipped = room.as_ptr().align_offset(LINE);
-    let end = room.len() - LINE + skipped;
-    &mut room[skipped..end]
+/// Returns the part of `buffer` that begins at its first cache line.
+fn aligned(buffer: &mut [u8]) -> &mut [u8] {
+    let skipped = buffer.as_ptr().align_offset(LINE);
+    let end = buffer.len() - LINE + skipped;
+    &mut buffer[skipped..end]
 }

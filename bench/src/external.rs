@@ -1,5 +1,5 @@
 //! external32 in comparison with `MPI_Pack_external` and `MPI_Unpack_external` of an MPI library:
-//! the same layouts, the same memory contents, and batches in turn.
+//! both sides get the same layouts and the same memory contents, and their batches take turns.
 //!
 //! The MPI library's calls are made by a separate program (`external.c`), which waits on the same
 //! core while a batch of ddtc runs, and ddtc waits while a batch of the program runs. Bytes are
@@ -22,7 +22,7 @@ use ddtc::internal::exec::interp::external32;
 use ddtc::internal::kind::{Direction, Operation};
 use ddtc::internal::target::Level;
 
-use crate::compile::host_program;
+use crate::compile::mpi_program;
 use crate::kinds::{layouts, values};
 use crate::measure::{Effort, median};
 
@@ -49,7 +49,7 @@ fn measure(
     folder: &Path,
 ) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let program = host_program(mpicc, types, folder, ("external", PROGRAM))?;
+    let program = mpi_program(mpicc, types, folder, ("external", PROGRAM))?;
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
     let mut csv = String::from("layout,direction,payload_bytes,ns,host_ns,host_over_ours\n");
     println!("external32: ns a call, of the MPI library, its time over ours");
@@ -63,8 +63,8 @@ fn measure(
         let mut wanted = user.clone();
         fit.and(external32::unpack(t, 1, &stream, &mut wanted, 0))
             .map_err(|i| format!("{name}: value {i} does not fit"))?;
-        let mut host = Host::start(&program, folder, i, &user, &stream)?;
-        let right = [host.right("packed", &stream)?, host.right("unpacked", &wanted)?];
+        let mut process = MpiProcess::start(&program, folder, i, &user, &stream)?;
+        let right = [process.right("packed", &stream)?, process.right("unpacked", &wanted)?];
         let expected = stream.clone();
         applied.pack(&user, 0, 1, &mut stream)?;
         let packed = stream == expected;
@@ -97,7 +97,7 @@ fn measure(
             for _ in 0..effort.rounds {
                 ours.push(batch()?);
                 if right.is_ok() {
-                    theirs.push(host.batch(direction)?);
+                    theirs.push(process.batch(direction)?);
                 }
             }
             let (ours, theirs) = (median(&mut ours), median(&mut theirs));
@@ -118,8 +118,8 @@ fn measure(
     Ok(csv)
 }
 
-/// The program, which runs on one layout.
-struct Host {
+/// A process of the program, which packs and unpacks one layout by the MPI library.
+struct MpiProcess {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
@@ -128,14 +128,14 @@ struct Host {
     codes: [i32; 2],
 }
 
-impl Host {
+impl MpiProcess {
     fn start(
         program: &Path,
         folder: &Path,
         layout: usize,
         user: &[u8],
         stream: &[u8],
-    ) -> Result<Host, Box<dyn Error>> {
+    ) -> Result<MpiProcess, Box<dyn Error>> {
         fs::write(folder.join("user"), user)?;
         fs::write(folder.join("stream"), stream)?;
         let mut child = Command::new(program)
@@ -145,14 +145,14 @@ impl Host {
             .stdout(Stdio::piped())
             .spawn()?;
         let (to, from) = (child.stdin.take().ok_or("no input")?, child.stdout.take().ok_or("no output")?);
-        let mut host =
-            Host { child, to, from: BufReader::new(from), folder: folder.to_owned(), codes: [0; 2] };
-        let line = host.line()?;
+        let mut process =
+            MpiProcess { child, to, from: BufReader::new(from), folder: folder.to_owned(), codes: [0; 2] };
+        let line = process.line()?;
         let codes: Vec<i32> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-        host.codes = codes
+        process.codes = codes
             .try_into()
             .map_err(|_| format!("layout {layout}: the MPI library's program said {line:?}"))?;
-        Ok(host)
+        Ok(process)
     }
 
     fn line(&mut self) -> Result<String, Box<dyn Error>> {
@@ -181,9 +181,9 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for MpiProcess {
     fn drop(&mut self) {
-        // The program would otherwise wait for more input.
+        // End the program, which would otherwise wait for more input.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

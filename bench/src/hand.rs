@@ -68,7 +68,7 @@ mod tests {
     fn every_hand_loop_moves_the_bytes_of_its_datatype() {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Sweep);
-        // A part of the grid is sufficient, since all its layouts have one form.
+        // Every 11th layout of the grid of strides is sufficient, since all have the same form.
         rows.extend(strides::rows().into_iter().step_by(11));
         let mut loops = build(&rows).unwrap();
         for row in &rows {
@@ -87,7 +87,8 @@ mod tests {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Corpus);
         rows.retain(|r| r.name == "NAS_MG_x.S");
-        // The same bytes in another order, which neither span nor payload shows.
+        // The exchanged loops move the same bytes in another order. Their span and payload stay
+        // equal, so only the check of bytes can find this fault.
         rows[0].loops.parts[0].dims.swap(0, 1);
         let mut subject = Subject::new(&rows[0].entry().unwrap()).unwrap();
         let (style, hand) = build(&rows).unwrap().remove("NAS_MG_x.S").unwrap().swap_remove(0);

@@ -1,8 +1,9 @@
 //! Huge packs, with payloads larger than every cache: by one thread and by two, with plain and with
 //! streaming stores.
 //!
-//! The process is not pinned, since two threads need two cores. Two threads cannot gain more than
-//! two copies gain, so memcpy of the payload by one thread and by two is measured for comparison.
+//! The process is not pinned, since two threads need two cores. A second thread cannot make packing
+//! faster by more than it makes memcpy faster. So memcpy of the payload is measured too, by one
+//! thread and by two, for comparison.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -24,8 +25,8 @@ fn layouts(bytes: i64) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Copies the beginning of `source` to the whole of `target`, by two threads with one half each if
-/// `two` is true.
+/// Fills `target` with the first bytes of `source`. If `two` is true, two threads copy one half
+/// each.
 fn copy(target: &mut [u8], source: &[u8], two: bool) {
     let source = &source[..target.len()];
     if !two {
@@ -54,8 +55,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         parallel_bytes: 1 << 20,
         ..Config::default()
     };
-    // The same layout is committed by four engines, whose thresholds either always or never permit
-    // two threads and streaming stores.
+    // Four engines commit the same layout, one for each combination of one or two threads with
+    // plain or streaming stores. The payload is above all thresholds, so the settings always take
+    // effect.
     let engines = [
         ("pack", config(1, u64::MAX)),
         ("streamed", config(1, 1 << 20)),

@@ -29,8 +29,11 @@ const LAYOUTS: [&str; 8] = [
     "struct_i_d_f3.S",
 ];
 
-const FEW: u32 = 1;
-const MANY: u32 = 201;
+/// Numbers of calls in the two runs of a kernel. The number of instructions of one call, without
+/// the start of the program, is the difference of the two counts of instructions divided by the
+/// difference of the two numbers of calls.
+const FEW_CALLS: u32 = 1;
+const MANY_CALLS: u32 = 201;
 
 /// Calls the kernel of `name` in `direction` `calls` times, and does nothing else. This is the part
 /// that runs under valgrind.
@@ -58,9 +61,9 @@ pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
     for name in LAYOUTS {
         let mut counts = [0; 2];
         for direction in Direction::BOTH {
-            let few = total(name, direction, FEW, level)?;
-            let many = total(name, direction, MANY, level)?;
-            counts[direction as usize] = many.saturating_sub(few) / u64::from(MANY - FEW);
+            let few = total(name, direction, FEW_CALLS, level)?;
+            let many = total(name, direction, MANY_CALLS, level)?;
+            counts[direction as usize] = many.saturating_sub(few) / u64::from(MANY_CALLS - FEW_CALLS);
         }
         let [pack, unpack] = counts;
         println!("{name:18} {pack:>12} {unpack:>12}");
@@ -72,7 +75,8 @@ pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
 /// Returns the number of instructions of a whole process that makes `calls` calls.
 fn total(name: &str, direction: Direction, calls: u32, level: Level) -> Result<u64, Box<dyn Error>> {
     let program = std::env::current_exe()?;
-    // Code slots are reused, so valgrind must look for changed code everywhere (`--smc-check=all`).
+    // ddtc writes new code to memory that had other code before, so valgrind must look for changed
+    // code everywhere (`--smc-check=all`).
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--smc-check=all", "--callgrind-out-file=/dev/null"]);
     command.arg(program).args(["bench", "--level", level.name(), name]);

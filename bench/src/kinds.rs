@@ -1,5 +1,6 @@
-//! External32, which is another kind of transfer than packing and unpacking bytes. It is compared
-//! with the native pack of the same layout, and with memcpy of the payload.
+//! Packing and unpacking in external32, which converts values instead of only moving bytes. The
+//! time is compared with that of the native pack or unpack of the same layout, and with that of
+//! memcpy of the payload.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -45,8 +46,9 @@ pub(super) fn layouts() -> Vec<(String, String)> {
     rows.collect()
 }
 
-/// Returns user memory with values that fit external32 and are not exceptional: small integers, and
-/// long doubles between 1 and 2.
+/// Returns user memory for `t` with values that external32 can represent, without NaNs and
+/// infinities. For long doubles, the values are between 1 and 2. For other types, each 8 bytes are
+/// an integer below 2^24.
 pub(super) fn values(t: &Datatype) -> Vec<u8> {
     let long_doubles = t.type_map().next().is_some_and(|(basic, _)| basic == Named::LongDouble);
     let byte = |i: usize| match (long_doubles, i % 16) {
@@ -78,7 +80,7 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let applied = committed.for_operation(Operation::External32)?;
         let payload = committed.packed_size(1)? as usize;
         // Both directions are checked against the reference interpreter first. The native stream is
-        // packed for the measurement.
+        // packed as well, since the native unpack needs it when it is measured.
         let mut user = values(&t);
         let (mut native, mut external) = (vec![0u8; payload], vec![0u8; applied.packed_size(1)? as usize]);
         applied.pack(&user, 0, 1, &mut external)?;

@@ -4,8 +4,8 @@
 //! The layouts have the access patterns of DDTBench (Schneider, Gerstenberger, Hoefler:
 //! "Micro-applications for communication data access patterns and MPI datatypes", EuroMPI 2012) and
 //! those of common synthetic layouts. `corpus/application.ddt` is the text of [`rows`] at sizes S
-//! and L, which a test checks. A sweep has every layout at those payloads of [`PAYLOADS`] that the
-//! layout can have.
+//! and L, which a test checks. A sweep has every layout at each payload of [`PAYLOADS`] that is
+//! possible for the layout.
 
 use ddtc::internal::corpus::CorpusEntry;
 use ddtc::internal::methods::*;
@@ -56,7 +56,7 @@ impl Row {
     }
 }
 
-/// The sizes of a layout that are wanted.
+/// Choice of the sizes at which each layout is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// Sizes S and L, which are the rows of the corpus.
@@ -97,7 +97,8 @@ struct Rows {
     rows: Vec<Row>,
 }
 
-/// Result of a layout's function for some parameters.
+/// What the function of a layout makes from its parameters: the parts of a [`Row`] except for its
+/// name.
 struct Made {
     comment: String,
     count: i64,
@@ -122,14 +123,15 @@ impl Rows {
     }
 }
 
-/// Places the arrays of one struct one after the other. Each begins at a cache line.
+/// The arrays of one struct, one after the other. Each begins at a cache line.
 #[derive(Default)]
 struct Arrays {
     end: i64,
 }
 
 impl Arrays {
-    fn place(&mut self, bytes: i64) -> i64 {
+    /// Appends an array of `bytes` bytes, and returns the displacement of its first byte.
+    fn append(&mut self, bytes: i64) -> i64 {
         let base = (self.end + 63) / 64 * 64;
         self.end = base + bytes;
         base
@@ -198,18 +200,19 @@ fn wrf(rows: &mut Rows) {
     rows.add("WRF_y_sa", y(), |p| halo(p, true));
 }
 
-/// Returns the number of points along the patch for about `payload` bytes, if the halo has three
-/// columns. The halo consists of four planes and five cubes of 65 levels, of floats of 4 bytes.
+/// Returns the length of a halo in points if it is three points wide and has about `payload` bytes.
+/// The halo is taken from four 2-D arrays and from five arrays with 65 levels. Each point is a
+/// float of 4 bytes.
 fn halo_columns(payload: i64) -> i64 {
     (payload / (4 * 3 * (4 + 5 * 65))).max(1)
 }
 
-/// Returns the integer next to a root of `x`, and at least 1.
+/// Returns the integer that is nearest to the root of `x` of the given degree, but at least 1.
 fn root(x: i64, degree: f64) -> i64 {
     (x as f64).powf(1.0 / degree).round().max(1.0) as i64
 }
 
-/// Returns the number of elements of `bytes` bytes in a payload, and at least 1.
+/// Returns the number of elements of `bytes` bytes in a payload, but at least 1.
 fn number(payload: i64, bytes: i64) -> i64 {
     (payload / bytes).max(1)
 }
@@ -225,8 +228,9 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
     let mut arrays = Arrays::default();
     let mut members = Vec::new();
     let mut parts = Vec::new();
-    // Each of the nine arrays begins at a cache line. A subarray contains its start, and a vector
-    // begins at the first point of the halo.
+    // Each of the nine arrays begins at a cache line. A subarray is placed at the beginning of its
+    // array, since the datatype itself contains the start of the halo. A vector is placed at the
+    // first point of the halo.
     for dimensions in [2, 2, 2, 2, 3, 3, 3, 4, 4] {
         let cube = format!("hvector({s3}, 1, {plane}, vector({s2}, {s1}, {d1}, float))");
         let (bytes, first, vector, subarray, dims) = match dimensions {
@@ -252,7 +256,7 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
                 vec![(1, slab), (s3, plane), (s2, row)],
             ),
         };
-        let base = arrays.place(bytes);
+        let base = arrays.append(bytes);
         members.push(if subarrays { (base, subarray) } else { (base + first, vector) });
         parts.push(Part::strided(base + first, &dims, Float, s1));
     }
@@ -267,8 +271,9 @@ fn halo(patch: Patch, subarrays: bool) -> Made {
 
 /// Adds lattices and grids with fixed strides: MILC, NAS LU and NAS MG.
 fn grids(rows: &mut Rows) {
-    // MILC: in each of `t` slices the sites of one z plane of one parity form a block. Both
-    // parities are sent.
+    // MILC: all lattice sites of one parity (the even or the odd ones) come before those of the
+    // other. Within a parity, the sites of one z plane form a block in each of the `t` time slices.
+    // Both parities are sent.
     rows.add(
         "MILC_su3_zd",
         Parameters { s: [8; 4], l: [16; 4], at: |payload| [2 * root(payload / 192, 3.0); 4] },
@@ -358,8 +363,8 @@ fn fft(rows: &mut Rows) {
 
 /// Adds layouts with index lists: LAMMPS and SPECFEM3D.
 fn particles(rows: &mut Rows) {
-    // LAMMPS: the send side has listed atoms in several arrays, and the receive side has the ghost
-    // atoms at the end of each array.
+    // LAMMPS: the send side takes the atoms of an index list from several arrays. The receive side
+    // writes them to the end of each array, where the ghost atoms are.
     let full = || Parameters {
         s: (1907, 1662, 11),
         l: (3534, 3062, 13),
@@ -377,7 +382,7 @@ fn particles(rows: &mut Rows) {
         let mut members = Vec::new();
         let mut parts = Vec::new();
         for width in [3, 1, 1, 1, 1, 1] {
-            let first = arrays.place(8 * width * (m + n)) + 8 * width * m;
+            let first = arrays.append(8 * width * (m + n)) + 8 * width * m;
             members.push((first, format!("contiguous({}, double)", width * n)));
             parts.push(Part::strided(first, &[], Double, width * n));
         }
@@ -388,7 +393,8 @@ fn particles(rows: &mut Rows) {
             loops: Loops { parts, tables: Vec::new() },
         }
     });
-    // SPECFEM3D: listed points with 1 float or 3 floats each, and points at a fixed stride.
+    // SPECFEM3D: points from index lists, with 1 float or 3 floats each, and points at a fixed
+    // stride.
     let outer = Parameters {
         s: (493, 3697, 31),
         l: (3225, 88_881, 33),
@@ -414,7 +420,7 @@ fn particles(rows: &mut Rows) {
     rows.add("SPECFEM3D_cm", points, |[n, m, n2, m2, seed]| {
         let lists = [format!("@sample({n}, {m}, {seed})"), format!("@sample({n2}, {m2}, {})", seed + 1)];
         let mut arrays = Arrays::default();
-        let places = [arrays.place(12 * m), arrays.place(12 * m2)];
+        let places = [arrays.append(12 * m), arrays.append(12 * m2)];
         let member = |i: usize| (places[i], format!("indexed_block(3, @scale({}, 3), float)", lists[i]));
         Made {
             comment: format!("SPECFEM3D crust and mantle: {n} of {m} and {n2} of {m2} points of 3 floats"),
@@ -440,11 +446,11 @@ fn particles(rows: &mut Rows) {
 fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
     let list = format!("@sample({n}, {m}, {seed})");
     let mut arrays = Arrays::default();
-    let x = arrays.place(24 * m);
+    let x = arrays.append(24 * m);
     let mut members = vec![(x, format!("indexed_block(3, @scale({list}, 3), double)"))];
     let mut parts = vec![Part::listed(x, 0, Double, 3)];
     for _ in 0..scalars {
-        let base = arrays.place(8 * m);
+        let base = arrays.append(8 * m);
         members.push((base, format!("indexed_block(1, {list}, double)")));
         parts.push(Part::listed(base, 0, Double, 1));
     }
@@ -470,8 +476,8 @@ fn vectors(rows: &mut Rows) {
             }
         });
     }
-    // These rows are not a multiple of a cache line long, like many rows in programs, so each
-    // begins at another offset within a line.
+    // As in many programs, the length of these rows is not a multiple of a cache line. So the rows
+    // begin at different offsets within a line.
     for bytes in [328, 1000] {
         let payloads = Parameters { s: 8 << 10, l: 512 << 10, at: |payload| payload };
         rows.add(&format!("rows_{bytes}B"), payloads, |payload| {
@@ -552,7 +558,7 @@ fn synthetic(rows: &mut Rows) {
     });
 }
 
-/// Returns the last but one layer of an n x n x n cube, in the dimension in which `sub` is 1.
+/// Returns the second to last layer of an n x n x n cube, in the dimension in which `sub` is 1.
 fn face(n: i64, sub: [i64; 3]) -> Made {
     let start = sub.map(|s| if s == 1 { n - 2 } else { 0 });
     let strides = [8 * n * n, 8 * n, 8];

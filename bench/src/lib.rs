@@ -111,7 +111,7 @@ pub struct Args {
     growth: bool,
     /// Compare external32 with the native pack of the same layout, with memcpy and, if --mpicc is
     /// given, with that of the MPI library; compare reductions with C loops
-    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
+    #[arg(long, group = "mpi", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
     /// Measure how fast wire forms are written and read, signatures compared, and the elements of
     /// truncated messages counted
@@ -130,13 +130,13 @@ pub struct Args {
     huge: bool,
     /// Measure how fast segments are counted, found and listed; if --mpicc names the compiler of an
     /// MPICH, also by its own functions
-    #[arg(long, group = "host", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
+    #[arg(long, group = "mpi", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
     segments: bool,
     /// Find the number of packs after which a commit under the preload library has paid off, compared with the unmodified MPI library
-    #[arg(long, group = "host", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
+    #[arg(long, group = "mpi", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
     /// The MPI library's compiler, for --break-even [default there: mpicc], --segments and --kinds
-    #[arg(long, requires = "host")]
+    #[arg(long, requires = "mpi")]
     mpicc: Option<OsString>,
     /// The preload library for --break-even, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE", requires = "break_even")]
@@ -330,11 +330,11 @@ fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<
         runs: args.runs,
         quick: args.quick,
     };
-    let break_even::Record { version, host, csv } = break_even::run(&entries, &setting)?;
+    let break_even::Record { version, library, csv } = break_even::run(&entries, &setting)?;
     let what =
         format!("{version}; {} run(s){}; level {level}", args.runs, if args.quick { ", quick" } else { "" });
     let csv = format!("# {machine}\n# {what}\n# {} {}\n{csv}", machine::today(), machine::commit());
-    write(args, machine, &format!("-break-even-{host}"), &csv, None)
+    write(args, machine, &format!("-break-even-{library}"), &csv, None)
 }
 
 /// Writes the files that the arguments ask for.
@@ -441,15 +441,16 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// Payload in bytes up to which a row of a sweep or of strides is measured at several places of its
-/// buffers: what the first-level cache holds, and somewhat more.
+/// Payload in bytes up to which a row of a sweep or of strides counts as small. Then its buffers
+/// are measured at as many places as those of a row of size S. The value is somewhat more than the
+/// first-level cache holds.
 const SMALL: usize = 64 << 10;
 
 /// State that all measurements share.
 struct Bench {
     effort: Effort,
-    /// Whether a row is small because of its payload, and not only because of the suffix of its
-    /// name.
+    /// Whether a row with a payload of at most [`SMALL`] bytes counts as small. Rows of size S
+    /// always do.
     sized: bool,
     level: Level,
     roof: Roof,
@@ -514,14 +515,14 @@ impl Bench {
         if check {
             bytes::check(&mut subject, Column::Interp)?;
         }
-        // The reference interpreter is slow and no variant to compete with. It is timed only at
+        // The reference interpreter is slow, and ddtc does not compete with it. It is timed only at
         // size S, to show what interpreting costs.
         let columns = subject.columns();
         let timed: Vec<usize> =
             (0..columns.len()).filter(|&v| columns[v] != Column::Interp || entry.size == Size::S).collect();
         let small = entry.size == Size::S || self.sized && subject.payload() <= SMALL;
         let mut times = self.times(&mut subject, &timed, small);
-        let footprint = Footprint::of(entry, Subject::fits(entry)?.0)?;
+        let footprint = Footprint::from_entry(entry, Subject::fits(entry)?.0)?;
         for direction in Direction::BOTH {
             times[direction as usize].set(Column::Bound, self.roof.bound(&footprint, direction));
         }

@@ -96,7 +96,7 @@ impl Part {
     fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
         let (mut low, mut high) = (self.base, self.base);
         for dim in &self.dims {
-            let (least, most) = match *dim {
+            let (min, max) = match *dim {
                 Dim::Stride { trip, stride } if trip > 0 => {
                     (0.min((trip - 1) * stride), 0.max((trip - 1) * stride))
                 }
@@ -105,7 +105,7 @@ impl Part {
                     (tables[table].iter().min()? * unit, tables[table].iter().max()? * unit)
                 }
             };
-            (low, high) = (low + least, high + most);
+            (low, high) = (low + min, high + max);
         }
         let (first, end) = match &self.block {
             Block::Elements { elem, n } => (0, elem.size() * n),
@@ -163,7 +163,8 @@ impl Part {
         Part { base, dims, block: Block::Elements { elem, n } }
     }
 
-    /// Returns blocks of `n` elements, one for each entry of a table whose entries count blocks.
+    /// Returns blocks of `n` elements, one for each entry of a table. An entry is the offset of its
+    /// block in units of `n` elements.
     pub(crate) fn listed(base: i64, table: usize, elem: Elem, n: i64) -> Part {
         let unit = elem.size() * n;
         Part { base, dims: vec![Dim::Table { table, unit }], block: Block::Elements { elem, n } }

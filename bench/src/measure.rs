@@ -31,25 +31,26 @@ impl Effort {
         Effort { batch: Duration::from_micros(60), rounds: 7, commits: 3, places: 5, places_of_large: 1 };
 
     /// Returns the number of places at which a layout with buffers of `bytes` bytes is measured.
-    /// Small layouts have `places` places. The buffers of all places exist until the last one is
-    /// measured, so large layouts have only as many as fit 512 MiB, at least one and at most
-    /// `places_of_large`.
+    /// Small layouts have `places` places. The buffers of all places are kept until the last place
+    /// is measured. So large layouts have only as many places as fit in 512 MiB together, at least
+    /// one and at most `places_of_large`.
     pub(crate) fn places_for(self, small: bool, bytes: usize) -> usize {
         const KEPT: usize = 512 << 20;
         if small { self.places } else { (KEPT / bytes.max(1)).clamp(1, self.places_of_large) }
     }
 
-    /// Returns the effort for one of `places` places. All places together take about as many rounds
-    /// as this effort has, but each takes at least three if there are several.
+    /// Returns the effort for one place if a layout is measured at `places` places. The rounds of
+    /// this effort are divided among the places, but if there are several, each has at least three
+    /// rounds.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
         Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
     }
 }
 
-/// Number of calls in a batch below which one additional call is made before the batch and not
-/// timed. A variant finds in the caches what the previous one left there, and variants share
-/// different data with the one before them: C loops use the same index lists, but compiled code has
-/// its own. For a list of 350 KB this made 0.1 to 0.2 of the time of a call.
+/// A batch with fewer calls than this begins with one additional call that is not timed. Otherwise
+/// its times would depend on the data that the previous variant left in the caches. A C loop after
+/// another C loop finds its index lists there, but compiled code has lists of its own. For a list
+/// of 350 KB this made 0.1 to 0.2 of the time of a call.
 const ALONE: u32 = 8;
 
 /// Returns the nanoseconds of one call of each of the variants `0..n`, as medians of their batches.
@@ -71,7 +72,7 @@ pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u
             *repeats *= 2;
         }
     }
-    // The batches take turns. In each round the order begins with another variant.
+    // The batches take turns. Each round begins with a different variant.
     let mut samples = vec![Vec::with_capacity(effort.rounds); n];
     for round in 0..effort.rounds {
         for turn in 0..n {
@@ -103,8 +104,8 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
 }
 
 /// Times over several places of the buffers: the median, and the range in which the times lie if a
-/// tenth of them is left out at either end. What is left out may be due to other work of the
-/// machine.
+/// tenth of them is left out at either end. The times that are left out may be due to other work of
+/// the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -115,7 +116,7 @@ pub(crate) struct Spread {
 impl Spread {
     /// Returns the spread of at least one time, and sorts the times. Without times all its members
     /// are NaN.
-    pub(crate) fn of(times: &mut [f64]) -> Spread {
+    pub(crate) fn from_times(times: &mut [f64]) -> Spread {
         let middle = median(times);
         let aside = times.len() / 10;
         let end = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
@@ -148,8 +149,8 @@ mod tests {
     #[test]
     fn spreads_by_hand() {
         let mut twenty: Vec<f64> = (1..=20).rev().map(f64::from).collect();
-        assert_eq!(Spread::of(&mut twenty), Spread { low: 3.0, middle: 10.5, high: 18.0 });
-        assert_eq!(Spread::of(&mut [7.0]), Spread { low: 7.0, middle: 7.0, high: 7.0 });
+        assert_eq!(Spread::from_times(&mut twenty), Spread { low: 3.0, middle: 10.5, high: 18.0 });
+        assert_eq!(Spread::from_times(&mut [7.0]), Spread { low: 7.0, middle: 7.0, high: 7.0 });
     }
 
     #[test]
@@ -160,8 +161,8 @@ mod tests {
             calls += n;
             std::thread::sleep(Duration::from_micros(50));
         });
-        // Each variant runs twice to find the number of calls in a batch, which is one. Then it
-        // runs in each of its three turns once without and once with being timed.
+        // Each variant is called twice to find the number of calls in a batch, which is one. Then
+        // each of the three rounds calls it once without timing it and once in the timed batch.
         assert_eq!(calls, 2 * (2 + 3 * 2));
     }
 

@@ -33,7 +33,8 @@ pub(crate) fn maker(id: usize, entry: &CorpusEntry, out: &mut String) -> Result<
     let _ = writeln!(out, "static MPI_Datatype make_{id}(void) {{");
     let root = constructors(&entry.datatype, HostBounds::Resized, out);
     let _ = writeln!(out, "    return {root};\n}}");
-    // The origin always belongs to the buffer, so that the buffer's address is never before it.
+    // The range always contains the origin, so that the address that is passed to MPI is neither
+    // before the buffer nor after its end.
     Ok(Numbers { count, low: low.min(0), high: high.max(0), payload })
 }
 

@@ -226,13 +226,13 @@ impl Region {
 enum Variant {
     Engine(Committed),
     Hand(HandLoop),
-    /// The loops of another variant, after these lines were read.
+    /// The loops of the variant with this index, called after each of these flags was read.
     Called(usize, Vec<Flag>),
     Memcpy,
 }
 
-/// A word in a cache line of its own. The call that reads it is made only if the word is 0, which
-/// it always is.
+/// A word in a cache line of its own. Loops are called only if the word is 0, which it always is,
+/// so the processor must read it before each call.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Flag(AtomicU64);
@@ -282,10 +282,11 @@ impl Subject {
         })
     }
 
-    /// Moves the subject to new buffers, the `i`th, which are other memory at other cache lines
-    /// within a page. They are aligned to cache lines in the same way as the first buffers. Returns
-    /// the previous buffers. As long as the caller keeps these, none of their memory is used again.
-    pub(crate) fn place(&mut self, i: usize) -> (Region, Region) {
+    /// Moves the subject to its `i`th pair of buffers. The new buffers are other memory and begin
+    /// at other cache lines within a page, but at the same offset within a cache line as the first
+    /// ones. Returns the previous buffers. The caller must keep these, so that no later buffer gets
+    /// their memory.
+    pub(crate) fn relocate(&mut self, i: usize) -> (Region, Region) {
         // Both factors are odd, so 64 places use all 64 lines of a page, in a different order for
         // each buffer.
         let line = |factor: usize| (i * factor % (PAGE / LINE) * LINE) as i64;
@@ -325,16 +326,16 @@ impl Subject {
         Ok(())
     }
 
-    /// Adds the loops of variant `of`, called like a function that reads `lines` cache lines of its
-    /// own before.
+    /// Adds a variant that calls the loops of variant `of` each time after it has read `lines`
+    /// cache lines of its own.
     pub(crate) fn add_called(&mut self, of: usize, lines: usize) {
         let flags = (0..lines).map(|_| Flag::default()).collect();
         self.variants.push((self.variants[of].0, Variant::Called(of, flags)));
     }
 
     /// Adds memcpy of the payload between the starts of both buffers. If entries of the type map
-    /// repeat, the payload may be longer than the user buffer, and only as many bytes as that has
-    /// are copied.
+    /// repeat, the payload may be longer than the user buffer. Then only as many bytes are copied
+    /// as the user buffer has.
     pub(crate) fn add_memcpy(&mut self) {
         self.variants.push((Column::Memcpy, Variant::Memcpy));
     }
@@ -442,7 +443,7 @@ mod tests {
 
     #[test]
     fn every_page_of_a_buffer_is_its_own() {
-        // Long enough that the system provides the memory as pages of zeros.
+        // This region is so long that its memory comes directly from the system, as pages of zeros.
         let region = Region::new(1 << 20, 5);
         assert!(region.bytes().iter().all(|&b| b == FRESH_BYTE) && region.intact());
         assert_eq!(region.bytes().as_ptr() as usize % PAGE, 5);
@@ -458,7 +459,7 @@ mod tests {
         let mut kept = Vec::new();
         let mut lines = std::collections::HashSet::new();
         for i in 1..=PAGE / LINE {
-            kept.push(subject.place(i));
+            kept.push(subject.relocate(i));
             let (user, packed) = subject.buffers();
             assert!(start(user) % LINE == 0 && start(packed) % LINE == 0);
             lines.insert((start(user) % PAGE, start(packed) % PAGE));

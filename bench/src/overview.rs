@@ -3,7 +3,7 @@
 //! time of applications' messages with the preload library over the time without it
 //! ([`applications`]). All is drawn from records of one machine.
 //!
-//! `STEM.csv` has the times of loops (`ddtc bench --record`). `STEM-break-even-HOST.csv` has the
+//! `STEM.csv` has the times of loops (`ddtc bench --record`). `STEM-break-even-MPI.csv` has the
 //! times of `MPI_Pack` by the unmodified MPI library and through the preload library.
 
 mod applications;
@@ -28,8 +28,9 @@ const LAYOUTS: [(&str, &str); 10] = [
     ("vec_8B.L", "every other double"),
     ("NAS_LU_x.S", "contiguous bytes of NAS LU"),
 ];
-/// What the times are compared with: name, suffix of the record's name, columns of our and their
-/// times, colour (Okabe and Ito, 2008), and shape of the mark.
+/// What the times are compared with: name, suffix of the record's name, columns with the times of
+/// ddtc and of what it is compared with, or with their ratio, colour (Okabe and Ito, 2008), and
+/// shape of the mark.
 const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ("best hand loop", ".csv", Figures::Ratio("ratio_to_best_loop"), "#d55e00", Shape::Circle),
     ("MPICH", "-break-even-mpich.csv", Figures::Pair("pack_ns", "host_pack_ns"), "#0072b2", Shape::Square),
@@ -96,15 +97,15 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
         );
     }
     axis(&mut out, (TOP, bottom));
-    // Each layout has a line with a mark and a number for each comparison, and its name with the
-    // payload.
+    // Each layout has a line: a mark and a number for each comparison, and the description of the
+    // layout with its payload.
     for (row, (layout, name)) in LAYOUTS.into_iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
         let mut bytes = 0;
         for (i, (column, (.., colour, shape))) in columns.iter().zip(OVER).enumerate() {
             let &(of, ratio) = column.get(layout).ok_or_else(|| format!("{stem}: no record of {layout}"))?;
             bytes = of;
-            mark(&mut out, (at(ratio), y), colour, shape);
+            mark(&mut out, (position(ratio), y), colour, shape);
             words(&mut out, (RIGHT + 76.0 * (i + 1) as f64, y + 4.5), "end", colour, &format!("{ratio:.2}"));
         }
         words(
@@ -116,7 +117,7 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
         );
     }
     applications::draw(&mut out, applications, bottom + 8.0)?;
-    words(&mut out, (at(0.5), height - 24.0), "middle", "#222222", "left of 1: ddtc is faster");
+    words(&mut out, (position(0.5), height - 24.0), "middle", "#222222", "left of 1: ddtc is faster");
     Ok(out.finish())
 }
 
@@ -124,7 +125,7 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
 /// between the heights `top` and `bottom`.
 fn axis(out: &mut Document, (top, bottom): (f64, f64)) {
     for power in ENDS.0..=ENDS.1 {
-        let (x, dark) = (at(f64::from(power).exp2()), power == 0);
+        let (x, dark) = (position(f64::from(power).exp2()), power == 0);
         let colour = if dark { "#222222" } else { "#dddddd" };
         let y = top - 8.0;
         let line =
@@ -167,10 +168,10 @@ fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, 
 }
 
 /// Returns the horizontal position of a ratio. A ratio beyond an end of the axis is at that end.
-fn at(ratio: f64) -> f64 {
+fn position(ratio: f64) -> f64 {
     let (low, high) = (f64::from(ENDS.0), f64::from(ENDS.1));
-    let place = (ratio.log2().clamp(low, high) - low) / (high - low);
-    NAMES + place * (RIGHT - NAMES)
+    let fraction = (ratio.log2().clamp(low, high) - low) / (high - low);
+    NAMES + fraction * (RIGHT - NAMES)
 }
 
 // Draws a mark of the given shape around a point.
@@ -205,9 +206,12 @@ mod tests {
 
     #[test]
     fn ratios_lie_on_their_axis() {
-        assert!(at(0.25) < at(0.5) && at(0.5) < at(1.0));
-        assert!((at(1.0) - at(0.5) - (at(0.5) - at(0.25))).abs() < 1e-9, "logarithmic");
-        assert!(at(0.0) == NAMES && at(1e9) == RIGHT, "at its ends where it is beyond");
+        assert!(position(0.25) < position(0.5) && position(0.5) < position(1.0));
+        assert!(
+            (position(1.0) - position(0.5) - (position(0.5) - position(0.25))).abs() < 1e-9,
+            "logarithmic"
+        );
+        assert!(position(0.0) == NAMES && position(1e9) == RIGHT, "at its ends where it is beyond");
     }
 
     #[test]

@@ -64,12 +64,12 @@ fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
     starts
 }
 
-/// The size of a piece in bytes, and whether the pieces come in another order than that of the
-/// stream.
+/// A way to move a message in pieces: the size of a piece in bytes, and whether the pieces are
+/// shuffled instead of in the order of the stream.
 type Way = (usize, bool);
 
-/// Moves all pieces so many times that code which is compiled on demand is compiled, and compares
-/// the bytes each time.
+/// Moves all pieces several times and compares the bytes each time. The number of repetitions is
+/// large enough that code is compiled which is compiled only after some use.
 fn verify(
     b: &mut Buffers,
     direction: Direction,
@@ -143,8 +143,9 @@ fn print_header(ways: &[Way]) {
     println!();
 }
 
-/// Measures the entries whose messages have at least two pieces of the smaller size, prints a table,
-/// and returns the record: the bandwidth of pieces relative to that of the whole message.
+/// Measures the entries whose payload has at least two pieces of the smaller size in [`PIECES`],
+/// prints a table, and returns the record: the bandwidth of pieces relative to that of the whole
+/// message.
 ///
 /// # Errors
 /// Returns the errors of commits, or an error if bytes differ from those of the whole message.
@@ -170,8 +171,9 @@ pub(crate) fn run<'e>(
         let mut b = buffers(&engine, entry, span, payload)?;
         b.whole(Direction::Pack)?;
         let (expected, before) = (b.packed.clone(), b.user.clone());
-        // The bytes that are transferred in the model: the lines of the user side that each piece
-        // touches, and the payload on the packed side.
+        // The number of bytes that are transferred if no cache line stays in the cache from one
+        // piece to the next: the lines of the user side that each piece touches, and the payload on
+        // the packed side.
         let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
         let whole = travels(payload)?;
         let left: Vec<f64> =
@@ -188,9 +190,10 @@ pub(crate) fn run<'e>(
             b.user.clone_from(&before);
             let times = measure(&mut b, direction, (&ways, &orders), effort)?;
             print!("{:22} {:>6} {payload:>9}", entry.name, direction.name());
-            // For transposes, the number in brackets is an upper bound of the ratio: pieces transfer
-            // whole cache lines of which they use only a part. Only payloads of 1 MiB and more count in the closing means,
-            // where the ratios of transposes are divided by that part.
+            // A piece of a transpose transfers whole cache lines of which it uses only a part. So
+            // for transposes a number in brackets shows the ratio that is expected if no line stays
+            // in the cache. Only payloads of 1 MiB and more count in the closing means, for which
+            // the ratios of transposes are divided by the number in brackets.
             for (way, &(piece, shuffled)) in ways.iter().enumerate() {
                 let (ratio, n) = (times[0] / times[way + 1], orders[way].len());
                 let added = (times[way + 1] - times[0]) / n as f64;

@@ -19,7 +19,7 @@ pub(crate) fn over_places(
     let mut kept = Vec::new();
     for place in 0..places {
         if place > 0 {
-            kept.push(subject.place(place));
+            kept.push(subject.relocate(place));
         }
         for direction in Direction::BOTH {
             let medians = interleaved(timed.len(), effort, |i, n| subject.run(timed[i], direction, n));
@@ -27,5 +27,5 @@ pub(crate) fn over_places(
             of_all.for_each(|(samples, nanoseconds)| samples.push(nanoseconds));
         }
     }
-    samples.map(|mut samples| samples.iter_mut().map(|times| Spread::of(times)).collect())
+    samples.map(|mut samples| samples.iter_mut().map(|times| Spread::from_times(times)).collect())
 }

@@ -113,7 +113,8 @@ const FORMS: [Form; 8] = [
     },
 ];
 
-/// Returns bytes that are floating-point numbers of one magnitude, or small indices.
+/// Returns bytes of positive numbers of similar size: between 1 and 1.5 if they are read as floats,
+/// between 2^-7 and 2^-3 as doubles, and below 2^30 as ints.
 fn numbers(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| match i % 4 {
@@ -159,9 +160,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
                 return Err(format!("{name}: the bytes of {who} differ from the interpreter's").into());
             }
         }
-        // Both variants use the same memory, since the distance between the addresses of both sides
-        // matters. For sums the packed bytes are zeros, so that the sums stay in their range
-        // however often they are computed.
+        // ddtc and the C loop use the same buffers, since the time depends on the distance between
+        // the addresses of the user buffer and the packed buffer. For sums the packed bytes are
+        // zeros, so that the sums stay in their range however often they are computed.
         let packed = if form.op == Op::Sum { vec![0; packed.len()] } else { packed };
         let mut failed = None;
         let times = interleaved(2, effort, |v, times| {

@@ -4,7 +4,8 @@ use ddtc::internal::kind::Direction;
 
 use crate::measure::{Spread, geometric_mean, median};
 
-/// A time in the record. The variants have the order of the record's columns.
+/// A column of the record, which has the time of one way to move the bytes. The columns of the
+/// record have the order of the variants of this enum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Column {
     /// The compiled kernel.
@@ -71,13 +72,14 @@ impl Column {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times([Option<Spread>; Column::ALL.len()]);
 
-/// Comparison of compiled code with the best C loop, as far as it is independent of the places of
-/// the buffers. A tenth of the places at either end is left out, as in [`Spread`].
+/// Says whether compiled code is faster or slower than the best C loop at all places of the
+/// buffers. The fastest and the slowest tenth of the places are left out for this, as in
+/// [`Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Compiled code takes less time at all places of the buffers.
     Ahead,
-    /// The result depends on the places.
+    /// Neither is faster at all places of the buffers.
     Even,
     /// Compiled code takes more time at all places of the buffers.
     Behind,
@@ -159,7 +161,7 @@ pub(crate) struct Measured {
     pub(crate) name: String,
     /// Number of bytes of all instances.
     pub(crate) payload: u64,
-    /// The schedule that was chosen, in the engine's words.
+    /// Short text of the engine that says which schedule was chosen.
     pub(crate) schedule: String,
     /// Microseconds of a commit that compiles both directions. `None` if it was not measured.
     pub(crate) commit: Option<f64>,
@@ -169,20 +171,20 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// Returns the times of one direction.
-    pub(crate) fn of(&self, direction: Direction) -> &Times {
+    pub(crate) fn times_of(&self, direction: Direction) -> &Times {
         &self.times[direction as usize]
     }
 
     /// Returns the bandwidth of a column in GB (10^9 bytes) per second.
     pub(crate) fn bandwidth(&self, direction: Direction, column: Column) -> Option<f64> {
-        Some(self.payload as f64 / self.of(direction).get(column)?)
+        Some(self.payload as f64 / self.times_of(direction).get(column)?)
     }
 
     /// Returns the number of packs after which the commit has paid for itself in comparison with
     /// interpreting the nest: the time of the commit over the time that one pack saves. Returns
     /// `None` if it never does.
     pub(crate) fn break_even(&self) -> Option<f64> {
-        let pack = self.of(Direction::Pack);
+        let pack = self.times_of(Direction::Pack);
         let saved = pack.get(Column::Walk)? - pack.get(Column::Compiled)?;
         if saved > 0.0 { Some((self.commit? * 1e3 / saved).ceil()) } else { None }
     }
@@ -195,7 +197,7 @@ impl Measured {
 
 /// Returns the geometric mean over `rows` of the ratios to the best C loop.
 pub(crate) fn mean_ratio<'a>(rows: impl IntoIterator<Item = &'a Measured>, direction: Direction) -> f64 {
-    geometric_mean(rows.into_iter().filter_map(|m| m.of(direction).ratio()))
+    geometric_mean(rows.into_iter().filter_map(|m| m.times_of(direction).ratio()))
 }
 
 /// Returns the rows of `runs`, in which each number is the median over the runs. All runs must have
@@ -214,12 +216,12 @@ pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
         row.commit = row.commit.map(|own| over(own, &|m| m.commit));
         for direction in Direction::BOTH {
             for column in Column::ALL {
-                let Some(own) = row.of(direction).over_places(column) else { continue };
-                let of = |m: &Measured| m.of(direction).over_places(column);
+                let Some(own) = row.times_of(direction).over_places(column) else { continue };
+                let spread_of = |m: &Measured| m.times_of(direction).over_places(column);
                 let joined = Spread {
-                    low: over(own.low, &|m| Some(of(m)?.low)),
-                    middle: over(own.middle, &|m| Some(of(m)?.middle)),
-                    high: over(own.high, &|m| Some(of(m)?.high)),
+                    low: over(own.low, &|m| Some(spread_of(m)?.low)),
+                    middle: over(own.middle, &|m| Some(spread_of(m)?.middle)),
+                    high: over(own.high, &|m| Some(spread_of(m)?.high)),
                 };
                 row.times[direction as usize].spread(column, joined);
             }
@@ -254,7 +256,7 @@ pub(crate) mod tests {
     fn derived_figures_by_hand() {
         let m = sample("vec_8B.S");
         assert_eq!(m.family(), "vec_8B");
-        assert_eq!(m.of(Direction::Pack).ratio(), Some(0.8));
+        assert_eq!(m.times_of(Direction::Pack).ratio(), Some(0.8));
         assert_eq!(m.bandwidth(Direction::Pack, Column::Walk), Some(5.0));
         assert_eq!(m.bandwidth(Direction::Pack, Column::Interp), None);
         assert_eq!(m.break_even(), Some(100.0));
@@ -285,8 +287,8 @@ pub(crate) mod tests {
         c.times[0].set(Column::Walk, 400.0);
         (a.commit, b.commit) = (None, Some(1.0));
         let rows = median_of_runs(vec![vec![a], vec![b], vec![c]]);
-        assert_eq!(rows[0].of(Direction::Pack).get(Column::Walk), Some(300.0));
+        assert_eq!(rows[0].times_of(Direction::Pack).get(Column::Walk), Some(300.0));
         assert_eq!(rows[0].commit, Some(5.5));
-        assert_eq!(rows[0].of(Direction::Unpack).get(Column::Interp), None);
+        assert_eq!(rows[0].times_of(Direction::Unpack).get(Column::Interp), None);
     }
 }

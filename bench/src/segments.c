@@ -5,8 +5,8 @@
  *                       segment if MPIX_Type_iov lists all segments, or the first 2^20 of them,
  *                       into an array of 1024. MIDDLE is the time of one segment in the middle.
  *
- * Times are in nanoseconds. Each is the minimum of a first call and of some rounds. A round repeats
- * its call until 200 us have passed, or is one call that takes longer. */
+ * Times are in nanoseconds. Each is the minimum over a first call and several rounds. A round
+ * repeats the call until 200 us have passed, and gives the mean time of its calls. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include "layouts.h"
 
-enum { ARRAY = 1024, MOST = 1 << 20, ROUNDS = 9 };
+enum { ARRAY = 1024, MAX_LISTED = 1 << 20, ROUNDS = 9 };
 static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
 
 static MPI_Datatype t;
@@ -25,7 +25,7 @@ static void len(void) { MPIX_Type_iov_len(t, size, &all, &bytes); }
 static void list(void)
 {
     MPI_Count n;
-    for (listed = 0; listed < all && listed < MOST; listed += n) {
+    for (listed = 0; listed < all && listed < MAX_LISTED; listed += n) {
         MPIX_Type_iov(t, listed, iov, ARRAY, &n);
         if (n <= 0) { fprintf(stderr, "%lld of %lld segments\n", (long long)listed, (long long)all); exit(1); }
     }
@@ -33,7 +33,7 @@ static void list(void)
 static void middle(void) { MPI_Count n; MPIX_Type_iov(t, all / 2, iov, 1, &n); }
 
 /* Returns the nanoseconds of a call. A call that takes a second or more is not repeated. */
-static double least(void (*call)(void))
+static double best_time(void (*call)(void))
 {
     double start = now(), best;
     call();
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     t = make[atoi(argv[1])]();
     MPI_Type_commit(&t);
     MPI_Type_size_x(t, &size);
-    double first = least(len), each = least(list), one = least(middle);
+    double first = best_time(len), each = best_time(list), one = best_time(middle);
     printf("segments %lld %lld %.1f %.3f %.1f\n", (long long)all, (long long)bytes, first, each / listed, one);
     MPI_Finalize();
     return 0;

@@ -20,7 +20,7 @@ use ddtc::internal::fuzzing::Choices;
 use ddtc::internal::methods::*;
 use ddtc::internal::segments::{Segment, Segments};
 
-use crate::compile::host_program;
+use crate::compile::mpi_program;
 use crate::measure::{Effort, interleaved, median};
 
 const PROGRAM: &str = include_str!("segments.c");
@@ -31,7 +31,7 @@ const ARRAY: usize = 1024;
 const PLACES: usize = 1024;
 
 /// Maximum number of segments of a layout that are listed.
-const MOST: u64 = 1 << 20;
+const MAX_LISTED: u64 = 1 << 20;
 
 /// Name and text of each layout. One instance of each is measured.
 const LAYOUTS: [(&str, &str); 12] = [
@@ -61,14 +61,16 @@ const LAYOUTS: [(&str, &str); 12] = [
 /// Times of a layout, in nanoseconds.
 struct Row {
     segments: u64,
-    /// The first count after a commit, and a later count.
+    /// The time of the first count of segments after a commit (`first`), and that of a later count
+    /// (`count`).
     first: f64,
     count: f64,
-    /// The time for each segment of a list, written into arrays and returned by a cursor.
+    /// The time for each listed segment: if the list is written into arrays (`list`), and if a
+    /// cursor returns the segments one by one (`cursor`).
     list: f64,
     cursor: f64,
-    /// Finding one segment by its index, and finding the index of the segment with a packed byte,
-    /// both at random places.
+    /// The time to get one segment by its index (`at`), and the time to find the index of the
+    /// segment that contains a given packed byte (`find`), both at random places.
     at: f64,
     find: f64,
 }
@@ -76,11 +78,24 @@ struct Row {
 /// Times of the MPI library in nanoseconds: a count, each segment of a list, and one segment in the
 /// middle.
 #[derive(Clone, Copy, Debug)]
-struct Host {
+struct MpiTimes {
     segments: u64,
     count: f64,
     list: f64,
     at: f64,
+}
+
+impl MpiTimes {
+    /// Returns the shorter one of the two times of each kind. The number of segments is the same in
+    /// both runs.
+    fn minimum(self, other: MpiTimes) -> MpiTimes {
+        MpiTimes {
+            segments: self.segments,
+            count: self.count.min(other.count),
+            list: self.list.min(other.list),
+            at: self.at.min(other.at),
+        }
+    }
 }
 
 /// Measures all layouts, also by the MPI library if its compiler is given, prints a table and
@@ -101,7 +116,7 @@ fn layouts() -> ddtc::Result<Vec<(&'static str, Datatype)>> {
         .iter()
         .map(|(name, text)| Ok((*name, corpus::datatype(text)?)))
         .collect::<ddtc::Result<_>>()?;
-    // The distances differ from level to level, so no two of them make one loop.
+    // The distances differ from level to level, so that no two levels can be merged into one loop.
     let nested = (0..40).try_fold(Datatype::named(Named::Int), |t, level| {
         Datatype::hvector(2, 1, t.extent() + 1 + level % 3, &t)
     })?;
@@ -116,7 +131,7 @@ fn measure(
     folder: &Path,
 ) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let program = |mpicc| host_program(mpicc, types.iter().map(|(_, t)| t), folder, ("segments", PROGRAM));
+    let program = |mpicc| mpi_program(mpicc, types.iter().map(|(_, t)| t), folder, ("segments", PROGRAM));
     let program = mpicc.map(program).transpose()?;
     let mut csv = String::from(
         "layout,segments,first_count_ns,count_ns,list_ns,cursor_ns,at_ns,find_ns,host_segments,host_count_ns,host_list_ns,host_at_ns\n",
@@ -144,10 +159,10 @@ fn measure(
     // The program of the MPI library runs before and after the measurement by ddtc, so that a drift
     // of the machine does not favour either.
     for (i, (name, t)) in types.iter().enumerate() {
-        let host = |program: &PathBuf| run_host(program, i);
-        let before = program.as_ref().map(host);
+        let run = |program: &PathBuf| run_mpi(program, i);
+        let before = program.as_ref().map(run);
         let r = row(t, effort)?;
-        let after = program.as_ref().map(host);
+        let after = program.as_ref().map(run);
         print!(
             "{name:18} {:>14} {:>8.0} {:>8.1} {:>8.0} {:>8.0} {:>6.0} {:>6.0} |",
             r.segments,
@@ -173,16 +188,15 @@ fn measure(
                 csv += ",failed,,,\n";
             }
             Some(Ok((a, b))) => {
-                let host =
-                    Host { count: a.count.min(b.count), list: a.list.min(b.list), at: a.at.min(b.at), ..a };
+                let mpi = a.minimum(b);
                 println!(
                     " {:>14} {:>12.0} {:>9.2} {:>12.0}",
-                    host.segments,
-                    host.count,
-                    1e3 / host.list,
-                    host.at
+                    mpi.segments,
+                    mpi.count,
+                    1e3 / mpi.list,
+                    mpi.at
                 );
-                let _ = writeln!(csv, ",{},{:.1},{:.3},{:.1}", host.segments, host.count, host.list, host.at);
+                let _ = writeln!(csv, ",{},{:.1},{:.3},{:.1}", mpi.segments, mpi.count, mpi.list, mpi.at);
             }
         }
     }
@@ -199,12 +213,13 @@ fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
         std::hint::black_box(committed.segments(1)?.len());
         first.push(start.elapsed().as_secs_f64() * 1e9);
     }
-    // At most `MOST` segments are listed, from the middle of the type. Both ways to list them must
-    // give as many bytes as the positions of the first and the last one say.
+    // At most `MAX_LISTED` segments from the middle of the type are listed. Both ways to list them,
+    // into arrays and by a cursor, must give as many bytes as lie between the packed positions at
+    // which the list begins and ends.
     let committed = Engine::new(config()).commit(t)?;
     let segments = committed.segments(1)?;
     let (len, bytes) = (segments.len(), segments.bytes());
-    let listed = len.min(MOST);
+    let listed = len.min(MAX_LISTED);
     let from = (len - listed) / 2;
     let mut c = Choices::from_seed(1);
     let (mut indices, mut offsets) = (Vec::new(), Vec::new());
@@ -286,7 +301,7 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
 }
 
 /// Runs the program on layout `i` and returns its times.
-fn run_host(program: &Path, i: usize) -> Result<Host, Box<dyn Error>> {
+fn run_mpi(program: &Path, i: usize) -> Result<MpiTimes, Box<dyn Error>> {
     // The time limit is for a library that iterates over 2^40 segments.
     let out = Command::new("timeout").arg("60").arg(program).arg(i.to_string()).output()?;
     let text = String::from_utf8_lossy(&out.stdout);
@@ -294,7 +309,7 @@ fn run_host(program: &Path, i: usize) -> Result<Host, Box<dyn Error>> {
     let numbers: Vec<f64> = line.unwrap_or_default().split(' ').filter_map(|n| n.parse().ok()).collect();
     match numbers[..] {
         [segments, _, count, list, at] if out.status.success() => {
-            Ok(Host { segments: segments as u64, count, list, at })
+            Ok(MpiTimes { segments: segments as u64, count, list, at })
         }
         _ => {
             let said = String::from_utf8_lossy(&out.stderr);

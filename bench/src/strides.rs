@@ -8,8 +8,8 @@
 use crate::layouts::Row;
 use crate::loops::{Elem, Loops};
 
-/// Lengths of a block in bytes: those of short values, of vectors, of cache lines, values between
-/// them, and a few lines.
+/// Lengths of a block in bytes: lengths of basic types, of vector registers and of one or several
+/// cache lines, and lengths between these.
 const LENGTHS: [i64; 16] = [4, 8, 12, 16, 24, 32, 48, 64, 72, 100, 128, 256, 320, 512, 1024, 2048];
 /// Numbers of blocks: few, about as many as fit the first-level cache, and more.
 const BLOCKS: [i64; 3] = [24, 256, 2048];

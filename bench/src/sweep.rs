@@ -16,7 +16,7 @@ use crate::table;
 const CHART: (f64, f64) = (720.0, 360.0);
 const MARGIN: (f64, f64) = (70.0, 60.0);
 /// Width of the legend to the right of a chart.
-const BESIDE: f64 = 250.0;
+const LEGEND: f64 = 250.0;
 /// Range of the ratios that are drawn. Ratios outside of it are drawn at the edge.
 const RATIOS: Axis = Axis { low: 0.125, high: 2.0 };
 /// Colours of classes, which can be distinguished with impaired colour vision.
@@ -64,18 +64,18 @@ impl Point<'_> {
 /// Returns the ratios of `rows` by payload. Rows without a hand-written loop have no ratio and are
 /// left out.
 fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
-    let of = |(payload, suffix): (i64, &str)| {
-        let ratio = |m: &Measured| m.of(direction).ratio();
-        let at = |m: &&Measured| m.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix);
-        let ratios = rows.iter().filter(at).filter_map(|m| Some((m.family(), ratio(m)?))).collect();
+    let point = |(payload, suffix): (i64, &str)| {
+        let ratio = |m: &Measured| m.times_of(direction).ratio();
+        let has_suffix = |m: &&Measured| m.name.rsplit_once('.').is_some_and(|(_, s)| s == suffix);
+        let ratios = rows.iter().filter(has_suffix).filter_map(|m| Some((m.family(), ratio(m)?))).collect();
         Point { payload: payload as f64, ratios }
     };
-    PAYLOADS.into_iter().map(of).filter(|p| !p.ratios.is_empty()).collect()
+    PAYLOADS.into_iter().map(point).filter(|p| !p.ratios.is_empty()).collect()
 }
 
 /// Returns the whole picture, with packing above and unpacking below.
 pub(crate) fn picture(machine: &str, rows: &[Measured]) -> String {
-    let width = MARGIN.0 + CHART.0 + BESIDE;
+    let width = MARGIN.0 + CHART.0 + LEGEND;
     let height = 50.0 + 2.0 * (CHART.1 + 2.0 * MARGIN.1);
     let mut out = Document::new(width, height, "font-family=\"sans-serif\" font-size=\"11\"");
     out.element("rect", "width=\"100%\" height=\"100%\" fill=\"white\"");
@@ -95,8 +95,8 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
         format!("{}: time over that of the best C loop of constant extents, by payload", direction.name());
     words(out, (x, y - 28.0), "start", 13.0, &title);
     let across = Axis { low: PAYLOADS[0].0 as f64, high: PAYLOADS[PAYLOADS.len() - 1].0 as f64 };
-    let right = |payload: f64| x + CHART.0 * across.place(payload);
-    let down = |ratio: f64| y + CHART.1 * (1.0 - RATIOS.place(ratio).clamp(0.0, 1.0));
+    let right = |payload: f64| x + CHART.0 * across.position(payload);
+    let down = |ratio: f64| y + CHART.1 * (1.0 - RATIOS.position(ratio).clamp(0.0, 1.0));
     for (payload, _) in PAYLOADS {
         let at = right(payload as f64);
         let bottom = y + CHART.1;
@@ -117,14 +117,17 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
     // the class's line.
     let mut classes: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for point in points {
-        let mut of: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        point.ratios.iter().for_each(|(family, ratio)| of.entry(class(family)).or_default().push(*ratio));
-        for (class, ratios) in of {
+        let mut by_class: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        point
+            .ratios
+            .iter()
+            .for_each(|(family, ratio)| by_class.entry(class(family)).or_default().push(*ratio));
+        for (class, ratios) in by_class {
             classes.entry(class).or_default().push((point.payload, geometric_mean(ratios)));
         }
     }
     // Each line gets an entry in the legend, which grows downwards from `key`.
-    let beside = x + CHART.0 + 40.0;
+    let legend = x + CHART.0 + 40.0;
     let mut key = y + 10.0;
     let mut line = |out: &mut Document, name: &str, colour: &str, thick: f64, points: &[(f64, f64)]| {
         let places: Vec<String> = points
@@ -133,9 +136,9 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
             .collect();
         let looks = format!("stroke=\"{colour}\" stroke-width=\"{thick}\"");
         out.element("polyline", format_args!("points=\"{}\" fill=\"none\" {looks}", places.join(" ")));
-        let (from, to) = (beside - 26.0, beside - 6.0);
+        let (from, to) = (legend - 26.0, legend - 6.0);
         out.element("path", format_args!("d=\"M{from:.1} {key:.1}H{to:.1}\" {looks}"));
-        words(out, (beside, key + 4.0), "start", 11.0, name);
+        words(out, (legend, key + 4.0), "start", 11.0, name);
         key += 18.0;
     };
     for ((name, points), colour) in classes.iter().zip(COLOURS.iter().cycle()) {
@@ -146,8 +149,8 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
     let dot = |out: &mut Document, cx: f64, cy: f64| {
         out.element("circle", format_args!("cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3.2\" fill=\"{WORST}\""));
     };
-    dot(out, beside - 16.0, key);
-    words(out, (beside, key + 4.0), "start", 11.0, "the worst, by name");
+    dot(out, legend - 16.0, key);
+    words(out, (legend, key + 4.0), "start", 11.0, "the worst, by name");
     // The worst layout of each payload is a dot with its name. The name at the highest payload ends
     // near the dot, so that it stays inside the chart.
     for point in points {

@@ -46,7 +46,7 @@ pub(crate) fn table(rows: &[Measured]) -> String {
         let _ = write!(out, "{:width$} {:>9} {:>9} {pays:>7}", m.name, bytes(m.payload), figure(m.commit, 1));
         for direction in Direction::BOTH {
             let rate = |column| figure(m.bandwidth(direction, column), 1);
-            let best = figure(m.of(direction).best_loop().map(|t| m.payload as f64 / t), 1);
+            let best = figure(m.times_of(direction).best_loop().map(|t| m.payload as f64 / t), 1);
             let _ = write!(
                 out,
                 " | {:>6} {:>6} {best:>6} {:>6} {:>6} {:>5}",
@@ -54,7 +54,7 @@ pub(crate) fn table(rows: &[Measured]) -> String {
                 rate(Column::Walk),
                 rate(Column::Memcpy),
                 rate(Column::Bound),
-                figure(m.of(direction).ratio(), 2)
+                figure(m.times_of(direction).ratio(), 2)
             );
         }
         let _ = writeln!(out, " | {}", m.schedule);
@@ -68,7 +68,7 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
     let mut out = String::from(
         "\ntime of compiled code over that of the best C loop of constant extents (below 1: compiled code is faster)\n",
     );
-    let compared = rows.iter().filter(|m| m.of(Direction::Pack).ratio().is_some()).count();
+    let compared = rows.iter().filter(|m| m.times_of(Direction::Pack).ratio().is_some()).count();
     if compared == 0 {
         out = String::from("\nno layout has a hand-written loop to compare with\n");
     }
@@ -90,23 +90,23 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
         }
         out.push('\n');
         let mut worst: Vec<(&Measured, f64)> =
-            rows.iter().filter_map(|m| Some((m, m.of(direction).ratio()?))).collect();
+            rows.iter().filter_map(|m| Some((m, m.times_of(direction).ratio()?))).collect();
         worst.sort_by(|a, b| b.1.total_cmp(&a.1));
         let named = |(m, r): &(&Measured, f64)| format!("{} {r:.2}", m.name);
         let highest: Vec<String> = worst.iter().take(5).map(named).collect();
         let _ = writeln!(out, "         highest: {}", highest.join(", "));
-        let verdict = |m: &Measured| m.of(direction).verdict();
+        let verdict = |m: &Measured| m.times_of(direction).verdict();
         if rows.iter().any(|m| verdict(m).is_some()) {
-            let behind: Vec<String> =
+            let slower: Vec<String> =
                 worst.iter().filter(|(m, _)| verdict(m) == Some(Verdict::Behind)).map(named).collect();
-            let behind = if behind.is_empty() { "none".to_owned() } else { behind.join(", ") };
-            let _ = writeln!(out, "         small, and behind wherever the buffers lie: {behind}");
+            let slower = if slower.is_empty() { "none".to_owned() } else { slower.join(", ") };
+            let _ = writeln!(out, "         small, and behind wherever the buffers lie: {slower}");
         }
     }
     let over: Vec<String> = Direction::BOTH
         .into_iter()
         .map(|d| {
-            let ratios = rows.iter().filter_map(|m| m.of(d).over_compiled(Column::Walk));
+            let ratios = rows.iter().filter_map(|m| m.times_of(d).over_compiled(Column::Walk));
             format!("{} {:.2}", d.name(), super::measure::geometric_mean(ratios))
         })
         .collect();
@@ -126,8 +126,9 @@ fn quoted(field: &str) -> String {
 /// Returns the fields of a line whose fields were written by [`quoted`].
 pub(crate) fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
-    // A quote inside quotes is written twice. The first of the two ends the quoted part, and the
-    // second begins a new quoted part and is a part of the field.
+    // A quote inside a quoted field is written twice. This loop takes the first of the two as the
+    // end of the quoted part. The second one begins a new quoted part, and since it directly
+    // follows a quote, it is also added to the field.
     let (mut inside, mut before) = (false, ' ');
     for c in line.chars() {
         let field = fields.last_mut();
@@ -164,11 +165,12 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
     );
     for m in rows {
         for direction in Direction::BOTH {
-            let times = m.of(direction);
+            let times = m.times_of(direction);
             let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.4}"));
             let fields: Vec<String> = Column::ALL.iter().map(|&c| number(times.get(c))).collect();
-            // The range over the places of the buffers. Empty if there is no verdict, for example
-            // because the buffers had only one place.
+            // The two fields with the lowest and the highest time over the places of the buffers.
+            // They are empty if there is no verdict, for example because the buffers had only one
+            // place.
             let spread = |column: Option<Column>| {
                 let spread = times.verdict().and_then(|_| times.over_places(column?));
                 format!("{},{}", number(spread.map(|s| s.low)), number(spread.map(|s| s.high)))

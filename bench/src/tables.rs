@@ -3,9 +3,10 @@
 //! Most of the cost of such commits is new memory: touching a page for the first time takes longer
 //! than filling it. So constructor and commit are compared with one memcpy of the arguments, and
 //! with a program that does only the unavoidable work: it copies the arguments, hashes them, and
-//! writes as many bytes as the nest and the kernel of the layout keep. All of them take turns, and
-//! no memory is freed in the meantime. Page faults are counted, since short lists may find memory
-//! that was used before.
+//! writes as many bytes as the nest and the kernel of the layout keep. The three take turns, and
+//! their results are kept until all cases are measured, so that none of them gets the memory of an
+//! earlier result. Page faults are counted too. They show whether memory was new. Short lists may
+//! get memory that was used before.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -42,8 +43,8 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut lammps = Vec::new();
     let t = entry.ok_or("no LAMMPS_full.L in the corpus")?.datatype;
     if let Combiner::Struct { types, .. } = t.combiner() {
-        // The members of the corpus entry are indexed blocks of equal length. Their list of
-        // arguments is the displacements, followed by the block length.
+        // Each member of the corpus entry has indexed blocks of equal length. The list of its
+        // arguments has the displacements, followed by the block length.
         for t in types.iter() {
             if let Combiner::IndexedBlock { displacements, blocklength, .. } = t.combiner() {
                 lammps.push(displacements.iter().copied().chain([*blocklength]).collect());
@@ -69,11 +70,11 @@ fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
             lists: lammps,
             build: |lists| {
                 let double: Datatype = "double".parse()?;
-                let of = |list: &List| match list.split_last() {
+                let member = |list: &List| match list.split_last() {
                     Some((&n, places)) => Datatype::indexed_block(n, places, &double),
                     None => Datatype::contiguous(0, &double),
                 };
-                let members = lists.iter().map(of).collect::<ddtc::Result<Vec<_>>>()?;
+                let members = lists.iter().map(member).collect::<ddtc::Result<Vec<_>>>()?;
                 let places: List = (0..members.len() as i64).map(|i| i << 20).collect();
                 Datatype::structure(&vec![1; members.len()], &places, &members)
             },
@@ -87,8 +88,8 @@ fn faults() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name of the process may contain spaces, so fields are counted after the parenthesis that
     // ends it: state, ppid, and so on. The eighth of them is minflt.
-    let behind = text.rsplit_once(") ").map_or("", |(_, behind)| behind);
-    behind.split(' ').nth(7).and_then(|n| n.parse().ok()).unwrap_or(0)
+    let fields = text.rsplit_once(") ").map_or("", |(_, after_name)| after_name);
+    fields.split(' ').nth(7).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 /// Microseconds and page faults of each repetition so far.
@@ -97,7 +98,7 @@ struct Timed([Vec<f64>; 2]);
 
 impl Timed {
     // Runs `what` and records its time and page faults.
-    fn of<T>(&mut self, what: impl FnOnce() -> T) -> T {
+    fn time<T>(&mut self, what: impl FnOnce() -> T) -> T {
         let (before, start) = (faults(), Instant::now());
         let done = what();
         self.0[0].push(start.elapsed().as_secs_f64() * 1e6);
@@ -112,7 +113,7 @@ impl Timed {
 }
 
 /// Does only the unavoidable work: copies and hashes `arguments`, and writes `kept` bytes.
-fn least(arguments: &[u8], kept: usize) -> (Vec<u8>, u128, Vec<u8>) {
+fn minimum_work(arguments: &[u8], kept: usize) -> (Vec<u8>, u128, Vec<u8>) {
     let copy = arguments.to_vec();
     let hash = xxh3_128(&copy);
     (copy, hash, vec![1; kept])
@@ -147,35 +148,36 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
     );
     // Everything is kept until all cases are done, since memory that one case frees would not be
     // new to the next one.
-    let (mut kept, mut copies, mut leasts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut kept, mut copies, mut minimum_outputs) = (Vec::new(), Vec::new(), Vec::new());
     let wanted = |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
     for Case { name, lists, build } in cases()?.into_iter().filter(wanted) {
         let arguments: Vec<u8> = lists.iter().flatten().flat_map(|n| n.to_ne_bytes()).collect();
         let bytes = arguments.len();
-        let [mut constructors, mut commits, mut copying, mut least_of_all] =
+        let [mut constructors, mut commits, mut copying, mut minimum_works] =
             [(); 4].map(|()| Timed::default());
         for _ in 0..rounds {
-            // A new engine for each round, so that it has not seen the layout.
+            // Each round has a new engine, which has not seen the layout.
             let engine = engine(level, false, false)?;
-            let t = constructors.of(|| build(&lists))?;
-            let committed = commits.of(|| engine.commit(&t))?;
-            copies.push(copying.of(|| black_box(arguments.clone())));
+            let t = constructors.time(|| build(&lists))?;
+            let committed = commits.time(|| engine.commit(&t))?;
+            copies.push(copying.time(|| black_box(arguments.clone())));
             let stored = stored(&committed);
-            leasts.push(least_of_all.of(|| black_box(least(&arguments, stored))));
+            minimum_outputs.push(minimum_works.time(|| black_box(minimum_work(&arguments, stored))));
             kept.push(committed);
         }
-        // The ratios are those of constructor and commit together.
-        let [(constructor, built), (commit, committed), (memcpy, copied), (least, done)] =
-            [constructors, commits, copying, least_of_all].map(Timed::medians);
+        // The printed ratios are those of the time of constructor and commit together to the time
+        // of the memcpy, and to that of the unavoidable work.
+        let [(constructor, built), (commit, committed), (memcpy, copied), (minimum, done)] =
+            [constructors, commits, copying, minimum_works].map(Timed::medians);
         let (faults, whole) = (built + committed, constructor + commit);
-        let (over_memcpy, over_least) = (whole / memcpy, whole / least);
+        let (over_memcpy, over_minimum) = (whole / memcpy, whole / minimum);
         println!(
-            "{name:42} {bytes:>9} {constructor:>11.1} {commit:>9.1} {faults:>6.0} {memcpy:>9.1} {copied:>6.0} {least:>9.1} {done:>6.0} \
-             {over_memcpy:>11.2} {over_least:>10.2}"
+            "{name:42} {bytes:>9} {constructor:>11.1} {commit:>9.1} {faults:>6.0} {memcpy:>9.1} {copied:>6.0} {minimum:>9.1} {done:>6.0} \
+             {over_memcpy:>11.2} {over_minimum:>10.2}"
         );
         let _ = writeln!(
             csv,
-            "{name},{bytes},{constructor:.1},{commit:.1},{faults:.0},{memcpy:.1},{copied:.0},{least:.1},{done:.0},{over_memcpy:.3},{over_least:.3}"
+            "{name},{bytes},{constructor:.1},{commit:.1},{faults:.0},{memcpy:.1},{copied:.0},{minimum:.1},{done:.0},{over_memcpy:.3},{over_minimum:.3}"
         );
     }
     Ok(csv)

@@ -11,8 +11,8 @@ use ddtc::internal::methods::*;
 
 use crate::measure::{Effort, interleaved};
 
-/// Returns the types whose wire forms are measured, with the size in bytes of their constructors'
-/// arguments as ints (8 bytes for an address or a datatype).
+/// Returns the types whose wire forms are measured, each with the size in bytes of the arguments of
+/// its constructors, if a number is an int and an address or a datatype has 8 bytes.
 fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     let n = 100_000;
     let lengths: Vec<i64> = (0..n).map(|i| 1 + i % 8).collect();
@@ -39,7 +39,8 @@ fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     ])
 }
 
-/// Measures all questions, prints tables and returns the record.
+/// Measures wire forms, comparisons of signatures and counts of elements, prints tables and returns
+/// the record.
 ///
 /// # Errors
 /// Returns the errors of constructors and wire forms, or an error if an answer is wrong.
@@ -66,8 +67,9 @@ pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
         let _ = writeln!(csv, "\"{case}\",{bytes},{share:.3},{out:.2},{back:.2}");
     }
 
-    // The first type is a DAG that unfolds to 2^40 elements. The second one is a loop over as many
-    // elements, and the third one is that loop with another element in the middle.
+    // `dag` is a DAG that unfolds to 2^40 ints. It is compared with loops over 2^40 ints and over
+    // 2^40 + 1 ints, and with `other`, which has 2^40 elements of which the one in the middle is a
+    // float.
     let dag = (0..40).try_fold("int".parse::<Datatype>()?, |t, _| {
         Datatype::structure(&[1, 1], &[0, t.extent()], &[t.clone(), t])
     })?;

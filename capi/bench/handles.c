@@ -82,12 +82,12 @@ int main(void)
     MEDIAN(ns, 1000000, ddtc_type_get_attr(t, keyval, &value, &flag));
     line("get_attr", ns, "ns", "<= 30");
     /* More handles than a thread remembers: every look-up goes to the table. */
-    enum { MANY = 1000 };
-    static ddtc_datatype many[MANY];
-    for (int i = 0; i < MANY; i++) check(ddtc_type_vector(4, 1, 3 + i, DDTC_TYPE_DOUBLE, &many[i]));
-    MEDIAN(ns, 1000000, ddtc_type_size(many[i % MANY], &size));
+    enum { HANDLES = 1000 };
+    static ddtc_datatype many[HANDLES];
+    for (int i = 0; i < HANDLES; i++) check(ddtc_type_vector(4, 1, 3 + i, DDTC_TYPE_DOUBLE, &many[i]));
+    MEDIAN(ns, 1000000, ddtc_type_size(many[i % HANDLES], &size));
     line("type_size of 1000 handles in turn", ns, "ns", "<= 30");
-    for (int i = 0; i < MANY; i++) check(ddtc_type_free(&many[i]));
+    for (int i = 0; i < HANDLES; i++) check(ddtc_type_free(&many[i]));
     MEDIAN(ns, 1000000, ddtc_type_commit(&t));
     line("commit of a committed type", ns, "ns", "<= 30");
     check(ddtc_type_delete_attr(t, keyval));

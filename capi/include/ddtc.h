@@ -34,7 +34,8 @@
  *                  by one of them must call exec before it uses the library.
  *   Limits         If the system refuses a memory file, code is placed in anonymous pages. If it
  *                  refuses executable memory, types are interpreted instead of compiled. Neither is
- *                  an error, and no signal (SIGXFSZ) stays pending.
+ *                  an error. If the cause is a limit on the size of files, the system also sends
+ *                  the signal SIGXFSZ, which the library masks and removes.
  *   Side effects   None before the first call: no constructor runs, no thread starts, no
  *                  environment variable is read, and nothing is printed.
  *
@@ -420,10 +421,10 @@ int ddtc_get_elements_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *co
 int ddtc_get_count(ddtc_datatype datatype, ddtc_count bytes, int *count);
 int ddtc_get_count_c(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
 int ddtc_get_count_x(ddtc_datatype datatype, ddtc_count bytes, ddtc_count *count);
-/* Returns the size in bytes of the first `elements` basic elements, which a status records (MPI
- * 5.0, 13.3). This is the inverse of get_elements. DDTC_ERR_COUNT if `elements` is negative, or if
- * it is not 0 for a type without data; DDTC_ERR_VALUE_TOO_LARGE if the number of bytes does not
- * fit. */
+/* Returns the number of packed bytes of the first `elements` basic elements. A status must contain
+ * this number for MPI_Get_elements to return `elements` (MPI 5.0, 13.3), so this function is the
+ * inverse of ddtc_get_elements. DDTC_ERR_COUNT if `elements` is negative, or if it is not 0 for a
+ * type without data; DDTC_ERR_VALUE_TOO_LARGE if the number of bytes does not fit. */
 int ddtc_elements_size(ddtc_datatype datatype, ddtc_count elements, ddtc_count *bytes);
 /* Set and get the name of a type. At most DDTC_MAX_OBJECT_NAME - 1 bytes of a name are kept, so
  * `name` of get_name needs room for DDTC_MAX_OBJECT_NAME. Predefined types that have a name in MPI
@@ -480,9 +481,9 @@ ddtc_aint ddtc_aint_diff(ddtc_aint a, ddtc_aint b);
  * The lengths of the arrays and the order of the arguments in them are those of MPI's tables.
  * Asking for the contents of a named type is DDTC_ERR_TYPE. So is a call of ddtc_type_get_envelope
  * or ddtc_type_get_contents for a type that a _c constructor built. If a max_ argument is less than
- * the number that the envelope returned, this is DDTC_ERR_ARG. Derived types in array_of_datatypes
- * are new references, and predefined types have their predefined handles. A call costs one copy of
- * each array. */
+ * the number that the envelope returned, the call is DDTC_ERR_ARG. Derived types in
+ * array_of_datatypes are new references, and predefined types have their predefined handles. A call
+ * costs one copy of each array. */
 int ddtc_type_get_envelope(ddtc_datatype datatype, int *num_integers, int *num_addresses, int *num_datatypes,
                            int *combiner);
 int ddtc_type_get_envelope_c(ddtc_datatype datatype, ddtc_count *num_integers, ddtc_count *num_addresses,
@@ -502,9 +503,9 @@ int ddtc_type_get_contents_c(ddtc_datatype datatype, ddtc_count max_integers, dd
  *   contig           types[0]
  *   vector, hvector  blocklengths[0], *stride, types[0]
  *   indexed, hindexed, struct
- *                    blocklengths, displacements and, for struct, types, each with
- *                    max(0, min(count, all - start)) entries; for indexed and hindexed always
- *                    types[0]
+ *                    blocklengths, displacements and, for struct, types: of each array
+ *                    max(0, min(count, all - start)) entries, where `all` is the count that
+ *                    ddtc_type_envelope returns; for indexed and hindexed, types[0] in any case
  * Other arrays are not written and may be null. The cost depends only on the size of the window.
  * Derived types are new references. Errors: a type with any other combiner is DDTC_ERR_TYPE; count
  * <= 0 is DDTC_ERR_COUNT; start < 0 is DDTC_ERR_ARG; counts and block lengths above INT_MAX are
@@ -559,7 +560,7 @@ int ddtc_unpack_range(const void *packed, ddtc_count max_bytes, ddtc_count offse
 /* ---- External representation (MPI 5.0, 5.3) -----------------------------------------------------
  * These functions are like ddtc_pack, ddtc_unpack and ddtc_pack_size, but each packed value is
  * big-endian, has the size that table 14.2 of MPI 5.0 gives, and is not padded. Sizes and positions
- * are of type ddtc_aint in the functions without _c. If `datarep` is not "external32", this is
+ * are of type ddtc_aint in the functions without _c. If `datarep` is not "external32", the call is
  * DDTC_ERR_UNSUPPORTED_DATAREP. An integer that does not fit in the representation to which it is
  * converted is DDTC_ERR_CONVERSION: the message names the first such element, the position keeps
  * its value, and the elements before that element have been moved. Floating-point values are
@@ -667,8 +668,9 @@ int ddtc_t_cvar_handle_free(ddtc_t_cvar_handle *handle);
 int ddtc_t_cvar_read(ddtc_t_cvar_handle handle, void *buf);
 int ddtc_t_cvar_write(ddtc_t_cvar_handle handle, const void *buf);
 
-/* Performance variables. A handle of a counter or timer starts at zero and counts while it is
- * started. Variables that show a level are always active. */
+/* Performance variables. A handle of a counter or timer begins at zero and counts while it is
+ * started. A variable that shows a level, such as the bytes that the cache holds, is always active:
+ * a call that starts, stops or resets one handle of it is an error. */
 int ddtc_t_pvar_get_num(int *num_pvar);
 int ddtc_t_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
                          ddtc_datatype *datatype, ddtc_t_enum *enumtype, char *desc, int *desc_len, int *bind,
@@ -778,8 +780,8 @@ int ddtc_applied_range(const ddtc_applied *applied, int direction, void *user, d
  * element whose basic type differs on the other side; MPI_BYTE and MPI_PACKED match any.
  * DDTC_ERR_TRUNCATE if the target has no room.
  *   copy               Copies between two layouts that are given by their handles.
- *   committed_direct   Looks up a pair of types, for the caller to keep. The result is counted like
- *                      a committed type, and holds both types.
+ *   committed_direct   Looks up a pair of types, for the caller to keep. The result has a reference
+ *                      count, like a committed type, and holds both types.
  *   committed_direct_reduce
  *                      Like committed_direct, but the values of the source are combined with the
  *                      values at the target by one of MPI's operations: target = op(source,
@@ -803,12 +805,12 @@ int ddtc_direct_copy(const ddtc_direct *direct, const void *inbuf, ddtc_count in
                      ddtc_count *bytes);
 
 /* Segments are the contiguous pieces of user memory that `count` instances consist of, in the order
- * in which they are packed. Pieces that touch in that order are one segment, so the segments are
- * the packed stream cut wherever the next byte is not adjacent in memory; each has a first packed
- * byte. struct iovec is that of <sys/uio.h>. Counting and finding do not list anything: a call
- * starts from any segment or byte in O(depth + log blocks) and keeps no state; the first call for a
- * layout costs O(its arguments). DDTC_ERR_COUNT if the packed bytes do not fit in 63 bits,
- * DDTC_ERR_VALUE_TOO_LARGE if a displacement does not fit in 64. Arrays have room for `max`
+ * in which they are packed. A segment ends where the next packed byte does not directly follow in
+ * memory; the next segment begins with that packed byte. struct iovec is that of <sys/uio.h>. The
+ * functions that count or find segments do not list them. A call starts from any segment or packed
+ * byte in O(depth + log blocks), and keeps no state. The first call for a layout takes time linear
+ * in the number of the datatype's arguments. DDTC_ERR_COUNT if the packed bytes do not fit in 63
+ * bits, DDTC_ERR_VALUE_TOO_LARGE if a displacement does not fit in 64. Arrays have room for `max`
  * segments and may be null if that is 0.
  *   segments          Lists the segments from index `first` on, as many as fit. `len` receives
  *                     their number, which is 0 at the end.

@@ -8,9 +8,10 @@
  * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped
  *          ranges) or pinned host memory. A null pointer, pageable memory, managed memory, and
  *          memory of another device or context are DDTC_ERR_BUFFER, before anything is submitted.
- *          Only the first byte of each buffer is asked about. If all instances are one run of
- *          bytes, the driver copies them. It makes the caller of a copy between two host buffers
- *          wait, so pinned host memory on both sides is DDTC_ERR_BUFFER for such a layout.
+ *          The driver is asked only about the first byte of each buffer. If all instances are one
+ *          run of bytes, they are moved by a copy function of the driver. Between two host buffers
+ *          that function would make the caller wait, so for such a layout pinned host memory on
+ *          both sides is DDTC_ERR_BUFFER.
  * Stream   A CUstream or cudaStream_t: a default stream (0, CU_STREAM_LEGACY,
  *          CU_STREAM_PER_THREAD, which mean what the driver API means), or a stream of the
  *          primary context of the layout's device, which is the context of the CUDA runtime. A
@@ -48,10 +49,9 @@ typedef struct CUstream_st *ddtc_cuda_stream;
  * up to ten short kernels, unless they are in its cache. Open layouts while no stream of the
  * context is captured: a capture in progress may be lost. DDTC_ERR_UNSUPPORTED_OPERATION if there
  * is no driver that works or no device, if the driver refuses a kernel, or if the layout is not
- * served.
- * Served are layouts of one run of bytes in at most five loops, the instances included; lists of
- * blocks and structures of several runs are not. DDTC_ERR_ARG for a device that does not exist.
- * DDTC_ERR_NO_MEM if the device is full. */
+ * supported. A layout is supported if it is one run of bytes in at most five loops, including the
+ * loop over the instances. Lists of blocks, and structures of several runs, are not supported.
+ * DDTC_ERR_ARG for a device that does not exist. DDTC_ERR_NO_MEM if the device is full. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
 /* Waits for all work of the device's primary context, and frees the layout. Faults of that work
@@ -62,13 +62,14 @@ int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout
  * call. */
 int ddtc_cuda_close(ddtc_cuda_layout *layout);
 
-/* Sets `bytes` to the alignment of both buffers and of both ends of a range from which on the
- * widest words are moved: 1, 2, 4, 8 or 16. The place that must be aligned in the user's buffer is
- * that of the first byte of data. Everything else is served by narrower words. */
+/* Sets `bytes` to the alignment at which a transfer moves the widest words that the layout allows:
+ * 1, 2, 4, 8 or 16. The first byte of data in the user's buffer, the packed bytes and both ends of
+ * the range must have this alignment. A transfer that is less aligned moves narrower words. */
 int ddtc_cuda_unit(const ddtc_cuda_layout *layout, ddtc_count *bytes);
 
-/* Packs or unpacks whole instances. Threads have no order: unpacking instances that write a byte
- * twice, or of which that cannot be excluded, is DDTC_ERR_UNSUPPORTED_OPERATION. */
+/* Packs or unpacks whole instances. The threads of a kernel write in no particular order. Therefore
+ * ddtc_cuda_unpack returns DDTC_ERR_UNSUPPORTED_OPERATION unless it is known that the instances
+ * write no byte twice. */
 int ddtc_cuda_pack(const ddtc_cuda_layout *layout, const void *user, ddtc_count count, void *packed,
                    ddtc_cuda_stream stream);
 int ddtc_cuda_unpack(const ddtc_cuda_layout *layout, const void *packed, void *user, ddtc_count count,

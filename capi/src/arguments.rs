@@ -74,8 +74,8 @@ impl<T> Out<T> {
     }
 }
 
-/// Access to structures that later versions of ddtc extended. A caller that was compiled for an
-/// earlier version has only the first bytes of such a structure.
+/// Access to structures to which later versions of ddtc have added fields. A caller that was
+/// compiled for an earlier version has only the first bytes of such a structure.
 impl<T: Copy> Out<T> {
     /// Writes the first `n` bytes of `value` to the address.
     ///
@@ -92,8 +92,8 @@ impl<T: Copy> Out<T> {
     /// Returns `value` with its first `n` bytes replaced by those at the address.
     ///
     /// # Safety
-    /// The conditions are those of [`Out::set_start`]. In addition, the `n` bytes must be
-    /// initialized, and a `T` with any bytes in their place must be a valid value.
+    /// The conditions are those of [`Out::set_start`]. In addition, the `n` bytes at the address
+    /// must be initialized, and `T` must be a type in which any values of these bytes are valid.
     pub(crate) unsafe fn get_start(&self, mut value: T, n: usize) -> T {
         let to = std::ptr::from_mut(&mut value).cast::<u8>();
         // SAFETY: the caller promises that `n` initialized bytes can be read from the address, and
@@ -130,8 +130,8 @@ fn null(operation: &'static str, argument: &'static str) -> Error {
 /// Returns the address of a result, or an error of class `Arg` if `place` is null.
 ///
 /// # Safety
-/// `place` must be null, or valid for the reads and writes of a `T` for which the returned value is
-/// used, for as long as it is used. It need not be aligned.
+/// `place` must be null, or valid for the reads and writes of a `T` that are made through the
+/// returned value, for as long as that value is used. `place` need not be aligned.
 #[inline]
 pub(crate) unsafe fn out<T>(
     operation: &'static str,
@@ -148,8 +148,8 @@ pub(crate) unsafe fn out<T>(
 /// is not 0 and `array` is null or not aligned for `T`.
 ///
 /// # Safety
-/// `array` must be null, not aligned, or point to `n` initialized entries, which nothing may change
-/// for as long as the returned slice is used.
+/// Unless `array` is null or not aligned for `T`, it must point to `n` initialized entries, which
+/// nothing may change for as long as the returned slice is used.
 pub(crate) unsafe fn input<'a, T>(
     operation: &'static str,
     argument: &'static str,
@@ -204,8 +204,8 @@ pub(crate) unsafe fn output<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(places, n) })
 }
 
-/// Returns a copy of an array of numbers, converted to 64 bits. `N` is the number type in the form
-/// of the call. The errors are those of [`input`].
+/// Returns a copy of an array of numbers, converted to 64 bits. `N` is the C type of the numbers,
+/// which depends on whether the call has large counts. The errors are those of [`input`].
 ///
 /// # Safety
 /// The conditions are those of [`input`], until this function returns.

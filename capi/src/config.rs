@@ -50,8 +50,8 @@ fn index<T: PartialEq>(all: &[T], one: &T) -> c_int {
     all.iter().position(|x| x == one).map_or(-1, |i| i as c_int)
 }
 
-/// Returns the value in `all` that the constant of ddtc.h with the value `i` stands for, or an
-/// error of class `Arg` if there is none.
+/// Returns the entry of `all` whose constant in ddtc.h has the value `i`, or an error of class
+/// `Arg` if there is no such constant.
 fn pick<T: Copy>(argument: &'static str, all: &[T], i: c_int, rule: &'static str) -> Result<T> {
     let one = usize::try_from(i).ok().and_then(|i| all.get(i)).copied();
     one.ok_or_else(|| Error::new(ErrorClass::Arg, "configure", argument, i, rule))
@@ -81,9 +81,9 @@ fn to_c(config: &Config) -> CConfig {
 /// Class `Arg` if `config` is null or if its `struct_size` is not one of [`SIZES`].
 ///
 /// # Safety
-/// `config` must be null, or point to as many readable bytes as its `struct_size` says, at least
-/// that field itself. They must stay valid, and be writable if the result is written to, for as
-/// long as the result is used.
+/// `config` must be null or point to a structure whose field `struct_size` is readable. The whole
+/// structure must have at least as many readable bytes as this field says. For as long as the
+/// result is used, these bytes must stay valid, and be writable if the result is written to.
 unsafe fn sized(call: &'static str, config: *mut CConfig) -> Result<(Out<CConfig>, usize)> {
     // SAFETY: the caller promises that `config` is null or points at least to the field
     // `struct_size`, with which every version of the structure begins. Only this field is read

@@ -30,7 +30,7 @@ fn make<N: Count>(newtype: &Out<Type>, combiner: Combiner) -> Outcome {
 ///
 /// # Safety
 /// `newtype` must be null or valid for a write of a handle for as long as the result is used.
-unsafe fn place(call: &'static str, newtype: *mut Type) -> Result<Out<Type>> {
+unsafe fn handle_out(call: &'static str, newtype: *mut Type) -> Result<Out<Type>> {
     // SAFETY: the caller promises that `newtype` is null or valid for the write for which the
     // result is used.
     unsafe { out(call, "newtype", newtype) }
@@ -95,11 +95,11 @@ unsafe fn types(call: &'static str, n: i64, array: *const Type) -> Result<Arc<[D
 /// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn contiguous<N: Count>(count: N, oldtype: Type, newtype: *mut Type) -> Outcome {
-    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
-    // for `newtype`.
+    // SAFETY: `handle_out` needs a pointer that is null or valid for a write, which the caller
+    // promises for `newtype`.
     unsafe {
         const CALL: &str = "type_contiguous";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         make::<N>(&newtype, Combiner::Contiguous { count: count.wide(), oldtype })
     }
@@ -128,11 +128,11 @@ unsafe fn vector<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
-    // for `newtype`.
+    // SAFETY: `handle_out` needs a pointer that is null or valid for a write, which the caller
+    // promises for `newtype`.
     unsafe {
         const CALL: &str = "type_vector";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
         make::<N>(&newtype, Combiner::Vector { count, blocklength, stride, oldtype })
@@ -167,11 +167,11 @@ unsafe fn hvector<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
-    // for `newtype`.
+    // SAFETY: `handle_out` needs a pointer that is null or valid for a write, which the caller
+    // promises for `newtype`.
     unsafe {
         const CALL: &str = "type_create_hvector";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let (count, blocklength, stride) = (count.wide(), blocklength.wide(), stride.wide());
         make::<N>(&newtype, Combiner::Hvector { count, blocklength, stride, oldtype, legacy })
@@ -212,11 +212,11 @@ unsafe fn indexed<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place` and `blocks` need what the caller promises: `newtype` is null or valid for a
-    // write, and each array is null or has `count` entries.
+    // SAFETY: `handle_out` and `blocks` need what the caller promises: `newtype` is null or valid
+    // for a write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_indexed";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
         make::<N>(&newtype, Combiner::Indexed { blocklengths, displacements, oldtype })
@@ -253,11 +253,11 @@ unsafe fn hindexed<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: `place` and `blocks` need what the caller promises: `newtype` is null or valid for a
-    // write, and each array is null or has `count` entries.
+    // SAFETY: `handle_out` and `blocks` need what the caller promises: `newtype` is null or valid
+    // for a write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_hindexed";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
         make::<N>(&newtype, Combiner::Hindexed { blocklengths, displacements, oldtype, legacy })
@@ -299,11 +299,11 @@ unsafe fn indexed_block<N: Count, A: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
-    // write, and `displacements` is null or has `count` entries.
+    // SAFETY: `handle_out` and `numbers` need what the caller promises: `newtype` is null or valid
+    // for a write, and `displacements` is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_indexed_block";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
         let blocklength = blocklength.wide();
@@ -339,11 +339,11 @@ unsafe fn hindexed_block<N: Count, A: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
-    // write, and `displacements` is null or has `count` entries.
+    // SAFETY: `handle_out` and `numbers` need what the caller promises: `newtype` is null or valid
+    // for a write, and `displacements` is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_hindexed_block";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let displacements = numbers(CALL, "array_of_displacements", displacements, count.wide())?;
         let blocklength = blocklength.wide();
@@ -380,11 +380,11 @@ unsafe fn structure<N: Count, A: Count>(
     newtype: *mut Type,
     legacy: bool,
 ) -> Outcome {
-    // SAFETY: `place`, `blocks` and `types` need what the caller promises: `newtype` is null or
-    // valid for a write, and each array is null or has `count` entries.
+    // SAFETY: `handle_out`, `blocks` and `types` need what the caller promises: `newtype` is null
+    // or valid for a write, and each array is null or has `count` entries.
     unsafe {
         const CALL: &str = "type_create_struct";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let (blocklengths, displacements) = blocks(CALL, count, blocklengths, displacements)?;
         let types = types(CALL, count.wide(), array_of_types)?;
         make::<N>(&newtype, Combiner::Struct { blocklengths, displacements, types, legacy })
@@ -439,11 +439,11 @@ unsafe fn subarray<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place` and `numbers` need what the caller promises: `newtype` is null or valid for a
-    // write, and each array is null or has `ndims` entries, of which there are `n`.
+    // SAFETY: `handle_out` and `numbers` need what the caller promises: `newtype` is null or valid
+    // for a write, and each array is null or has `ndims` entries, of which there are `n`.
     unsafe {
         const CALL: &str = "type_create_subarray";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let n = dimensions(CALL, ndims)?;
         let sizes = numbers(CALL, "array_of_sizes", sizes, n)?;
@@ -470,8 +470,8 @@ export! {
     }
 }
 
-/// Returns the distribution that entry `i` of `array_of_distribs` stands for, or an error of class
-/// `Arg`.
+/// Returns the distribution that `value` stands for, or an error of class `Arg`. `value` is entry
+/// `i` of `array_of_distribs`.
 fn distribution(call: &'static str, i: usize, value: c_int) -> Result<Distribution> {
     let abi = Constants::ABI;
     match value {
@@ -500,11 +500,11 @@ unsafe fn darray<N: Count>(
     oldtype: Type,
     newtype: *mut Type,
 ) -> Outcome {
-    // SAFETY: `place`, `numbers` and `input` need what the caller promises: `newtype` is null or
-    // valid for a write, and each array is null or has `ndims` entries, of which there are `n`.
+    // SAFETY: `handle_out`, `numbers` and `input` need what the caller promises: `newtype` is null
+    // or valid for a write, and each array is null or has `ndims` entries, of which there are `n`.
     unsafe {
         const CALL: &str = "type_create_darray";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         let n = dimensions(CALL, ndims)?;
         let gsizes = numbers(CALL, "array_of_gsizes", gsizes, n)?;
@@ -555,11 +555,11 @@ export! {
 /// `newtype` must be null or valid for a write of a handle.
 #[inline]
 unsafe fn resized<N: Count>(oldtype: Type, lb: i64, extent: i64, newtype: *mut Type) -> Outcome {
-    // SAFETY: `place` needs a pointer that is null or valid for a write, which the caller promises
-    // for `newtype`.
+    // SAFETY: `handle_out` needs a pointer that is null or valid for a write, which the caller
+    // promises for `newtype`.
     unsafe {
         const CALL: &str = "type_create_resized";
-        let newtype = place(CALL, newtype)?;
+        let newtype = handle_out(CALL, newtype)?;
         let oldtype = tree(CALL, oldtype)?;
         make::<N>(&newtype, Combiner::Resized { lb, extent, oldtype })
     }
@@ -582,17 +582,17 @@ fn defined(value: c_int) -> Option<i64> {
 
 export! {
     fn ddtc_type_create_f90_real(p: c_int, r: c_int, newtype: *mut Type) {
-        let newtype = place("type_create_f90_real", newtype)?;
+        let newtype = handle_out("type_create_f90_real", newtype)?;
         make::<c_int>(&newtype, Combiner::F90Real { p: defined(p), r: defined(r) })
     }
 
     fn ddtc_type_create_f90_complex(p: c_int, r: c_int, newtype: *mut Type) {
-        let newtype = place("type_create_f90_complex", newtype)?;
+        let newtype = handle_out("type_create_f90_complex", newtype)?;
         make::<c_int>(&newtype, Combiner::F90Complex { p: defined(p), r: defined(r) })
     }
 
     fn ddtc_type_create_f90_integer(r: c_int, newtype: *mut Type) {
-        let newtype = place("type_create_f90_integer", newtype)?;
+        let newtype = handle_out("type_create_f90_integer", newtype)?;
         make::<c_int>(&newtype, Combiner::F90Integer { r: i64::from(r) })
     }
 
@@ -638,7 +638,7 @@ export! {
     }
 
     fn ddtc_type_dup(oldtype: Type, newtype: *mut Type) {
-        let newtype = place("type_dup", newtype)?;
+        let newtype = handle_out("type_dup", newtype)?;
         match object::dup(handle(oldtype)) {
             Ok(new) => {
                 newtype.set(to_c(new));
@@ -664,7 +664,7 @@ export! {
     }
 
     fn ddtc_type_parse(text: *const std::ffi::c_char, newtype: *mut Type) {
-        let newtype = place("type_parse", newtype)?;
+        let newtype = handle_out("type_parse", newtype)?;
         let text = crate::arguments::text("type_parse", "text", text)?;
         let datatype: Datatype = text.parse()?;
         newtype.set(to_c(object::create(datatype)?));

@@ -35,14 +35,16 @@ unsafe fn direct<'a>(call: &'static str, pointer: *const LayoutCopy) -> Result<&
         .ok_or_else(|| Error::new(ErrorClass::Arg, call, "direct", "NULL", "must not be a null pointer"))
 }
 
-/// Copies `incount` instances at `inbuf` to the instances at `outbuf`, or combines the former with
-/// the latter. Returns the number of packed bytes that were moved. The counts and the spans of all
-/// instances on both sides are checked first.
+/// Copies the `incount` instances at `inbuf` to the `outcount` instances at `outbuf`, or combines
+/// the values at `inbuf` with those at `outbuf` if `direct` is a reduction. Returns the number of
+/// packed bytes that were moved. The counts and the spans of all instances on both sides are
+/// checked first.
 ///
 /// # Safety
 /// All bytes of the instances at `inbuf` must be readable. The bytes of the instances at `outbuf`
 /// that receive data must be writable, and readable if values are combined. During the call,
-/// nothing else may write to the former or access the latter. This is the contract of `ddtc_copy`.
+/// nothing else may write to the bytes at `inbuf` or access those at `outbuf`. This is the contract
+/// of `ddtc_copy`.
 unsafe fn copy(
     call: &'static str,
     direct: &LayoutCopy,

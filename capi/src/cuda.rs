@@ -1,4 +1,5 @@
-//! Packing in device memory: the functions of `ddtc_cuda.h`. The member `gpu` does the work.
+//! Exports for packing in device memory, which `ddtc_cuda.h` declares. The functions here check
+//! arguments. The crate `ddtc_gpu` moves the data.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -15,9 +16,11 @@ use crate::embed::{committed, direction, has_data};
 /// Borrows the layout that a pointer from `ddtc_cuda_open` points to.
 ///
 /// # Safety
-/// `pointer` must be null or such a pointer that was not closed.
+/// `pointer` must be null or come from `ddtc_cuda_open`. In the latter case `ddtc_cuda_close` must
+/// not have closed the layout, nor close it for as long as the returned reference is used.
 unsafe fn layout<'a>(call: &'static str, pointer: *const Layout) -> Result<&'a Layout> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller promises that `pointer` is null or points to a layout that stays open
+    // while the result is used.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(call))
 }
 
@@ -25,10 +28,12 @@ fn null(call: &'static str) -> Error {
     Error::new(ErrorClass::Arg, call, "layout", "NULL", "must not be a null pointer")
 }
 
-/// Submits a transfer of the packed bytes that `range` returns for the size of all instances.
+/// Submits the transfer of the bytes `range` of the packed stream of `count` instances. Submits
+/// nothing if `range` is empty.
 ///
 /// # Safety
-/// As of `ddtc_cuda_pack`, `ddtc_cuda_unpack` and `ddtc_cuda_range`.
+/// The conditions on the memory and the stream are those that ddtc_cuda.h states for
+/// `ddtc_cuda_pack`, `ddtc_cuda_unpack` and `ddtc_cuda_range`.
 unsafe fn submit(
     call: &'static str,
     layout: &Layout,
@@ -41,7 +46,8 @@ unsafe fn submit(
     let has_data = || has_data(call, layout.committed(), user, count).map_err(|error| error.about("user"));
     if !range.is_empty() && has_data()? {
         let (user, packed) = (user.addr() as u64, packed.addr() as u64);
-        // SAFETY: the caller vouches for the stream and for the memory of all instances.
+        // SAFETY: the caller promises what `Layout::submit` needs of the stream and of the memory
+        // of all instances.
         unsafe { layout.submit(call, &Transfer { direction, user, count, packed, range }, stream) }?;
     }
     Ok(())
@@ -61,7 +67,8 @@ export! {
             return Err(null(CALL).into());
         }
         Ok(Box::from_raw(pointer).close(CALL).map_err(|(layout, error)| {
-            // The layout stays open, at the same address.
+            // After an error the layout stays open, so the box must not be dropped. The program's
+            // pointer stays valid, because the address of the layout is unchanged.
             let _ = Box::into_raw(layout);
             error
         })?)

@@ -1,5 +1,6 @@
-//! Exports for runtimes that keep committed types in objects of their own. They provide committed
-//! types with a reference count, packing without a handle, and access to the compiled kernel.
+//! Exports for runtimes that embed ddtc and keep committed types in objects of their own. The
+//! exports provide committed types with a reference count, packing without a handle, and access to
+//! the compiled kernel.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use ddtc::internal::error::ErrorClass;
 use crate::arguments::{export, out, text};
 use crate::classes::{is_predefined, meaning};
 use crate::codes;
-use crate::guard::{last, remember};
+use crate::guard::{last, store_last_error};
 
 /// `MPI_MAX_ERROR_STRING` of the standard ABI: the room for a message in bytes, including the NUL.
 const MAX_ERROR_STRING: usize = 512;
@@ -57,7 +57,7 @@ export! {
     ) {
         let text = |string| text("mpi_explain", "text", string);
         let (call, argument, value, rule) = (text(call)?, text(argument)?, text(value)?, text(rule)?);
-        remember(code, format!("{call}: {argument} = {value}: {rule}"));
+        store_last_error(code, format!("{call}: {argument} = {value}: {rule}"));
         Ok(())
     }
 }

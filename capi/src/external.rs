@@ -65,9 +65,9 @@ struct Call {
 ///
 /// # Safety
 /// All instances at `call.user` must be readable for packing and writable for unpacking.
-/// `call.packed` must be null or point to `call.size` bytes, for the opposite access, which do not
-/// overlap the instances. During the call, nothing else may write to the memory that is read or
-/// access the memory that is written.
+/// `call.packed` must be null or point to `call.size` bytes that do not overlap the instances.
+/// These bytes must be writable for packing and readable for unpacking. During the call, nothing
+/// else may write to the memory that is read or access the memory that is written.
 unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
     let Call { name, direction, user, count, packed, names, size, position } = call;
     object::with(name, handle(datatype), |o| {
@@ -97,8 +97,8 @@ unsafe fn moved(datatype: Type, call: Call) -> Result<i64> {
 /// # Safety
 /// `datarep` must be null or a NUL-terminated string, and `position` null or valid for a read and a
 /// write. All instances at `inbuf` must be readable, and `outbuf` must be null or have `outsize`
-/// writable bytes that do not overlap them. During the call, nothing else may write to the former
-/// or access the latter.
+/// writable bytes that do not overlap the instances. During the call, nothing else may write to the
+/// instances or access these bytes.
 #[inline]
 unsafe fn pack_external<N: Count>(
     datarep: *const c_char,
@@ -138,8 +138,8 @@ unsafe fn pack_external<N: Count>(
 /// # Safety
 /// `datarep` must be null or a NUL-terminated string, and `position` null or valid for a read and a
 /// write. `inbuf` must be null or have `insize` readable bytes, and all instances at `outbuf` must
-/// be writable and must not overlap these. During the call, nothing else may write to the former or
-/// access the latter.
+/// be writable and must not overlap these bytes. During the call, nothing else may write to these
+/// bytes or access the instances.
 #[inline]
 unsafe fn unpack_external<N: Count>(
     datarep: *const c_char,

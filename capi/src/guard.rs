@@ -60,13 +60,13 @@ fn failed(fault: Fault) -> c_int {
         Fault::Refused(error) => (error.class() as c_int, error.to_string()),
         Fault::Callback(code) => (code, format!("an attribute callback returned {code}")),
     };
-    remember(code, text);
+    store_last_error(code, text);
     code
 }
 
 /// Stores `text` as the message that `ddtc_error_string` returns for `code` in this thread, in
 /// place of the message of an earlier failure.
-pub(crate) fn remember(code: c_int, text: String) {
+pub(crate) fn store_last_error(code: c_int, text: String) {
     // While a thread ends, its thread-local values may already be destroyed. The message is lost
     // then, but the caller of the export still gets the code.
     let _ = LAST.try_with(|last| {

@@ -42,7 +42,7 @@ struct Handler {
     /// Address of the function, stored as a number.
     function: usize,
     /// Number of references that the program holds.
-    held: u32,
+    references: u32,
     /// True while the handler is in force.
     in_force: bool,
 }
@@ -75,10 +75,10 @@ fn refuse(call: &'static str, handler: i32, rule: &'static str) -> Error {
 
 /// Returns the index in [`State::in_force`] for objects of a kind, or an error of class `Arg` for a
 /// kind other than communicators and files.
-fn place(call: &'static str, kind: c_int) -> Result<usize> {
+fn in_force_index(call: &'static str, kind: c_int) -> Result<usize> {
     let rule = "must be that of communicators or files: there are no other objects with error handlers";
-    let place = usize::try_from(kind).ok().filter(|&k| k < 2);
-    place.ok_or_else(|| Error::new(ErrorClass::Arg, call, "kind", kind, rule))
+    let index = usize::try_from(kind).ok().filter(|&k| k < 2);
+    index.ok_or_else(|| Error::new(ErrorClass::Arg, call, "kind", kind, rule))
 }
 
 impl State {
@@ -93,11 +93,11 @@ impl State {
         if is_predefined(handler) {
             return Ok(());
         }
-        let known = self.handlers.get(handler).filter(|h| more || h.held > 0);
+        let known = self.handlers.get(handler).filter(|h| more || h.references > 0);
         let known =
             known.ok_or_else(|| refuse(call, handler, "must be an error handler that was not freed"))?;
-        known.held = if more { known.held.saturating_add(1) } else { known.held - 1 };
-        if known.held == 0 && !known.in_force {
+        known.references = if more { known.references.saturating_add(1) } else { known.references - 1 };
+        if known.references == 0 && !known.in_force {
             self.handlers.remove(handler);
         }
         Ok(())
@@ -111,18 +111,18 @@ impl State {
     /// such handler, if it was freed, or if it was created for another kind. After an error, the
     /// handler in force stays the same.
     fn put(&mut self, call: &'static str, kind: c_int, handler: i32) -> Result<()> {
-        let place = place(call, kind)?;
+        let index = in_force_index(call, kind)?;
         if !is_predefined(handler) {
             let rule = "must be an error handler for such objects that was not freed";
-            let known = self.handlers.get(handler).filter(|h| h.held > 0 && h.kind & !FORTRAN == kind);
+            let known = self.handlers.get(handler).filter(|h| h.references > 0 && h.kind & !FORTRAN == kind);
             known.ok_or_else(|| refuse(call, handler, rule))?.in_force = true;
         }
-        let old = std::mem::replace(&mut self.in_force[place], handler);
+        let old = std::mem::replace(&mut self.in_force[index], handler);
         if old != handler
             && let Some(known) = self.handlers.get(old)
         {
             known.in_force = false;
-            if known.held == 0 {
+            if known.references == 0 {
                 self.handlers.remove(old);
             }
         }
@@ -152,7 +152,7 @@ export! {
         if !(0..4).contains(&(kind & !FORTRAN)) {
             return Err(Error::new(ErrorClass::Arg, CALL, "kind", kind, "must be a DDTC_ERRHANDLER_ constant").into());
         }
-        let handler = Handler { kind, function: function.expose_provenance(), held: 1, in_force: false };
+        let handler = Handler { kind, function: function.expose_provenance(), references: 1, in_force: false };
         errhandler.set(pointer(state().handlers.insert(CALL, handler)?));
         Ok(())
     }
@@ -172,7 +172,7 @@ export! {
         const CALL: &str = "errhandler_get";
         let errhandler = out(CALL, "errhandler", errhandler)?;
         let mut state = state();
-        let handler = state.in_force[place(CALL, kind)?];
+        let handler = state.in_force[in_force_index(CALL, kind)?];
         state.hold(CALL, handler, true)?;
         errhandler.set(pointer(handler));
         Ok(())
@@ -183,7 +183,7 @@ export! {
         let fatal = out(CALL, "fatal", fatal)?;
         let (handler, known) = {
             let mut state = state();
-            let handler = state.in_force[place(CALL, kind)?];
+            let handler = state.in_force[in_force_index(CALL, kind)?];
             (handler, state.handlers.get(handler).map(|h| (h.kind, h.function)))
         };
         fatal.set(c_int::from(is_predefined(handler) && handler != RETURN));

@@ -1,5 +1,6 @@
-//! The export that decodes a datatype of the runtime with functions that the runtime provides. The
-//! decoded datatype keeps the bounds that the runtime reports.
+//! The export that decodes a datatype of the runtime that embeds ddtc. It calls functions of the
+//! runtime that describe the datatype. The decoded datatype keeps the bounds that the runtime
+//! reports.
 
 use std::ffi::{c_int, c_void};
 

@@ -65,8 +65,10 @@ struct CheckedCall {
     spans: bool,
 }
 
-/// Returns the error for a negative size, or else for a position outside of the buffer, or else for
-/// a buffer that has fewer than `bytes` bytes after position `at`.
+/// Returns the error for the position `at` in a packed buffer of `size` bytes. If `size` is
+/// negative, the error is about the size. Otherwise, if `at` lies outside of the buffer, it is
+/// about the position. In all other cases it says that the buffer has fewer than `bytes` bytes
+/// after `at`.
 #[cold]
 pub(crate) fn bad_position(
     call: &'static str,
@@ -122,8 +124,8 @@ pub(crate) fn null(call: &'static str, argument: &'static str) -> Error {
 ///
 /// # Safety
 /// `position` must be null or valid for a read and a write. All instances at `buffer` must be
-/// readable, and `packed` must be null or have `size` writable bytes that do not overlap them.
-/// During the call, nothing else may write to the former or access the latter.
+/// readable, and `packed` must be null or have `size` writable bytes that do not overlap the
+/// instances. During the call, nothing else may write to the instances or access these bytes.
 #[inline]
 unsafe fn pack<N: Count>(
     buffer: *const c_void,
@@ -170,8 +172,8 @@ unsafe fn pack<N: Count>(
 ///
 /// # Safety
 /// `position` must be null or valid for a read and a write. `packed` must be null or have `size`
-/// readable bytes, and all instances at `buffer` must be writable and must not overlap these.
-/// During the call, nothing else may write to the former or access the latter.
+/// readable bytes, and all instances at `buffer` must be writable and must not overlap these bytes.
+/// During the call, nothing else may write to these bytes or access the instances.
 #[inline]
 unsafe fn unpack<N: Count>(
     packed: *const c_void,
@@ -221,9 +223,9 @@ unsafe fn unpack<N: Count>(
 ///
 /// # Safety
 /// The bytes of the instances at `buffer` that lie in the part must be readable for packing and
-/// writable for unpacking. `packed` must be null or point to `max` bytes, for the opposite access,
-/// which do not overlap the instances. During the call, nothing else may write to the memory that
-/// is read or access the memory that is written.
+/// writable for unpacking. `packed` must be null or point to `max` bytes that do not overlap the
+/// instances. These bytes must be writable for packing and readable for unpacking. During the call,
+/// nothing else may write to the memory that is read or access the memory that is written.
 pub(crate) unsafe fn range(
     call: &'static str,
     committed: &Committed,

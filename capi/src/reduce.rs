@@ -21,7 +21,8 @@ type Small = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut Typ
 /// An operation's function with a count of type `MPI_Count`: `ddtc_user_c_function` of ddtc.h.
 type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut Type);
 
-/// The function of an operation that the program created. It has one of two types.
+/// The function of an operation that the program created. The two variants differ in the type of
+/// the function's count.
 #[derive(Clone, Copy)]
 enum Function {
     Small(Small),
@@ -35,8 +36,9 @@ impl Function {
     ///
     /// # Safety
     /// `n` instances at `new` must be readable, and `n` instances at `old` readable and writable,
-    /// and the two must not overlap. During the call, nothing else may write to the former or
-    /// access the latter. The function must access only the instances that it is passed.
+    /// and the two must not overlap. During the call, nothing else may write to the instances at
+    /// `new` or access those at `old`. The function must access only the instances that it is
+    /// passed.
     unsafe fn call(self, new: *const c_void, old: *mut c_void, n: u64, extent: i64, datatype: Type) {
         let most = match self {
             Function::Small(_) => c_int::MAX as u64,
@@ -109,9 +111,9 @@ pub(crate) fn predefined(call: &'static str, op: Type) -> Result<Op> {
 ///
 /// # Safety
 /// All instances at `inbuf` must be readable, all instances at `inoutbuf` readable and writable,
-/// and the two must not overlap. During the call, nothing else may write to the former or access
-/// the latter. The function of an operation that the program created must satisfy the contract of
-/// ddtc.h.
+/// and the two must not overlap. During the call, nothing else may write to the instances at
+/// `inbuf` or access those at `inoutbuf`. The function of an operation that the program created
+/// must satisfy the contract of ddtc.h.
 unsafe fn reduce_local<N: Count>(
     inbuf: *const c_void,
     inoutbuf: *mut c_void,
@@ -157,8 +159,8 @@ unsafe fn reduce_local<N: Count>(
 /// # Safety
 /// `position` must be null or valid for a read and a write. `packed` must be null or have `size`
 /// readable bytes, and all instances at `user` must be readable and writable and must not overlap
-/// these. During the call, nothing else may write to the former or access the latter. The function
-/// of an operation that the program created must satisfy the contract of ddtc.h.
+/// these bytes. During the call, nothing else may write to these bytes or access the instances. The
+/// function of an operation that the program created must satisfy the contract of ddtc.h.
 unsafe fn unpack_reduce<N: Count>(
     packed: *const c_void,
     size: N,
@@ -303,8 +305,8 @@ export! {
         const CALL: &str = "op_commutative";
         let commute = out(CALL, "commute", commute)?;
         let commutes = match Op::from_abi(op.addr() as u64) {
-            // `Replace` and `NoOp` return one particular operand of the two, so the order of the
-            // operands matters. All other predefined operations are commutative.
+            // `Replace` always returns the new one of the two operands, and `NoOp` the old one, so
+            // the order of the operands matters. All other predefined operations are commutative.
             Some(op) => !matches!(op, Op::Replace | Op::NoOp),
             None => {
                 let known = ops().get(number(op)).map(|own| own.commute);

@@ -49,8 +49,8 @@ unsafe fn placed<'a>(
     Ok(committed.segments(count)?.based(user.addr() as i64))
 }
 
-/// Returns the segments of `count` instances. This is for functions that only count segments and
-/// therefore need no address.
+/// Returns the segments of `count` instances without an address, for functions that only count
+/// segments.
 ///
 /// # Safety
 /// The conditions are those of [`committed`].

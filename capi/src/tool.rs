@@ -90,7 +90,7 @@ fn invalid(
 ///
 /// # Safety
 /// `pointer` must be null, or valid for the reads and writes of a `T` for which the result is used.
-unsafe fn place<T>(call: &'static str, argument: &'static str, pointer: *mut T) -> Result<Out<T>> {
+unsafe fn required_out<T>(call: &'static str, argument: &'static str, pointer: *mut T) -> Result<Out<T>> {
     // SAFETY: the condition of `out` is the one that the caller of this function promises.
     unsafe { out(call, argument, pointer) }
         .map_err(|_| invalid(call, argument, "NULL", "must not be a null pointer"))
@@ -116,7 +116,8 @@ fn unknown(call: &'static str, name: &str) -> Error {
     )
 }
 
-/// Returns the handle of the datatype that values of variables of the kind `kind` have in buffers.
+/// Returns the handle of the MPI datatype of a variable's values in the buffers of calls. `kind` is
+/// the kind of the variable.
 fn datatype(kind: Kind) -> Type {
     to_c(Handle::of_named(match kind {
         Kind::Int => Named::Int,
@@ -145,19 +146,21 @@ fn enumeration_of(call: &'static str, opaque: Opaque) -> Result<&'static Enumera
 /// Writes the value of a variable to a buffer. A null buffer is an error of class `ToolInvalid`.
 ///
 /// # Safety
-/// `buffer` must be null or have room for the type and count of the variable. For text this
-/// includes the NUL.
+/// `buffer` must be null or have room for as many elements of the variable's type as the variable's
+/// count says. The count of a text includes the NUL.
 unsafe fn write(call: &'static str, value: &Value, buffer: *mut c_void) -> Result<()> {
     // SAFETY: the caller promises that `buffer` is null, which is refused first, or has room for
     // the variable's type and count. `set` and `write_bytes` need no alignment, and text with its
     // NUL fits the variable's count.
     unsafe {
-        place(call, "buf", buffer)?;
+        required_out(call, "buf", buffer)?;
         match value {
             Value::Int(i) => set(buffer.cast(), *i),
             Value::Unsigned(u) => set(buffer.cast(), *u),
             Value::Double(d) => set(buffer.cast(), *d),
-            Value::Text(t) => place(call, "buf", buffer.cast::<c_char>())?.write_bytes(t.as_bytes(), true),
+            Value::Text(t) => {
+                required_out(call, "buf", buffer.cast::<c_char>())?.write_bytes(t.as_bytes(), true)
+            }
         }
     }
     Ok(())
@@ -177,7 +180,7 @@ unsafe fn read(call: &'static str, kind: Kind, buffer: *const c_void) -> Result<
     // initialized value of the variable's type. The reads need no alignment. Text is read up to its
     // NUL and within the variable's count `n`, so the slice of `end` bytes has been read before.
     unsafe {
-        place(call, "buf", buffer.cast_mut())?;
+        required_out(call, "buf", buffer.cast_mut())?;
         Ok(match kind {
             Kind::Int => Value::Int(buffer.cast::<i32>().read_unaligned()),
             Kind::Uint64 | Kind::UnsignedLongLong => Value::Unsigned(buffer.cast::<u64>().read_unaligned()),
@@ -259,7 +262,7 @@ export! {
     fn ddtc_t_cvar_get_index(variable: *const c_char, index: *mut c_int) {
         const CALL: &str = "t_cvar_get_index";
         tool::ready(CALL)?;
-        let (variable, index) = (name(CALL, variable)?, place(CALL, "cvar_index", index)?);
+        let (variable, index) = (name(CALL, variable)?, required_out(CALL, "cvar_index", index)?);
         let found = CONTROLS.iter().position(|c| c.name == variable).ok_or_else(|| unknown(CALL, variable))?;
         index.set(found as c_int);
         Ok(())
@@ -268,7 +271,7 @@ export! {
     fn ddtc_t_cvar_handle_alloc(index: c_int, _object: *mut c_void, cvar: *mut Opaque, count: *mut c_int) {
         const CALL: &str = "t_cvar_handle_alloc";
         tool::ready(CALL)?;
-        let cvar = place(CALL, "handle", cvar)?;
+        let cvar = required_out(CALL, "handle", cvar)?;
         let found: &Control = tool::at(CALL, &CONTROLS, index)?;
         cvar.set(to_c(tool::alloc_control(index)?));
         set(count, found.kind.count() as c_int);
@@ -276,7 +279,7 @@ export! {
     }
 
     fn ddtc_t_cvar_handle_free(cvar: *mut Opaque) {
-        let cvar = place("t_cvar_handle_free", "handle", cvar)?;
+        let cvar = required_out("t_cvar_handle_free", "handle", cvar)?;
         tool::free_control(handle(cvar.get()))?;
         cvar.set(std::ptr::null_mut());
         Ok(())
@@ -324,7 +327,7 @@ export! {
     fn ddtc_t_pvar_get_index(variable: *const c_char, class: c_int, index: *mut c_int) {
         const CALL: &str = "t_pvar_get_index";
         tool::ready(CALL)?;
-        let (variable, index) = (name(CALL, variable)?, place(CALL, "pvar_index", index)?);
+        let (variable, index) = (name(CALL, variable)?, required_out(CALL, "pvar_index", index)?);
         let found = PERFORMANCE.iter().position(|p| p.name == variable && p.class as c_int == class);
         index.set(found.ok_or_else(|| unknown(CALL, variable))? as c_int);
         Ok(())
@@ -333,13 +336,13 @@ export! {
     fn ddtc_t_pvar_session_create(session: *mut Opaque) {
         const CALL: &str = "t_pvar_session_create";
         tool::ready(CALL)?;
-        let session = place(CALL, "session", session)?;
+        let session = required_out(CALL, "session", session)?;
         session.set(to_c(tool::open_session()?));
         Ok(())
     }
 
     fn ddtc_t_pvar_session_free(session: *mut Opaque) {
-        let session = place("t_pvar_session_free", "session", session)?;
+        let session = required_out("t_pvar_session_free", "session", session)?;
         tool::close_session(handle(session.get()))?;
         session.set(std::ptr::null_mut());
         Ok(())
@@ -348,14 +351,14 @@ export! {
     fn ddtc_t_pvar_handle_alloc(
         session: Opaque, index: c_int, _object: *mut c_void, pvar: *mut Opaque, count: *mut c_int,
     ) {
-        let pvar = place("t_pvar_handle_alloc", "handle", pvar)?;
+        let pvar = required_out("t_pvar_handle_alloc", "handle", pvar)?;
         pvar.set(to_c(tool::alloc_performance(handle(session), index)?));
         set(count, 1);
         Ok(())
     }
 
     fn ddtc_t_pvar_handle_free(session: Opaque, pvar: *mut Opaque) {
-        let pvar = place("t_pvar_handle_free", "handle", pvar)?;
+        let pvar = required_out("t_pvar_handle_free", "handle", pvar)?;
         tool::free_performance(handle(session), handle(pvar.get()))?;
         pvar.set(std::ptr::null_mut());
         Ok(())
@@ -380,7 +383,7 @@ export! {
 
     fn ddtc_t_pvar_readreset(session: Opaque, pvar: Opaque, buffer: *mut c_void) {
         const CALL: &str = "t_pvar_readreset";
-        place(CALL, "buf", buffer)?;
+        required_out(CALL, "buf", buffer)?;
         let value = tool::read_reset_performance(handle(session), handle(pvar))?;
         Ok(write(CALL, &value, buffer)?)
     }
@@ -414,7 +417,7 @@ export! {
     fn ddtc_t_category_get_index(category: *const c_char, index: *mut c_int) {
         const CALL: &str = "t_category_get_index";
         tool::ready(CALL)?;
-        let (wanted, index) = (name(CALL, category)?, place(CALL, "cat_index", index)?);
+        let (wanted, index) = (name(CALL, category)?, required_out(CALL, "cat_index", index)?);
         let found = CATEGORIES.iter().position(|c| c.name == wanted).ok_or_else(|| unknown(CALL, wanted))?;
         index.set(found as c_int);
         Ok(())

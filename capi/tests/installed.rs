@@ -81,8 +81,8 @@ fn installed() -> &'static Path {
     })
 }
 
-/// Returns the words of one line of ddtc.pc: the line that begins with `which`. The prefix is
-/// inserted in these words.
+/// Returns the words that follow `which` in the line of ddtc.pc that begins with `which`. The
+/// installed directories replace the variables `${libdir}` and `${includedir}` in these words.
 fn pkg_config(which: &str) -> Vec<String> {
     let pc = std::fs::read_to_string(installed().join("lib/pkgconfig/ddtc.pc")).expect("ddtc.pc");
     let line = pc.lines().find_map(|l| l.strip_prefix(which)).expect("a line of ddtc.pc");
@@ -231,8 +231,9 @@ fn mpi_h() -> String {
 /// The statements must build an equal datatype.
 #[test]
 fn printed_constructors_build_the_type() {
-    // C has no constructors for the combiners of MPI-1's Fortran binding, so such types come back
-    // with ordinary combiners. Bounds of an MPI library are printed as `resized`.
+    // C has no constructors for the combiners of MPI-1's Fortran binding, so the printed statements
+    // build such types with the ordinary combiners. Bounds that an MPI library reported for a type
+    // are printed as `resized`.
     let plain = |text: &str| {
         let text = ["hvector", "hindexed", "struct"].iter().fold(text.to_owned(), |text, name| {
             text.replace(&format!("{name}_integer("), &format!("{name}("))

@@ -72,8 +72,8 @@ pub(crate) struct Args {
     include: Option<PathBuf>,
 }
 
-/// Maximum number of bytes of memory for which a check of one type prints no message before it
-/// starts. Such a check takes a few seconds.
+/// If a check of one type needs more than this number of bytes of memory, it prints its expected
+/// time and memory before it starts. A smaller check takes only a few seconds.
 const QUIET: u64 = 64 << 20;
 
 /// Number of basic elements that are checked per second. The time of a check is estimated from it.
@@ -187,9 +187,9 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Checks a type whose instances span so much memory that the images which a complete check needs
-/// would not fit. Compares the engines with the type map on ranges of the packed stream. The other
-/// stages are not checked.
+/// Checks a type whose instances span too much memory for a complete check, which needs images of
+/// that memory. Compares compiled code and the interpreter of nests with the type map, on ranges of
+/// the packed stream. The stages of the compiler are not checked.
 ///
 /// # Errors
 /// If a difference is found, or if the address space is too small for the instances.
@@ -211,8 +211,8 @@ fn ranges(mut oracle: Oracle, t: &Datatype, count: u64) -> Result<(), Box<dyn Er
     }
 }
 
-/// Returns whether the system has `bytes` bytes of memory for this process. It has not if
-/// `/proc/meminfo` says so, or if the system refuses to reserve the bytes.
+/// Returns whether the system has `bytes` bytes of memory for this process. Returns false if less
+/// is available according to `/proc/meminfo`, or if the system refuses to reserve the bytes.
 fn has_memory(bytes: u64) -> bool {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));

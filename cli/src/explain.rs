@@ -177,8 +177,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         "origin: {} B between the buffer address and the address that the code gets",
         explanation.origin
     );
-    // Print what a commit would do: interpret the layout or copy through a buffer, for the reason
-    // given, or run the code that is listed.
+    // Print how the bytes would be moved after a commit. If no code can be compiled, print the
+    // reason: the layout is then interpreted or, for a copy, the bytes go through a buffer.
+    // Otherwise list the code.
     match explanation.refusal {
         Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
             println!("copied through a buffer: {reason}")

@@ -66,7 +66,7 @@ fn policy() -> String {
     );
     for (family, version) in MEASURED {
         let library = Library::new(family, version);
-        let _ = write!(text, "\nlibrary {library}\n{}", Profile::of(&library).shipped_policy());
+        let _ = write!(text, "\nlibrary {library}\n{}", Profile::find(&library).shipped_policy());
     }
     text
 }
@@ -82,7 +82,7 @@ mod tests {
         for (family, version) in MEASURED {
             let library = Library::new(family, version);
             let read = Policy::parse(&text, &library.to_string()).unwrap();
-            assert_eq!(read, Some(Profile::of(&library).shipped_policy()), "{library}");
+            assert_eq!(read, Some(Profile::find(&library).shipped_policy()), "{library}");
         }
     }
 }

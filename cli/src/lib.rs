@@ -44,7 +44,8 @@ trait Verbs: Subcommand + Send {
     /// program's main thread.
     fn needs_main_thread(&self) -> bool;
 
-    /// Runs the subcommand. The exit status of some distinguishes findings from errors.
+    /// Runs the subcommand. Some subcommands have different exit statuses for findings and for
+    /// errors.
     ///
     /// # Errors
     /// Those of the subcommand, for the user to read.

@@ -190,8 +190,9 @@ fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
     }
 }
 
-/// Returns the folder in which the folder for the ranks' reports is created: the folder of the
-/// report itself, which all nodes of a job can access if they share the working folder.
+/// Returns the folder in which the folder for the ranks' reports is created: the folder of the file
+/// `report`, or the working folder if `report` is `-`. The ranks on all nodes write into it, so the
+/// nodes should share it.
 fn reports_parent(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     if report.as_os_str() == "-" {
         return Ok(std::env::current_dir()?);

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(row.counts, [2, 43, 0, 43 * 2720, 0, 2, 0, 0, 0]);
         assert_eq!((row.schedules.len(), row.timings.len()), (1, 2));
         assert!(sum.text().starts_with("ddtc converted 43 of 43 calls with derived datatypes.\n2 ranks: "));
-        // An unfinished file of a killed rank and each malformed file cause one note.
+        // The unfinished file of a killed rank and each malformed file cause one note each.
         write(".ddtc-0123.part", "{\"ddtc_re");
         write("rank2-9.json", "{\"ddtc_report\": 1,");
         write("rank3-9.json", &report(1).json().replace("\"ddtc_report\": 1", "\"ddtc_report\": 9"));

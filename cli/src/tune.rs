@@ -98,9 +98,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
     // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
-    // Tables that were measured by releases of ddtc without this gap are no longer valid. The
-    // comment `staged bytes have a gap` in a table marks those that are (docs/CALLS.md,
-    // "Truncation").
+    // Tables that were measured by releases of ddtc without this gap are no longer valid. To
+    // distinguish the valid tables, the comment `staged bytes have a gap` is written into them
+    // (docs/CALLS.md, "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
     let old = match files::read(&output) {
@@ -213,7 +213,7 @@ fn library_and_lines(text: &str) -> Result<(impl Iterator<Item = &str>, Library)
     let rule = "the measuring program did not print the name of the MPI library: check that the command after -- passes on the output of rank 0";
     let version = lines.next().and_then(|l| l.strip_prefix("library ")).ok_or(rule)?;
     let words: Vec<&str> = version.split_whitespace().collect();
-    Ok((lines, Library::of(&words.join(" "))))
+    Ok((lines, Library::from_version_text(&words.join(" "))))
 }
 
 /// Derives a policy from the output of the programs. Returns the library's name, the policy, and
@@ -305,11 +305,11 @@ mod tests {
         assert_eq!(policy.set(Class::StridedLong), 1 << 12 | u64::MAX << 14);
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);
-        assert_eq!(policy.of(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
-        assert_eq!(policy.of(Call::FileWrite, Class::TableLong), u64::MAX << 10);
-        assert_eq!(policy.of(Call::Put, Class::BlocksLong), u64::MAX << 12);
-        assert_eq!(policy.of(Call::Inside, Class::TableShort), u64::MAX << 16);
-        assert_eq!(policy.of(Call::Inside, Class::TableLong), 0);
+        assert_eq!(policy.payloads(Call::Bcast, Class::BlocksShort), u64::MAX << 8);
+        assert_eq!(policy.payloads(Call::FileWrite, Class::TableLong), u64::MAX << 10);
+        assert_eq!(policy.payloads(Call::Put, Class::BlocksLong), u64::MAX << 12);
+        assert_eq!(policy.payloads(Call::Inside, Class::TableShort), u64::MAX << 16);
+        assert_eq!(policy.payloads(Call::Inside, Class::TableLong), 0);
         assert!(!policy.any(Call::Gather) && !policy.any(Call::FileRead) && !policy.any(Call::Get));
         let file = replace("", &name, &format!("library {name}\n{comments}{policy}"));
         let file = replace(&file, "mpich-5.0.2", "library mpich-5.0.2\nstrided-long 64-\n");

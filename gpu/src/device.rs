@@ -26,13 +26,14 @@ compile_error!("the first four bytes of a number of 64 bits are taken for its lo
 const LAST_DEFAULT_STREAM: usize = 2;
 
 /// Number of parameters that every kernel has. A kernel has three further parameters for each
-/// division.
+/// division in its index arithmetic: a multiplier, a shift and a step.
 const PLAIN_PARAMETERS: usize = 5;
 
 /// Maximum number of parameters of a kernel.
 const MAX_PARAMETERS: usize = PLAIN_PARAMETERS + 3 * MAX_DIVISIONS;
 
-/// The kernels that move words of one width.
+/// The kernels that move words of one width. A word is the unit of data that a thread moves by one
+/// load and one store.
 #[derive(Debug)]
 struct Kernels {
     chain: Chain<u32, u64>,
@@ -326,15 +327,15 @@ impl Layout {
         start: i64,
     ) -> Result<(u64, u64, [MemoryKind; 2])> {
         let first = t.user.wrapping_add(start as u64);
-        let (user, user_kind) = self.place(operation, "user", first)?;
-        let (packed, packed_kind) = self.place(operation, "packed", t.packed)?;
+        let (user, user_kind) = self.device_address(operation, "user", first)?;
+        let (packed, packed_kind) = self.device_address(operation, "packed", t.packed)?;
         Ok((user.wrapping_sub(start as u64), packed, [user_kind, packed_kind]))
     }
 
     /// Returns the address by which the device reaches the memory at `address`, and the kind of
     /// this memory. Returns an error that names `argument` unless the memory is memory of the
     /// layout's device or pinned host memory.
-    fn place(
+    fn device_address(
         &self,
         operation: &'static str,
         argument: &'static str,

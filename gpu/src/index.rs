@@ -18,8 +18,8 @@
 //! rounded down. A thread does a division by a constant with one multiplication and one shift
 //! ([`Divisor`]).
 
-/// Exclusive upper limit of word indices. A kernel divides such an index by the number of words in a
-/// piece.
+/// Exclusive upper limit of word indices. A kernel divides such an index by trip counts of loops,
+/// and a [`Divisor`] gives the exact quotient for all indices below this limit.
 pub const MAX_WORD: u64 = 1 << 31;
 
 /// The operations from which the index arithmetic of a thread is built. All of them wrap on
@@ -77,10 +77,11 @@ fn divide<A: Arithmetic>(a: &mut A, word: A::Word, by: Divisor<A::Word>) -> A::W
     a.shift_right(high, by.shift)
 }
 
-/// Strides of a chain of nested loops, in the form in which a kernel has them as parameters: the
-/// stride of the innermost loop, and for each other loop `i` a divisor and a step. Division by the
-/// divisor gives the quotient `q_i` of the formula in the module's documentation, and the step is
-/// the `c_i` of that formula.
+/// Strides of a chain of nested loops, in the form in which a kernel gets them as parameters: the
+/// stride of the innermost loop and, for each other loop `i`, a divisor and a step. The divisor is
+/// the number of iterations of the next inner loop. The step is the `c_i` of the formula in the
+/// module's documentation: the stride of loop `i`, less the distance by which all iterations of the
+/// next inner loop advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<W, S> {
     /// Stride of the innermost loop in bytes.

@@ -14,10 +14,10 @@ pub const THREADS: u32 = 256;
 /// Widths that a word may have, in bytes.
 pub const WIDTHS: [u32; 5] = [16, 8, 4, 2, 1];
 
-/// Maximum number of words that one launch moves. The index of a word in a launch is counted from
-/// the beginning of an iteration of the outermost loop, which is the iteration that contains the
-/// first word of the launch. One iteration has at most this many words too. So the index of every
-/// word in a launch is less than [`MAX_WORD`].
+/// Maximum number of words that one launch moves. Word indices are counted from the beginning of
+/// the iteration of the outermost loop that contains the first word of the launch. Such an
+/// iteration has at most this many words too. So the first index of a launch is less than this
+/// number, and every index is less than twice this number, which is [`MAX_WORD`].
 const MAX_WORDS: u64 = MAX_WORD / 2;
 
 /// Upper limit (exclusive) of the offsets that sums of 32 bits can represent.
@@ -150,9 +150,9 @@ impl Strided {
         Shape { width, divisions: self.word_loops(width).len() - 1, wide: self.wide }
     }
 
-    /// Returns the strides of the layout for words of `width` bytes, as a kernel has them as
-    /// parameters. A kernel with sums of 32 bits uses only the lower 32 bits of each stride and of
-    /// each step.
+    /// Returns the strides of the layout for words of `width` bytes, in the form in which a kernel
+    /// gets them as parameters. A kernel with sums of 32 bits uses only the lower 32 bits of each
+    /// stride and of each step.
     pub fn chain(&self, width: u32) -> Chain<u32, u64> {
         let loops = self.word_loops(width);
         let divisions = loops.windows(2).map(|pair| {

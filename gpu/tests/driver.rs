@@ -107,9 +107,9 @@ fn turn() -> Turn {
 }
 
 impl Turn {
-    /// Ends the test's right to use the stand-in. Before that, checks that a context is still
-    /// current, as it was when the right was given, that no module is loaded, that no primary
-    /// context is retained, and that the stand-in found no fault.
+    /// Checks the state of the stand-in, and then ends the test's right to use it. A context must
+    /// still be current, as it was when the right was given. No module may be loaded, no primary
+    /// context may be retained except by this guard, and the stand-in must have found no fault.
     fn end(self) {
         let mut context = NONE;
         assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);

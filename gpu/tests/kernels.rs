@@ -395,8 +395,8 @@ struct Mutation {
     to: &'static str,
 }
 
-/// Changes of the kernel that packs words of 8 bytes in two nested loops, and of the kernel that
-/// unpacks them.
+/// Changes that make two kernels wrong: the kernel that packs words of 8 bytes in two nested loops,
+/// and the kernel that unpacks them. The tests must find each change in each of the kernels.
 const MUTATIONS: [Mutation; 14] = [
     Mutation { name: "wrong number of threads", from: ", 256, ", to: ", 255, " },
     Mutation { name: "low instead of high half", from: "mul.hi.u32", to: "mul.lo.u32" },
@@ -437,8 +437,9 @@ fn mutations_are_found() {
     assert!(rules.len() > MUTATIONS.len() / 2, "{rules:#?}");
 }
 
-/// Changes that make a fault only in kernels of other shapes: in kernels whose threads have several
-/// turns, in kernels that move vectors, or in kernels with sums of 64 bits.
+/// Changes kernels of other shapes than the kernels of [`MUTATIONS`], and checks that each change
+/// is found. A change concerns kernels whose threads move several words, kernels with vector loads
+/// and stores, or kernels with sums of 64 bits.
 #[test]
 fn mutations_of_other_shapes_are_found() {
     for (text, name, from, to) in [

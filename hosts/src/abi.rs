@@ -58,8 +58,8 @@ pub struct Tool {
     pub scope_local: c_int,
     /// `MPI_T_PVAR_CLASS_LEVEL`, `_COUNTER`, `_AGGREGATE` and `_TIMER`.
     pub pvar_classes: [c_int; 4],
-    /// `MPI_T_PVAR_ALL_HANDLES`; 0 if it is the value of the variable with the name in
-    /// `pvar_all_handles_symbol`.
+    /// `MPI_T_PVAR_ALL_HANDLES`; 0 if the ABI does not fix the value. The constant is then the
+    /// value of the variable that is named in `pvar_all_handles_symbol`.
     pub pvar_all_handles: usize,
     pub pvar_all_handles_symbol: &'static str,
     pub err_invalid: c_int,
@@ -366,7 +366,7 @@ impl Abi {
     ///
     /// # Errors
     /// The library or the version of its ABI is unknown; the message says which.
-    pub fn of(signs: &Signs<'_>) -> Result<&'static Abi, String> {
+    pub fn find(signs: &Signs<'_>) -> Result<&'static Abi, String> {
         let (major, minor) = signs.abi_version.unwrap_or((-1, -1));
         // Open MPI's own library may also report version 1 of the standard ABI. A library that has
         // the symbols of Open MPI has the standard ABI only if its file is named `libmpi_abi`.
@@ -379,7 +379,8 @@ impl Abi {
         if signs.has_ompi_int {
             return Ok(&OPEN_MPI);
         }
-        // A wrapper around a library may repeat the version text of that library.
+        // The version text alone does not show the ABI: a wrapper around a library may repeat the
+        // version text of that library. So the symbol `MPIR_Dup_fn` is required too.
         if signs.has_mpir_dup_fn && FAMILY.iter().any(|name| signs.version.contains(name)) {
             return Ok(&MPICH);
         }
@@ -392,14 +393,13 @@ impl Abi {
         Some(COMBINERS[at])
     }
 
-    /// Returns a range that contains handles of named types and none of a derived type. It need not
-    /// contain the handles of all named types: MPICH's handles of pair types such as
+    /// Returns a range of handles that contains handles of named types and no handle of a derived
+    /// type; `None` for Open MPI, whose handles are addresses that are known only at run time. The
+    /// range need not contain the handles of all named types: MPICH's handles of pair types such as
     /// `MPI_FLOAT_INT` lie outside.
     ///
     /// MPICH encodes the kind of an object, and whether it is predefined, in the upper eight bits
     /// of a handle. Predefined handles of the standard ABI are below 4096 (MPI 5.0, chapter 20).
-    /// Handles of Open MPI are addresses that are known only at run time, so there is no range for
-    /// it.
     pub fn named_range(&self) -> Option<RangeInclusive<u64>> {
         match self.flavour {
             Flavour::Mpich => Some(0x4c00_0000..=0x4cff_ffff),
@@ -530,8 +530,8 @@ mod tests {
     fn handles_of_named_types_lie_apart_from_those_of_derived_types() {
         let is_named =
             |abi: &Abi, handle: u64| abi.named_range().is_some_and(|named| named.contains(&handle));
-        // In MPICH the handles of pair types such as `MPI_FLOAT_INT` are of the kind of derived
-        // types.
+        // MPICH encodes the handles of pair types such as `MPI_FLOAT_INT` like those of derived
+        // types, so these handles lie outside the range of named types.
         let others =
             |abi: &'static Abi| abi.named().filter(|&(h, _)| h != 0 && !is_named(abi, h)).map(|(_, n)| n);
         assert!(
@@ -554,7 +554,8 @@ mod tests {
         use ddtc::internal::tool::Class as C;
         let classes = [C::Level, C::Counter, C::Aggregate, C::Timer].map(|c| c as c_int);
         assert_eq!(STANDARD.tool.pvar_classes, classes);
-        // The other ABIs number the classes in the same order, but begin with a different value.
+        // The ABIs of MPICH and Open MPI number the classes of performance variables in the same
+        // order as the standard ABI, but begin with a different value.
         for abi in [&MPICH, &OPEN_MPI] {
             let shift = abi.tool.pvar_classes[0] - classes[0];
             assert_eq!(abi.tool.pvar_classes, classes.map(|c| c + shift), "{}", abi.name);

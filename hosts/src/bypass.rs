@@ -1,7 +1,8 @@
 //! Reasons why the preload library bypasses a call, that is, converts nothing of it.
 //!
-//! Each reason has a name, under which a report counts the calls, and a phrase, in which the text
-//! of a report says it ([`crate::report`]).
+//! Each reason has a name and a phrase. A report counts the bypassed calls under the name. The text
+//! of a report has the phrase after the number of calls, as in "3 calls moved nothing"
+//! ([`crate::report`]).
 
 /// Reason why nothing of a call was converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub enum Bypass {
     TooSmall,
     /// The call moves more bytes than the policy converts.
     TooLarge,
-    /// A null buffer with a type whose displacements are not addresses, or, in packs, another null
-    /// pointer.
+    /// A null buffer with a type whose displacements are not addresses. In a pack or unpack also a
+    /// packed buffer or position that is a null pointer.
     NullBuffer,
     /// The type was not used enough so far to pay for decoding and compiling it.
     Rare,
@@ -40,11 +41,11 @@ pub enum Bypass {
     OverStagingLimit,
     /// The MPI library could not make the datatype that replaces the program's.
     NoSubstitute,
-    /// A nonblocking call while an object is loaded that may complete the request of the call, or
-    /// ask whether it is complete, without the preload library seeing it.
+    /// The call is nonblocking, and an object is loaded that may complete the request of the call,
+    /// or ask whether the request is complete, without the preload library seeing it.
     UnseenCompletion,
-    /// A call without a request, after errors in such calls have taken too many staging buffers out
-    /// of use.
+    /// The call has no request, and errors in earlier calls without a request have taken too many
+    /// staging buffers out of use.
     AfterErrors,
     /// A PMPI layer after the preload library has a function of the call's group.
     Layer,
@@ -79,7 +80,7 @@ impl Bypass {
         Bypass::Other,
     ];
 
-    /// Returns the name of the number of such calls in a report.
+    /// Returns the name under which a report counts the calls that were bypassed for this reason.
     pub fn name(self) -> &'static str {
         match self {
             Bypass::Policy => "bypassed_by_policy",
@@ -104,7 +105,8 @@ impl Bypass {
         }
     }
 
-    /// Returns what a sentence says about calls that were bypassed for this reason.
+    /// Returns the phrase that follows the number of calls in a sentence of a report, such as
+    /// "moved nothing".
     pub fn phrase(self) -> &'static str {
         match self {
             Bypass::Policy => "had types that the policy leaves to the MPI library",

@@ -32,10 +32,10 @@ pub enum DataDirection {
     Neither,
 }
 
-/// Role of an argument, which determines its C type. In the form with `MPI_Count`, the arguments
-/// `Count`, `Size` and `TargetCount` have the type `MPI_Count`, and so have the number that
-/// `Position` points to and the elements of `Counts`. The elements of `Displs` have the type
-/// `MPI_Aint` there.
+/// Role of an argument, which determines its C type. The form with `MPI_Count` has other types than
+/// the form with `int`. There the arguments `Count`, `Size` and `TargetCount`, the number to which
+/// `Position` points, and the elements of `Counts` have the type `MPI_Count`. The elements of
+/// `Displs` have the type `MPI_Aint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A buffer that is sent from.
@@ -114,7 +114,7 @@ pub enum Completion {
     Epoch,
 }
 
-/// Columns of a row from which rules are derived.
+/// A row of the table of functions, with only those columns from which rules are derived.
 #[derive(Clone, Copy, Debug)]
 pub struct CountedCall {
     /// Name of the form whose counts are `int`.
@@ -374,7 +374,7 @@ macro_rules! for_each_counted_call {
 macro_rules! columns {
     ($(fn $name:ident, fn $large:ident: $s:ident, $l:ident, $section:literal, $call:ident $completion:ident $file:ident::$by:ident
        ($($argument:ident: $role:ident),*);)*) => {
-        /// Columns of all rows, in the order of the table.
+        /// All rows of the table, in its order, with the columns from which rules are derived.
         pub const COUNTED_CALLS: &[CountedCall] = &[$(CountedCall {
             name: stringify!($name),
             call: Call::$call,
@@ -390,7 +390,7 @@ for_each_counted_call! { columns }
 mod tests {
     use super::*;
 
-    /// Every buffer of the program has a count and a datatype, in each of the two directions.
+    /// Every function has as many counts, and as many datatypes, as it has buffers of the program.
     #[test]
     fn buffers_have_counts_and_datatypes() {
         for row in COUNTED_CALLS {
@@ -418,7 +418,8 @@ mod tests {
 
     #[test]
     fn directions_by_hand() {
-        let of = |name: &str| COUNTED_CALLS.iter().find(|row| row.name == name).unwrap().direction();
+        let direction_of =
+            |name: &str| COUNTED_CALLS.iter().find(|row| row.name == name).unwrap().direction();
         for (name, direction) in [
             ("MPI_Pack", DataDirection::Send),
             ("MPI_Unpack", DataDirection::Receive),
@@ -432,7 +433,7 @@ mod tests {
             ("MPI_Rput", DataDirection::Send),
             ("MPI_Rget", DataDirection::Receive),
         ] {
-            assert_eq!(of(name), direction, "{name}");
+            assert_eq!(direction_of(name), direction, "{name}");
         }
     }
 }

@@ -1,16 +1,17 @@
 //! Table of known faults of MPI libraries in moving the bytes of a datatype. Each row gives the
 //! library, its versions and the datatypes concerned.
 //!
-//! There are two kinds of faults. Some libraries lose bytes inside some elements, but move the
-//! right places. Converting such a call gives the right bytes. Other faults make a library move
-//! wrong places. The library then makes the same mistake at both ends of a transfer, so a program
-//! that uses one datatype at both ends gets the right result without ddtc. If only one end of such
-//! a transfer were converted, the result would be wrong. So these datatypes are left to the
-//! library.
+//! There are two kinds of faults. With the first kind, a library reads and writes the right places,
+//! but loses some bytes inside elements. Such datatypes may be converted: a converted call moves
+//! all bytes right. With the second kind, a library reads and writes wrong places. It makes the
+//! same mistake at both ends of a transfer, so a program that uses one datatype at both ends gets
+//! the right result without ddtc. If ddtc converted only one end of such a transfer, the result
+//! would be wrong. So these datatypes are left to the library.
 //!
 //! Each row was found by the fuzzer of MPI libraries (docs/findings) or by comparing random
-//! datatypes packed by the library with their type maps. The preload library consults the table for
-//! each datatype that it decodes, and to name the differences that its checks find.
+//! datatypes packed by the library with their type maps. The preload library looks up each datatype
+//! that it decodes in the table. It also uses the table to name the differences that its checks
+//! find.
 
 use std::ops::Range;
 
@@ -25,13 +26,13 @@ use crate::policy::{Family, Library};
 pub enum Effect {
     /// The library reads and writes places other than those of the type map.
     OtherPlaces,
-    /// The library moves the right places, but loses bytes: those at [`LOST`] in each 16 bytes of
-    /// an element of these named types.
+    /// The library reads and writes the right places, but loses bytes of elements of these named
+    /// types: those at the offsets [`LOST`] in each 16 bytes.
     LostBytes(&'static [Named]),
 }
 
-/// Bytes, among 16, that are lost if a library moves them as an x87 `long double`, which has 10
-/// bytes.
+/// Offsets, in 16 bytes, of the bytes that are lost if a library moves the 16 bytes as an x87 `long
+/// double`, which has 10 bytes.
 pub const LOST: Range<usize> = 10..16;
 
 /// Named types that contain an x87 `long double`.
@@ -60,8 +61,9 @@ pub struct Fault {
     pub effect: Effect,
     /// Sentence that says what the library does.
     pub text: &'static str,
-    /// Test of a datatype, which is true if its outermost constructor, or the datatype as a named
-    /// type, has the fault. Constructors that enclose the datatype do not matter.
+    /// Function that returns true if a datatype itself has the fault: because of its outermost
+    /// constructor, or because it is a certain named type. The constructors that enclose the
+    /// datatype do not matter.
     has: fn(&Datatype) -> bool,
 }
 
@@ -71,7 +73,7 @@ const UNMENDED: [u32; 3] = [u32::MAX; 3];
 const OLDEST: [u32; 3] = [0; 3];
 
 /// All known faults. Those with `Effect::OtherPlaces` come first, because they decide whether a
-/// datatype is converted, so [`of`] prefers them as an explanation.
+/// datatype is converted. So [`find`] returns them rather than a fault that only loses bytes.
 static FAULTS: [Fault; 8] = [
     Fault {
         family: Family::Mpich,
@@ -137,8 +139,9 @@ impl Fault {
     }
 }
 
-/// Returns the fault by which a library moves places other than those of a datatype's type map;
-/// `None` if none is known. A datatype with such a fault is not converted.
+/// Returns the fault because of which a library moves bytes from or to other places than the type
+/// map of the datatype says; `None` if none is known. A datatype with such a fault is not
+/// converted.
 pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
     // This is called for each decoded datatype. So the faults of the library are selected only
     // once, and nothing is allocated for a chain of constructors with one child each.
@@ -166,7 +169,7 @@ pub fn misplaces(library: Library, t: &Datatype) -> Option<&'static Fault> {
 }
 
 /// Returns the first known fault that explains why a library moves the bytes of a datatype wrongly.
-pub fn of(library: Library, t: &Datatype) -> Option<&'static Fault> {
+pub fn find(library: Library, t: &Datatype) -> Option<&'static Fault> {
     FAULTS.iter().filter(|f| f.is_of(library)).find(|f| t.nodes().any(|node| (f.has)(node)))
 }
 
@@ -206,8 +209,8 @@ fn is_named(t: &Datatype, wanted: &[Named]) -> bool {
     meant.is_some_and(|t| t.nodes().any(named))
 }
 
-/// Returns true if entries of a type map certainly overlap, because they have more bytes than their
-/// true extent. Some types whose entries overlap are not recognized by this test.
+/// Returns true if entries of a type map certainly overlap, because the datatype has more bytes
+/// than its true extent. Some types whose entries overlap are not recognized by this test.
 fn overlaps(t: &Datatype) -> bool {
     t.size() > t.true_extent()
 }
@@ -220,13 +223,15 @@ fn steps_back_one_byte(t: &Datatype) -> bool {
     }
 }
 
-/// Returns true if a distributed array has, in a cyclic dimension, blocks of several lines, and the
-/// type of one line does not have the extent of a line of the global array.
+/// Returns true if Intel MPI places blocks of a distributed array wrongly: a cyclic dimension has
+/// blocks of more than one line, and the type of a line has a different extent than a line of the
+/// global array.
 ///
-/// Intel MPI builds the dimensions from the fastest to the slowest. Blocks of a cyclic dimension
-/// are instances of the type of all faster dimensions, placed one extent apart. The extent equals
-/// the length of a line of the global array only if the fastest dimension is cyclic (the library sets the extent then) or
-/// has one process, and every other faster dimension has one process.
+/// Intel MPI builds the dimensions from the fastest to the slowest. In a cyclic dimension, the
+/// lines of a block are instances of the type of all faster dimensions, placed one extent apart.
+/// That extent equals the length of a line of the global array only under two conditions. First,
+/// the fastest dimension is cyclic (the library then sets the extent) or has one process. Second,
+/// every other faster dimension has one process.
 fn has_blocks_of_short_lines(t: &Datatype) -> bool {
     let Combiner::Darray { distribs, dargs, psizes, order, .. } = t.combiner() else { return false };
     let dimensions = distribs.iter().zip(dargs.iter()).zip(psizes.iter());
@@ -280,7 +285,7 @@ mod tests {
         for text in ["vector(2,1,2,long_double)", "vector(2,1,2,real16)", "vector(2,1,2,f90_real(33,37))"] {
             let t: Datatype = text.parse().unwrap();
             assert!(misplaces(MPICH, &t).is_none());
-            assert!(of(MPICH, &t).is_some_and(|f| f.text.contains("6 bytes are lost")), "{text}");
+            assert!(find(MPICH, &t).is_some_and(|f| f.text.contains("6 bytes are lost")), "{text}");
         }
         let lost: Vec<usize> = (0..36).filter(|&at| loses(MPICH, Named::LongDoubleInt, at)).collect();
         assert_eq!(lost, [10, 11, 12, 13, 14, 15, 26, 27, 28, 29, 30, 31]);

@@ -88,8 +88,9 @@ impl Loaded {
         unsafe { libc::dlsym(self.scope, name.as_ptr()) }
     }
 
-    /// Returns the address that a program which is linked with the library would use for a symbol,
-    /// or null: a preloaded library comes before the MPI library.
+    /// Returns the address that a program which is linked with the library would use for a symbol;
+    /// null if there is none. The address may be in a preloaded library, because the loader
+    /// searches preloaded libraries before the MPI library.
     pub fn interposed(&self, name: &CStr) -> *mut c_void {
         // SAFETY: `RTLD_DEFAULT` is a pseudo-handle that `dlsym` accepts, and `name` is a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -113,7 +114,7 @@ impl Loaded {
         // this name, whose type the MPI standard fixes (MPI 5.0, 20.1).
         let abi_version: Option<AbiVersionFn> =
             unsafe { std::mem::transmute(self.symbol(c"MPI_Abi_get_version")) };
-        Abi::of(&Signs {
+        Abi::find(&Signs {
             has_ompi_int: !self.symbol(c"ompi_mpi_int").is_null(),
             has_mpir_dup_fn: !self.symbol(c"MPIR_Dup_fn").is_null(),
             // SAFETY: `f` is `MPI_Abi_get_version` of the library, as `abi_version` requires.
@@ -160,7 +161,8 @@ mod tests {
     fn a_linker_script_is_followed() {
         let folder = std::env::temp_dir().join(format!("ddtc-script-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        // The C library under another name, since it is loaded already.
+        // A link to the C library serves as the MPI library of this test. The C library is loaded
+        // already, so opening the link loads nothing new.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let libc = maps.split_whitespace().find(|word| word.contains("/libc.so")).expect("the C library");
         std::os::unix::fs::symlink(libc, folder.join("libmpi.so.12")).unwrap();

@@ -282,9 +282,10 @@ pub fn find(name: &str) -> Option<&'static MpiFunction> {
 /// Returns true if an object that refers to the symbol `name` may start, complete, ask about or
 /// free a converted request without the preload library seeing the call.
 ///
-/// The result is true in two cases: `name` is the `PMPI_` or `QMPI_` name of a wrapped function
-/// that does one of these things, or it is any name of a function with [`Handling::Bypass`]. The
-/// names of the latter in Fortran count too (lower or upper case, with underscores at the end).
+/// The function must be one that does such things to a request. The result is then true in two
+/// cases: `name` is the `PMPI_` or `QMPI_` name of a wrapped function, or `name` is any name of a
+/// function with [`Handling::Bypass`]. Names in Fortran (lower or upper case, with underscores at
+/// the end) count only in the second case.
 pub fn touches_requests_unseen(name: &str) -> bool {
     let profiling = ["PMPI", "QMPI"].iter().any(|prefix| name.starts_with(prefix));
     if profiling && find(name).is_some_and(MpiFunction::touches_converted) {

@@ -3,10 +3,11 @@
 //!
 //! Each byte that is moved shows where it came from: byte `i` of a pattern holds one digit of the
 //! number `i`, and the library moves one pattern for each digit. So no two places can be confused.
+//!
 //! The library works on memory of this module and never on the program's. That memory has room for
-//! all instances, on each side a reserve that is larger than the span of all instances, and an
-//! inaccessible page at each end. The reserve is compared too, so a write to a wrong place in it is
-//! found.
+//! all instances, and a reserve on each side that is larger than the span of all instances. An
+//! inaccessible page lies at each end. The reserve is compared too, so a write to a wrong place in
+//! the reserve is found.
 #![allow(unsafe_code)] // Calls the functions of an MPI library.
 
 use std::ffi::{c_int, c_void};
@@ -60,8 +61,7 @@ pub struct Instances<'t> {
 pub struct Difference {
     /// Description of what differs, for a message.
     pub what: String,
-    /// True if nothing differs except bytes inside elements, and the library is known to lose these
-    /// bytes.
+    /// True if the only differences are in bytes inside elements that the library is known to lose.
     pub is_lost_bytes: bool,
 }
 
@@ -86,7 +86,7 @@ struct Frame {
 
 /// Result of moving one pattern.
 struct Round {
-    /// Memory to which the library has written, as it is afterwards.
+    /// Contents of the memory to which the library writes, as they are after the call.
     found: Fenced,
     /// Contents that this memory must have according to the type map.
     expected: Fenced,
@@ -99,8 +99,8 @@ fn digits(places: usize) -> u32 {
     (1..).find(|&n| BASE.checked_pow(n).is_none_or(|all| all >= places)).unwrap_or(1)
 }
 
-/// Writes digit `k` of each byte's place into the byte. That is a periodic pattern: all digits in
-/// ascending order, each repeated `BASE` to the power of `k` times.
+/// Writes digit `k` of each byte's place into the byte. The result is a periodic pattern: all
+/// digits in ascending order, each repeated `BASE` to the power of `k` times.
 fn fill(bytes: &mut [u8], k: u32) {
     let times = BASE.pow(k);
     let period = BASE * times;
@@ -149,7 +149,7 @@ impl Instances<'_> {
                 return Some(Outcome::Different(Difference { what, is_lost_bytes: false }));
             }
             if round.found[..] != round.expected[..] {
-                differs_in_lost_bytes |= self.forgive(direction, &frame, &mut round);
+                differs_in_lost_bytes |= self.exempt_lost_bytes(direction, &frame, &mut round);
             }
             if let Some(at) = first_difference(&round.found, &round.expected) {
                 // SAFETY: the caller keeps the contract of `compare`, which is that of `describe`.
@@ -165,12 +165,14 @@ impl Instances<'_> {
         })
     }
 
-    /// Returns size and place of the memory for all instances with a reserve on both sides; `None`
-    /// if that is more than [`MAX_BYTES`].
+    /// Returns the size and place of the memory for all instances with a reserve on both sides;
+    /// `None` if the size is more than [`MAX_BYTES`].
     ///
-    /// The reserve on each side has, for each instance, the true span of an instance plus its
-    /// extent. A library that takes a wrong step between or inside instances errs by no more than
-    /// that for each instance, so its accesses stay in the reserve.
+    /// The reserve on each side has [`RESERVE`] bytes and, for each instance, the length of an
+    /// instance plus the absolute value of the extent. The length of an instance includes the true
+    /// bounds according to the library ([`Instances::claimed`]). A library that takes a wrong step
+    /// between or inside instances errs by at most that number of bytes for each instance, so its
+    /// accesses stay in the reserve.
     fn frame(&self) -> Option<Frame> {
         let t = self.datatype;
         let last = i128::from(self.count.checked_sub(1)?) * i128::from(t.extent());
@@ -188,9 +190,9 @@ impl Instances<'_> {
         (high - low <= MAX_BYTES).then_some(Frame { low, len: (high - low) as usize })
     }
 
-    /// Moves the pattern of digit `k` by the library and by the type map. `total`: bytes of all
-    /// instances. Returns `None` if memory is lacking, a number is too large for the library's
-    /// functions, or the library returns an error.
+    /// Moves the pattern of digit `k` once by the library's function and once by the type map.
+    /// `total` is the number of bytes of all instances. Returns `None` if memory is lacking, a
+    /// number is too large for the library's functions, or the library returns an error.
     ///
     /// # Safety
     /// As [`Instances::compare`].
@@ -206,10 +208,10 @@ impl Instances<'_> {
                 fill(&mut user, k);
                 expected = Fenced::new(total)?;
                 let mut rest = &mut expected[..];
-                self.each(frame, &mut |at, len, _, _| {
-                    let (bytes, behind) = std::mem::take(&mut rest).split_at_mut(len);
+                self.for_each_entry(frame, &mut |at, len, _, _| {
+                    let (bytes, after) = std::mem::take(&mut rest).split_at_mut(len);
                     bytes.copy_from_slice(&user[at..at + len]);
-                    rest = behind;
+                    rest = after;
                 })?;
                 let (from, to) = (origin(user.as_mut_ptr()), packed.as_mut_ptr().cast());
                 // SAFETY: the caller promises that function, datatype and communicator belong to
@@ -221,7 +223,7 @@ impl Instances<'_> {
             Direction::Unpack => {
                 fill(&mut packed, k);
                 expected = Fenced::new(frame.len)?;
-                self.each(frame, &mut |at, len, offset, _| {
+                self.for_each_entry(frame, &mut |at, len, offset, _| {
                     expected[at..at + len].copy_from_slice(&packed[offset..offset + len]);
                 })?;
                 let (from, to) = (packed.as_ptr().cast(), origin(user.as_mut_ptr()));
@@ -244,7 +246,7 @@ impl Instances<'_> {
     /// Calls `f` for each entry of the type map of all instances, in packing order. The arguments
     /// are the offset of the entry in the memory, its length in bytes, its offset in the packed
     /// bytes, and its basic type.
-    fn each(&self, frame: &Frame, f: &mut dyn FnMut(usize, usize, usize, Named)) -> Option<()> {
+    fn for_each_entry(&self, frame: &Frame, f: &mut dyn FnMut(usize, usize, usize, Named)) -> Option<()> {
         let mut offset = 0;
         interp::for_each(self.datatype, self.count, &mut |displacement, len, named| {
             f((i128::from(displacement) - frame.low) as usize, len, offset, named);
@@ -253,12 +255,12 @@ impl Instances<'_> {
         .ok()
     }
 
-    /// Copies those bytes inside elements which the library is known to lose from `round.found` to
-    /// `round.expected`, so that they are equal. Returns true if any of these bytes differed.
-    fn forgive(&self, direction: Direction, frame: &Frame, round: &mut Round) -> bool {
+    /// Makes the bytes that the library is known to lose inside elements equal, by copying them
+    /// from `round.found` to `round.expected`. Returns true if any of these bytes differed.
+    fn exempt_lost_bytes(&self, direction: Direction, frame: &Frame, round: &mut Round) -> bool {
         let mut differs = false;
         let (found, expected) = (&round.found, &mut round.expected);
-        let _ = self.each(frame, &mut |at, len, offset, named| {
+        let _ = self.for_each_entry(frame, &mut |at, len, offset, named| {
             let at = match direction {
                 Direction::Pack => offset,
                 Direction::Unpack => at,
@@ -271,8 +273,8 @@ impl Instances<'_> {
         differs
     }
 
-    /// Returns a description of the difference at byte `at` of `round`: the number of different
-    /// bytes, and where the byte at `at` came from and should have come from.
+    /// Returns a description of the difference at byte `at` of `round`. It says how many bytes
+    /// differ in all, from which place byte `at` came, and from which place it should have come.
     ///
     /// # Safety
     /// As [`Instances::compare`].
@@ -329,12 +331,12 @@ mod tests {
     const MPICH: Library = Library::new(Family::Mpich, [5, 0, 2]);
 
     /// Imitated MPI libraries, right and with planted faults. A handle is the index of one of them.
-    const PLANTED: [&str; 4] = ["right", "steps", "loses", "writes behind"];
+    const PLANTED: [&str; 4] = ["right", "steps", "loses", "writes after"];
 
-    /// Displacements and lengths of the 3 elements of 16 bytes in each of 4 instances, as one of
-    /// the imitated libraries moves them. The one that steps wrongly places instances 5 bytes
-    /// closer to each other, and the one that loses bytes moves only the first 10 bytes of each
-    /// element.
+    /// Returns the displacements and lengths of the elements of a datatype as one of the imitated
+    /// libraries moves them: 3 elements of 16 bytes in each of 4 instances. The library "steps"
+    /// places instances 5 bytes closer to each other, and the library "loses" moves only the first
+    /// 10 bytes of each element.
     fn entries(handle: u64) -> Vec<(isize, usize)> {
         let step = if PLANTED[handle as usize] == "steps" { 67 } else { 72 };
         let len = if PLANTED[handle as usize] == "loses" { 10 } else { 16 };
@@ -387,7 +389,7 @@ mod tests {
         // of more than 4096 bytes after the instances.
         unsafe {
             *position += 12 * 16;
-            if PLANTED[handle as usize] == "writes behind" {
+            if PLANTED[handle as usize] == "writes after" {
                 *user.cast::<u8>().wrapping_offset(1000) = 1;
             }
         }
@@ -432,13 +434,13 @@ mod tests {
 
     #[test]
     fn a_write_beyond_all_instances_is_a_difference() {
-        assert_eq!(compared("writes behind", Direction::Pack), Outcome::Same);
-        let (what, is_lost) = different("writes behind", Direction::Unpack);
+        assert_eq!(compared("writes after", Direction::Pack), Outcome::Same);
+        let (what, is_lost) = different("writes after", Direction::Unpack);
         assert!(!is_lost && what.starts_with("1 bytes; at displacement 1000 is packed byte 0"), "{what}");
     }
 
     #[test]
-    fn lost_bytes_of_elements_are_told_apart() {
+    fn lost_bytes_of_elements_are_distinguished() {
         for direction in Direction::BOTH {
             assert!(different("loses", direction).1, "{direction}");
         }
@@ -458,8 +460,8 @@ mod tests {
         assert!(len < 1 << 20);
         assert!(frame(&format!("hindexed([1,1],[0,{address}],int)"), 1).is_none());
         assert!(frame("contiguous(2000000,double)", 64).is_none());
-        // MPICH steps by -27 bytes from instance to instance of this type instead of 9. All 40
-        // instances must lie in the memory then.
+        // In this type, the right step from instance to instance is 9 bytes, but MPICH steps by -27
+        // bytes. The memory must contain all 40 instances at that step too.
         let (low, _) = frame("contiguous(3,resized(6,-9,contiguous(4,byte)))", 40).unwrap();
         assert!(low <= -27 * 40);
     }

@@ -19,23 +19,25 @@ use ddtc::internal::nest::{LoopNest, Node, Normal};
 pub enum Class {
     /// One contiguous run of bytes for any count, so nothing has to be packed.
     Dense,
-    /// Loops over one run of less than [`LONG`] bytes, as in vectors and subarrays.
+    /// Loops over one run of less than [`MIN_LONG_RUN`] bytes, as in vectors and subarrays.
     StridedShort,
-    /// Loops over one run of [`LONG`] bytes or more.
+    /// Loops over one run of [`MIN_LONG_RUN`] bytes or more.
     StridedLong,
-    /// Several runs per iteration, as in structures, with less than [`LONG`] bytes on average.
+    /// Several runs per iteration, as in structures, with less than [`MIN_LONG_RUN`] bytes on
+    /// average.
     BlocksShort,
-    /// Several runs per iteration, with [`LONG`] bytes or more on average.
+    /// Several runs per iteration, with [`MIN_LONG_RUN`] bytes or more on average.
     BlocksLong,
     /// Many displacements that follow no stride, as in indexed types, with runs of less than
-    /// [`LONG`] bytes on average.
+    /// [`MIN_LONG_RUN`] bytes on average.
     TableShort,
-    /// Many displacements that follow no stride, with runs of [`LONG`] bytes or more on average.
+    /// Many displacements that follow no stride, with runs of [`MIN_LONG_RUN`] bytes or more on
+    /// average.
     TableLong,
 }
 
 /// Minimum length of a long run, in bytes: a cache line.
-pub const LONG: i64 = 64;
+pub const MIN_LONG_RUN: i64 = 64;
 
 impl Class {
     /// All classes that a policy decides about.
@@ -62,7 +64,7 @@ impl Class {
     }
 
     /// Returns the class of a layout.
-    pub fn of(nest: &LoopNest<Normal>) -> Class {
+    pub fn from_nest(nest: &LoopNest<Normal>) -> Class {
         Class::and_run(nest).0
     }
 
@@ -82,9 +84,9 @@ impl Class {
                     leaves += 2;
                     runs += len.len() as i128;
                     bytes += len.iter().map(i128::from).sum::<i128>();
-                    table |= len.len() > FEW;
+                    table |= len.len() > MAX_STRUCT_BLOCKS;
                 }
-                Node::Table { displacements, .. } => table |= displacements.len() > FEW,
+                Node::Table { displacements, .. } => table |= displacements.len() > MAX_STRUCT_BLOCKS,
                 Node::Loop { .. } => {}
             }
         }
@@ -92,7 +94,7 @@ impl Class {
             return (Class::Dense, 0);
         }
         let run = u64::try_from(bytes / runs).unwrap_or(u64::MAX);
-        let class = match (table, leaves > 1, run >= LONG.unsigned_abs()) {
+        let class = match (table, leaves > 1, run >= MIN_LONG_RUN.unsigned_abs()) {
             (true, _, false) => Class::TableShort,
             (true, _, true) => Class::TableLong,
             (false, true, false) => Class::BlocksShort,
@@ -193,7 +195,7 @@ const SHIPPED: &str = include_str!("policy.txt");
 
 /// Maximum number of irregular blocks that are classified like the members of a structure. A layout
 /// with a `Blocks` or `Table` node of more rows belongs to a table class.
-const FEW: usize = 16;
+const MAX_STRUCT_BLOCKS: usize = 16;
 
 /// A policy: for each call and layout class, the set of payloads that are converted. Bit `k` of a
 /// set stands for payloads of `2^k` to `2^(k+1) - 1` bytes. The payload of a message, or of a call
@@ -207,38 +209,40 @@ pub struct Policy {
 impl Policy {
     /// Policy by which nothing is converted in any call.
     pub const NONE: Policy = Policy { sets: [[0; Class::ALL.len()]; Call::ALL.len()] };
-    /// Policy by which everything is packed first, except dense layouts. Nothing is moved inside
-    /// Open MPI instead.
+    /// Policy by which everything is packed first, except dense layouts. In no call does compiled
+    /// code move the bytes inside Open MPI instead.
     pub const ALL: Policy = {
         let mut sets = [[u64::MAX; Class::ALL.len()]; Call::ALL.len()];
         sets[Call::Inside as usize] = [0; Class::ALL.len()];
         Policy { sets }
     };
 
-    /// Returns the set of payloads that are converted for a class in messages.
+    /// Returns the set of payloads that are converted in messages with layouts of a class.
     pub fn set(&self, class: Class) -> u64 {
-        self.of(Call::Message, class)
+        self.payloads(Call::Message, class)
     }
 
-    /// Returns the set of payloads that are converted for a class in a call.
+    /// Returns the set of payloads that are converted in calls of a kind with layouts of a class.
     #[inline]
-    pub fn of(&self, call: Call, class: Class) -> u64 {
+    pub fn payloads(&self, call: Call, class: Class) -> u64 {
         Class::ALL.iter().position(|&c| c == class).map_or(0, |i| self.sets[call as usize][i])
     }
 
-    /// Returns true if any payload of any class is converted in a call.
+    /// Returns true if anything is converted in calls of a kind: any payload of any layout class.
     #[inline]
     pub fn any(&self, call: Call) -> bool {
         self.sets[call as usize] != [0; Class::ALL.len()]
     }
 
-    /// Returns this policy with other payloads for a class in messages.
+    /// Returns a copy of this policy in which `set` is the set of payloads that are converted in
+    /// messages with layouts of a class.
     #[must_use]
     pub fn with(self, class: Class, set: u64) -> Policy {
         self.with_call(Call::Message, class, set)
     }
 
-    /// Returns this policy with other payloads for a class in a call.
+    /// Returns a copy of this policy in which `set` is the set of payloads that are converted in
+    /// calls of a kind with layouts of a class.
     #[must_use]
     pub fn with_call(mut self, call: Call, class: Class, set: u64) -> Policy {
         if let Some(i) = Class::ALL.iter().position(|&c| c == class) {
@@ -259,7 +263,7 @@ impl Policy {
         u64::MAX << bytes.ilog2()
     }
 
-    /// Returns the shipped policy of a family of MPI libraries, which holds if the user has no
+    /// Returns the shipped policy of a family of MPI libraries, which is used if the user has no
     /// table. It converts what gets clearly faster, beyond the noise, on every machine with a
     /// record. benches/record/POLICY.md compares the records and states the rule. A test generates
     /// `policy.txt` from the records.
@@ -271,18 +275,18 @@ impl Policy {
     /// Parses the text of a file, and returns the table of `library`; `None` if the file has none.
     ///
     /// A file consists of lines. `library NAME` begins a table. `CLASS none` or `CLASS FROM-TO ...`
-    /// is a row about messages. `FROM` and `TO` are bytes and powers of two; payloads from `FROM`
-    /// to less than twice `TO` are converted, and if `TO` is missing, there is no end. The name of
-    /// another call ([`Call::name`]) before the class makes the row one about that call. Calls and
-    /// classes without a row are not converted. `#` begins a comment.
+    /// is a row about messages. `FROM` and `TO` are numbers of bytes and powers of two. Payloads
+    /// from `FROM` to less than twice `TO` are converted; if `TO` is missing, there is no upper
+    /// bound. If the name of another call ([`Call::name`]) stands before the class, the row is
+    /// about that call. Calls and classes without a row are not converted. `#` begins a comment.
     ///
     /// # Errors
-    /// A line is none of these. The error names the number of the first such line.
+    /// A line has none of these forms. The error names the number of the first such line.
     pub fn parse(text: &str, library: &str) -> Result<Option<Policy>> {
-        // `open` is the table of the last line `library`, to which rows are added, and `seen` says
-        // whether it is the table that was asked for. At the next line `library`, that table moves
-        // to `found`. If a file has several tables of one name, the first of them counts.
-        let (mut found, mut open, mut seen) = (None, None, false);
+        // `current` is the table of the last line `library`, to which rows are added, and `seen`
+        // says whether it is the table that was asked for. At the next line `library`, that table
+        // moves to `found`. If a file has several tables of one name, the first of them counts.
+        let (mut found, mut current, mut seen) = (None, None, false);
         for (i, line) in text.lines().enumerate() {
             let refuse = |rule: &'static str| {
                 Error::new(ErrorClass::Arg, "policy", format!("line {}", i + 1), line.trim(), rule)
@@ -295,9 +299,9 @@ impl Policy {
                 return Err(refuse("must be `library NAME`, `CLASS none` or `CLASS FROM-TO ...`"));
             };
             if head == "library" {
-                found = found.or(open.take().filter(|_| seen));
+                found = found.or(current.take().filter(|_| seen));
                 seen = rest.trim() == library;
-                open = Some(Policy::NONE);
+                current = Some(Policy::NONE);
                 continue;
             }
             if head == FORMER {
@@ -318,10 +322,10 @@ impl Policy {
             let set = parse_set(rest).ok_or_else(|| {
                 refuse("must be `none` or ranges FROM-TO of powers of two, the last one perhaps without TO")
             })?;
-            let policy = open.take().ok_or_else(|| refuse("must follow a line `library NAME`"))?;
-            open = Some(policy.with_call(call, *class, set));
+            let policy = current.take().ok_or_else(|| refuse("must follow a line `library NAME`"))?;
+            current = Some(policy.with_call(call, *class, set));
         }
-        Ok(found.or(open.filter(|_| seen)))
+        Ok(found.or(current.filter(|_| seen)))
     }
 }
 
@@ -376,13 +380,13 @@ fn parse_set(text: &str) -> Option<u64> {
     Some(set)
 }
 
-/// Writes the policy as rows of a file. Messages get a row for each class; other calls only get
-/// rows for the classes of which something is converted.
+/// Writes the policy as rows of a file. For messages, every layout class gets a row. For other
+/// calls, a class gets a row only if something is converted in it.
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for call in Call::ALL {
             for class in Class::ALL {
-                let set = self.of(call, class);
+                let set = self.payloads(call, class);
                 match call {
                     Call::Message => write!(f, "{:<14}", class.name())?,
                     _ if set == 0 => continue,
@@ -399,7 +403,8 @@ impl fmt::Display for Policy {
     }
 }
 
-/// Family of MPI libraries, by the implementation that a library is.
+/// Family of MPI libraries: the releases of one implementation of MPI, or all libraries that are in
+/// no other family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// MPICH itself, without the libraries that are derived from it.
@@ -442,7 +447,7 @@ impl Library {
     }
 
     /// Returns the family and version that the text of `MPI_Get_library_version` shows.
-    pub fn of(text: &str) -> Library {
+    pub fn from_version_text(text: &str) -> Library {
         // Libraries derived from MPICH mention MPICH too, after their own name. So only a text that
         // begins with its name is that of MPICH itself.
         let family = if text.contains("Intel(R) MPI") {
@@ -454,8 +459,8 @@ impl Library {
         } else {
             Family::Other
         };
-        // The numbers are taken up to the first part that has none. A suffix such as "rc1" is
-        // ignored.
+        // The release is split at every character that is not a digit, and its numbers are taken up
+        // to the first empty part. So a suffix such as "rc1" is ignored.
         let mut version = [0; 3];
         let numbers = Library::release(text).unwrap_or("").split(|c: char| !c.is_ascii_digit());
         for (part, place) in numbers.map_while(|part| part.parse().ok()).zip(&mut version) {
@@ -499,7 +504,7 @@ mod tests {
 
     fn class(text: &str) -> Class {
         let t: Datatype = text.parse().unwrap();
-        Class::of(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
+        Class::from_nest(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
     }
 
     #[test]
@@ -597,7 +602,7 @@ mod tests {
             ("HPE MPI 2.26", "other-2.26.0"),
             ("Nobody's MPI", "other-0.0.0"),
         ] {
-            assert_eq!(Library::of(text).to_string(), name);
+            assert_eq!(Library::from_version_text(text).to_string(), name);
         }
         assert_eq!(Library::release("MPICH Version:\t4.2.0rc1"), Some("4.2.0rc1"));
         assert_eq!(Library::release("Open MPI v5.0.11, package: Open MPI x@y"), Some("5.0.11"));

@@ -9,7 +9,8 @@
 use crate::abi::Flavour;
 use crate::policy::{Class, Family, Library, Policy};
 
-/// Form in which packed bytes are sent to a rank that may not convert its end of the message.
+/// Form in which packed bytes are sent to a rank that possibly does not convert its end of the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireForm {
     /// Packed bytes are sent as `MPI_PACKED`, which matches every type.
@@ -22,7 +23,8 @@ pub enum WireForm {
     Segments {
         /// Maximum length in bytes of a message that the library never cuts.
         whole: i64,
-        /// Divisor of the length of each segment, in bytes, if a message is sent as bytes.
+        /// Number of bytes of which the length of each segment is a multiple, if the message is
+        /// sent as bytes.
         multiple: i64,
     },
     /// Packed bytes are sent as a type of two runs with a gap between them, of bytes or of wider
@@ -64,39 +66,42 @@ pub struct Costs {
     /// MPICH 5.0.2 on Zen 4: messages of 8 KiB in blocks of 4, 40 and 128 B take 61, 112 and 34 us,
     /// and 9 us if MPICH itself packs them first.
     pub rendezvous: u64,
-    /// Minimum length in bytes of a message that the library moves in pieces, where one rank packs
-    /// a piece while the other unpacks the piece before, or moves by a single copy; `u64::MAX` if
-    /// it does neither. For such messages only half of the measured packing time counts. Open MPI
-    /// 5.0.11 on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us if they are packed first. On
-    /// Zen 3: 4 KiB in runs of 8 B take 1.2 and 1.4 us, and 8 KiB in runs of 128 B take 1.5 and 1.7
-    /// us.
+    /// Minimum length in bytes of a message that the library moves in one of two ways: by a single
+    /// copy, or in pieces, where one rank packs a piece while the other unpacks the piece before
+    /// it. `u64::MAX` if the library does neither. For such messages only half of the measured
+    /// packing time counts. Open MPI 5.0.11 on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us
+    /// if they are packed first. On Zen 3: 4 KiB in runs of 8 B take 1.2 us, and 1.4 us if they are
+    /// packed first; 8 KiB in runs of 128 B take 1.5 us and 1.7 us.
     pub in_pieces: u64,
-    /// Minimum length in bytes, as in `in_pieces`, for types that are lists of blocks. In a message,
-    /// the library takes longer for such blocks than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
-    /// round trip of SPECFEM3D_oc with 7.6 and 12.9 KB takes 9 and 15 us if it is packed first, and
-    /// 23 and 40 us if it is not.
+    /// Like `in_pieces`, but for types that are lists of blocks. In a message, the library takes
+    /// longer for such blocks than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
+    /// round trip of SPECFEM3D_oc with 7.6 KB takes 9 us if it is packed first, and 23 us if it is
+    /// not; with 12.9 KB it takes 15 us and 40 us.
     pub in_pieces_lists: u64,
     /// Minimum time in nanoseconds that the library needs for a run of less than 32 B in a message;
-    /// 0 if it is not known. Intel MPI 2021.18.1 on Zen 4: messages of 2 to 128 KiB in runs of 4, 8
-    /// and 40 B take 10 to 14, 6 to 8 and 20 ns per run more than a message of their packed bytes.
+    /// 0 if it is not known. Intel MPI 2021.18.1 on Zen 4: messages of 2 to 128 KiB take longer
+    /// than a message of their packed bytes. The additional time is 10 to 14 ns for each run of 4
+    /// B, 6 to 8 ns for each run of 8 B, and 20 ns for each run of 40 B.
     pub short_run: u64,
-    /// As `short_run`, for a run of 32 B or more. Without this value, WRF_y with 63 KB (runs of 100
-    /// B and more) was judged not to gain in every third job, because `MPI_Pack` of Intel MPI takes
-    /// 4.3 us and the conversion 4.0 us. Its messages take twice as long as converted ones (Emerald
-    /// Rapids).
+    /// Like `short_run`, but for a run of 32 B or more. Without this value, the preload library
+    /// concluded in every third job under Intel MPI that converting WRF_y with 63 KB (runs of 100 B
+    /// and more) gains nothing. The reason is that `MPI_Pack` takes 4.3 us and the conversion 4.0
+    /// us. But unconverted messages of WRF_y take twice as long as converted ones (Emerald Rapids).
     pub long_run: u64,
     /// Whether a short packing time in memory suffices to conclude that a conversion of messages
-    /// gains nothing. It does not under Intel MPI, which sends derived types in pieces and takes
-    /// longer for that than for packing. Intel MPI 2021.18.1 on Zen 4: a message of 128 KiB, a face
-    /// of elements of 8 B, takes 597 us, and 196 us if it is packed by hand.
-    pub packing_tells: bool,
-    /// Size in bytes of the part of one rank, below which one direction of a collective call is
-    /// converted because the other direction is converted anyway; 0 if it never is. MPICH 5.0.2
-    /// gains as long as the parts stay in a cache: with rows of 2 to 12 KiB on Zen 3, the converted
-    /// calls take 0.55 of the unconverted time for parts of 256 KiB, 0.75 for 1 MiB, and 1.2 and
-    /// 1.35 for 4 and 9 MiB. Intel MPI gains at all sizes (0.2 to 0.45). In Open MPI, compiled code
-    /// moves such parts inside the library.
-    pub gains_beside: u64,
+    /// gains nothing. It does not suffice under Intel MPI, which sends derived types in pieces and
+    /// takes longer for that than for packing. Intel MPI 2021.18.1 on Zen 4: a message of 128 KiB,
+    /// a face of elements of 8 B, takes 597 us, and 196 us if it is packed by hand.
+    pub packing_time_suffices: bool,
+    /// Limit in bytes for the part of one rank in a collective call of which the policy converts
+    /// only one direction. If the part is smaller than the limit, the other direction is converted
+    /// too; 0 if it never is.
+    ///
+    /// MPICH 5.0.2 gains as long as the parts stay in a cache: with rows of 2 to 12 KiB on Zen 3,
+    /// the converted calls take 0.55 of the unconverted time for parts of 256 KiB, 0.75 for 1 MiB,
+    /// 1.2 for 4 MiB and 1.35 for 9 MiB. Intel MPI gains at all sizes (0.2 to 0.45). In Open MPI,
+    /// compiled code moves such parts inside the library.
+    pub max_paired_part: u64,
     /// Minimum length in bytes of a contiguous run that the library copies faster than the C
     /// library does; `i64::MAX` if it never is faster. Intel MPI 2021.18.1 on Zen 3: for 256 KiB,
     /// its `MPI_Pack` takes 5.4 us and `memcpy` 6.4 us.
@@ -123,7 +128,7 @@ pub struct Profile {
     pub several_nodes: bool,
     /// Whether the status of `MPI_Isendrecv` and `MPI_Isendrecv_replace` describes the received
     /// message. In MPICH 5.0.2 and Intel MPI 2021.18 it is empty.
-    pub tells_exchanges: bool,
+    pub fills_exchange_status: bool,
     /// Form of packed bytes in messages.
     pub wire_form: WireForm,
     /// Treatment of messages that end inside an element, with transports other than libfabric.
@@ -133,19 +138,19 @@ pub struct Profile {
     /// Whether the library raises errors of matched receives and of completed requests on
     /// `MPI_COMM_WORLD`, because it no longer knows the communicator of the message.
     pub forgets_communicator: bool,
-    /// Block size in bytes of file accesses that bypass the cache of the operating system: a
-    /// contiguous access does so if its length and offset are multiples of this number; 0 if none
-    /// does. Intel MPI takes a hundred times as long for such an access as for a type with gaps.
-    /// The preload library tests only the length.
+    /// Block size in bytes of file accesses that bypass the cache of the operating system. A
+    /// contiguous access does so if its length and offset are multiples of this number; 0 if no
+    /// access does. Intel MPI takes a hundred times as long for such an access as for a type with
+    /// gaps. The preload library tests only the length.
     pub uncached: i64,
     /// Costs of messages.
     pub costs: Costs,
     /// Name of the library's table in policy.txt, which several profiles may share.
     pub policy: &'static str,
-    /// Payload in bytes from which the table is used only for structures and lists of short blocks
-    /// ([`Class::BlocksShort`], [`Class::TableShort`]). Messages of other classes with this payload
-    /// or more are converted only if measured times show a gain. `u64::MAX` if there is no such
-    /// limit.
+    /// Payload in bytes at which the use of the table for messages ends for most layout classes.
+    /// Messages with this payload or more are converted by the table only for structures and lists
+    /// of short blocks ([`Class::BlocksShort`], [`Class::TableShort`]), and for other classes only
+    /// if measured times show a gain. `u64::MAX` if there is no such limit.
     pub table_ends: u64,
 }
 
@@ -155,7 +160,7 @@ pub const OTHER: Profile = Profile {
     from: [0; 3],
     stages: true,
     several_nodes: true,
-    tells_exchanges: true,
+    fills_exchange_status: true,
     wire_form: WireForm::Packed,
     partial_element: PartialElement::Received,
     partial_element_over_libfabric: PartialElement::Received,
@@ -167,8 +172,8 @@ pub const OTHER: Profile = Profile {
         in_pieces_lists: u64::MAX,
         short_run: 0,
         long_run: 0,
-        packing_tells: true,
-        gains_beside: 0,
+        packing_time_suffices: true,
+        max_paired_part: 0,
         own_runs: i64::MAX,
         moves_inside: false,
     },
@@ -176,28 +181,28 @@ pub const OTHER: Profile = Profile {
     table_ends: u64::MAX,
 };
 
-/// Cutting of messages by MPICH and the libraries derived from it: a message of up to 4 KiB is
+/// Rule by which MPICH and the libraries derived from it cut messages: a message of up to 4 KiB is
 /// never cut, and the length of a segment of bytes is a multiple of 16 (MPICH 5.0.2).
 const SEGMENTS: WireForm = WireForm::Segments { whole: 4096, multiple: 16 };
 
 /// Profile of MPICH, except for the releases of [`MPICH_4_2`].
 pub const MPICH: Profile = Profile {
     family: Family::Mpich,
-    tells_exchanges: false,
+    fills_exchange_status: false,
     wire_form: SEGMENTS,
     partial_element: PartialElement::Refused,
     partial_element_over_libfabric: PartialElement::Refused,
-    costs: Costs { rendezvous: 9 << 10, gains_beside: 2 << 20, ..OTHER.costs },
+    costs: Costs { rendezvous: 9 << 10, max_paired_part: 2 << 20, ..OTHER.costs },
     policy: "mpich",
     ..OTHER
 };
 
 /// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 copy messages of 64 KiB and more
-/// directly from layout to layout, at a small cost for each run. MPICH 4.3.2 on Zen 3, round trip:
-/// 256 KiB in rows of 2 KiB take 33 us and 96 KiB in rows of 3 KiB take 15 us; packed by hand, they
-/// take 76 and 71 us. Lists of short blocks take longer if they are not packed: 91 KB of
-/// SPECFEM3D_mt take 207 us and 196 KB of LAMMPS_full 539 us; packed by hand, they take 24 and 75
-/// us.
+/// directly from the layout of the sender to that of the receiver, at a small cost for each run.
+/// MPICH 4.3.2 on Zen 3, round trip: 256 KiB in rows of 2 KiB take 33 us, and 76 us if they are
+/// packed by hand; 96 KiB in rows of 3 KiB take 15 us, and 71 us if packed by hand. Lists of short
+/// blocks take longer if they are not packed: 91 KB of SPECFEM3D_mt take 207 us, and 24 us if
+/// packed by hand; 196 KB of LAMMPS_full take 539 us, and 75 us if packed by hand.
 pub const MPICH_4_2: Profile = Profile {
     costs: Costs { rendezvous: u64::MAX, in_pieces: 64 << 10, short_run: 6, ..MPICH.costs },
     table_ends: 64 << 10,
@@ -207,7 +212,7 @@ pub const MPICH_4_2: Profile = Profile {
 /// Profile of Intel MPI.
 pub const INTEL: Profile = Profile {
     family: Family::Intel,
-    tells_exchanges: false,
+    fills_exchange_status: false,
     wire_form: SEGMENTS,
     partial_element: PartialElement::RefusedOfOneType,
     partial_element_over_libfabric: PartialElement::ReportedOfOneType,
@@ -216,8 +221,8 @@ pub const INTEL: Profile = Profile {
     costs: Costs {
         short_run: 6,
         long_run: 20,
-        packing_tells: false,
-        gains_beside: u64::MAX,
+        packing_time_suffices: false,
+        max_paired_part: u64::MAX,
         own_runs: 128 << 10,
         ..OTHER.costs
     },
@@ -235,8 +240,8 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
-/// Profile of a library of no known family with the ABI of MPICH. It has all precautions of MPICH and
-/// of Intel MPI.
+/// Profile of a library of no known family with the ABI of MPICH. It has all precautions of MPICH
+/// and of Intel MPI.
 pub const UNKNOWN_OF_MPICHS_ABI: Profile =
     Profile { family: Family::Other, uncached: INTEL.uncached, costs: OTHER.costs, ..MPICH };
 
@@ -269,23 +274,24 @@ impl Profile {
         long.fold(policy, |policy, class| policy.with(class, policy.set(class) & below))
     }
 
-    /// Returns the profile by which a library is converted that was not tried: that of its family, or for
-    /// a library of no known family that of its ABI. `None` under the standard ABI, whose libraries cut
-    /// messages in different ways: no form of packed bytes is right under all of them.
-    pub fn of_untried(library: &Library, flavour: Flavour) -> Option<&'static Profile> {
+    /// Returns the profile under which the calls of a library that was not tried are converted: the
+    /// profile of its family, or of its ABI if the library is of no known family. Returns `None`
+    /// for a library of no known family with the standard ABI. Such libraries cut messages in
+    /// different ways, so no form of packed bytes is right under all of them.
+    pub fn find_untried(library: &Library, flavour: Flavour) -> Option<&'static Profile> {
         match (library.family, flavour) {
             (Family::Other, Flavour::Mpich) => Some(&UNKNOWN_OF_MPICHS_ABI),
             (Family::Other, Flavour::OpenMpi) => Some(&UNKNOWN_OF_OPEN_MPIS_ABI),
             (Family::Other, Flavour::Standard) => None,
-            _ => Some(Profile::of(library)),
+            _ => Some(Profile::find(library)),
         }
     }
 
     /// Returns the profile of a library.
-    pub fn of(library: &Library) -> &'static Profile {
+    pub fn find(library: &Library) -> &'static Profile {
         let holds = |p: &&Profile| p.family == library.family && p.from <= library.version;
-        // Each family has a profile that begins at release 0, as a test ensures, so one is always
-        // found.
+        // Each family has a profile that begins at release 0, as a test ensures, so a profile is
+        // always found.
         PROFILES.iter().rev().find(holds).unwrap_or(&PROFILES[PROFILES.len() - 1])
     }
 }
@@ -299,7 +305,7 @@ mod tests {
         for family in [Family::Mpich, Family::Intel, Family::OpenMpi, Family::Other] {
             let from: Vec<_> = PROFILES.iter().filter(|p| p.family == family).map(|p| p.from).collect();
             assert!(from[0] == [0; 3] && from.is_sorted_by(|a, b| a < b), "{family:?}: {from:?}");
-            assert_eq!(Profile::of(&Library::new(family, [0; 3])).policy, family.name());
+            assert_eq!(Profile::find(&Library::new(family, [0; 3])).policy, family.name());
         }
     }
 }

@@ -6,10 +6,13 @@
 //! the version of ddtc in its key, and for jobs on one node. It permits messages, and collective
 //! calls if at least [`ENOUGH_RANKS`] ranks took part.
 //!
-//! A file has the proofs of several libraries. The preload library reads two files: one next to
-//! the MPI library and one in the user's configuration folder. A refusal in either file outweighs
-//! a permission in the other. A kind of calls that was begun and has no other outcome has ended the
-//! run that tried it, by a hang or a crash, and counts as refused.
+//! A file has the proofs of several libraries. The preload library reads two files: one next to the
+//! MPI library and one in the user's configuration folder. A refusal in either file outweighs a
+//! permission in the other.
+//!
+//! Before a run tries calls of a kind, it writes down that they have begun. If no other outcome
+//! follows, the calls are taken to have ended the run, by a hang or a crash, and the kind counts as
+//! refused.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,18 +31,18 @@ const HEAD: &str = "ddtc proofs 1";
 /// Beginning of [`HEAD`], without the version of the form.
 const ANY_HEAD: &str = "ddtc proofs ";
 
-/// Name of the file, in the folder of the MPI library and in the user's configuration folder.
+/// Name of the file in the folder of the MPI library.
 const FILE: &str = "ddtc-proofs";
 
-/// Returns the names of the files in which proofs are looked for, in the order in which they are
+/// Returns the paths of the files in which proofs are looked for, in the order in which they are
 /// read: next to the MPI library, whose file is `library`, and in the user's configuration folder.
 /// `config` and `home` are the values of `XDG_CONFIG_HOME` and `HOME`.
 pub fn files(library: &str, config: Option<&str>, home: Option<&str>) -> Vec<PathBuf> {
-    let beside = Path::new(library).parent().filter(|folder| folder.is_absolute());
-    beside.map(|folder| folder.join(FILE)).into_iter().chain(of_user(config, home)).collect()
+    let library_folder = Path::new(library).parent().filter(|folder| folder.is_absolute());
+    library_folder.map(|folder| folder.join(FILE)).into_iter().chain(of_user(config, home)).collect()
 }
 
-/// Returns the name of the file in the user's configuration folder; `None` if there is no such
+/// Returns the path of the file in the user's configuration folder; `None` if there is no such
 /// folder.
 pub fn of_user(config: Option<&str>, home: Option<&str>) -> Option<PathBuf> {
     Some(policy::file(config, home)?.with_file_name("proofs"))
@@ -71,7 +74,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Names of the four lines, in their order.
+    /// Names that begin the four lines of a key, in the order of the lines.
     const NAMES: [&str; 4] = ["ddtc", "library", "objects", "transport"];
 
     /// Returns a key of this version of ddtc. Characters that would end a line are replaced.
@@ -85,7 +88,8 @@ impl Key {
         }
     }
 
-    /// Returns the key that [`Key`]'s display has written as lines; `None` if the text is none.
+    /// Returns the key that `text` has as lines, in the form that `Display` of [`Key`] writes;
+    /// `None` if the text is no key.
     pub fn parse(text: &str) -> Option<Key> {
         let mut lines = text.lines();
         let mut value = |name: &str| value_of(lines.next()?, name).map(str::to_owned);
@@ -102,7 +106,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Returns what follows the name of a line; `None` if the line has another name.
+/// Returns the text after the name in a line; `None` if the line has another name.
 fn value_of<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(name)?;
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix(' ') }
@@ -167,12 +171,12 @@ pub struct Proof {
     pub ranks: u32,
     /// Outcomes in the order of [`Step::ALL`]; `None` if the step has not begun.
     pub outcomes: [Option<Outcome>; Step::ALL.len()],
-    /// Whether the run has ended. A run that has not permits nothing.
+    /// Whether the run has ended. The proof of a run that has not ended permits nothing.
     pub is_finished: bool,
 }
 
 impl Proof {
-    /// Returns a proof of which nothing has begun.
+    /// Returns a proof in which no step has begun.
     pub fn new(key: Key, date: &str, nodes: u32, ranks: u32) -> Proof {
         Proof { key, date: date.to_owned(), nodes, ranks, outcomes: [const { None }; 4], is_finished: false }
     }
@@ -182,7 +186,8 @@ impl Proof {
         self.outcomes[step as usize].as_ref()
     }
 
-    /// Returns true if the step may not be converted: it was refused, or begun and not ended.
+    /// Returns true if the step must not be converted: it was refused, or it has begun and not
+    /// ended.
     pub fn refuses(&self, step: Step) -> bool {
         matches!(self.outcome(step), Some(Outcome::Begun | Outcome::Refused(_)))
     }
@@ -193,7 +198,8 @@ impl Proof {
 
     const MESSAGES: [Step; 3] = [Step::Blocking, Step::Nonblocking, Step::Persistent];
 
-    /// Returns the kinds of calls that are permitted by this proof alone, whatever its limits.
+    /// Returns the kinds of calls that this proof permits alone, without regard to the jobs for
+    /// which it holds and to refusals.
     pub fn permitted(&self) -> Kinds {
         let messages = Proof::MESSAGES.into_iter().all(|step| self.proves(step));
         let collectives = messages && self.ranks >= ENOUGH_RANKS && self.proves(Step::Collectives);
@@ -213,16 +219,17 @@ impl Proof {
         }
     }
 
-    /// Returns true if the proof holds for jobs on `nodes` nodes, where `None` is a number that is
-    /// not known. Only a run on one node proves something, and only for jobs on one node: between
-    /// nodes, the transport depends on the nodes, the network and the order of ranks, which are not
-    /// in the key.
+    /// Returns true if the proof holds for jobs on `nodes` nodes; `None` stands for an unknown
+    /// number of nodes. Only a run on one node proves something, and only for jobs on one node.
+    /// Between nodes, the transport depends on the nodes, the network and the order of ranks, which
+    /// are not in the key.
     pub fn holds_on(&self, nodes: Option<u32>) -> bool {
         self.nodes == 1 && nodes == Some(1)
     }
 }
 
-/// Writes the lines of the proof, without the last one.
+/// Writes the lines of the proof, without the last line `end`, which has the checksum of the
+/// others.
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "proof\n{}date {}\nnodes {}\nranks {}\n", self.key, self.date, self.nodes, self.ranks)?;
@@ -282,7 +289,8 @@ pub fn parse(text: &str) -> Result<Vec<Proof>, String> {
     Ok(proofs)
 }
 
-/// Returns the proof in the lines that its display has written.
+/// Returns the proof that `text` has as lines, in the form that `Display` of [`Proof`] writes;
+/// `None` if the text is no proof.
 fn section(text: &str) -> Option<Proof> {
     let mut lines = text.strip_prefix("proof\n")?.lines();
     let key: Vec<&str> = lines.by_ref().take(Key::NAMES.len()).collect();
@@ -322,9 +330,9 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Returns what the proofs of all files say about a job with this key on `nodes` nodes, or on a
-    /// number of nodes that is not known.
-    pub fn of(proofs: &[Proof], key: &Key, nodes: Option<u32>) -> Grant {
+    /// Returns what the proofs of all files say about a job with this key on `nodes` nodes; `None`
+    /// stands for an unknown number of nodes.
+    pub fn from_proofs(proofs: &[Proof], key: &Key, nodes: Option<u32>) -> Grant {
         let ours = || proofs.iter().filter(|proof| proof.key == *key);
         let refused = ours().map(Proof::refused).fold(Kinds::NONE, Kinds::or);
         let here = || ours().filter(|proof| proof.holds_on(nodes));
@@ -405,13 +413,17 @@ mod tests {
     #[test]
     fn what_is_damaged_or_newer_is_refused() {
         let text = written(&[proven(2), proven(8)]);
-        let at = |part: &str| text.find(part).unwrap();
-        for (at, byte) in [(at("nodes 1") + 6, b'4'), (at("ddtc 0") + 5, b'9'), (at("end ") + 5, b'g')] {
+        let offset = |part: &str| text.find(part).unwrap();
+        for (at, byte) in
+            [(offset("nodes 1") + 6, b'4'), (offset("ddtc 0") + 5, b'9'), (offset("end ") + 5, b'g')]
+        {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = byte;
             assert!(parse(&String::from_utf8(bytes).unwrap()).unwrap_err().contains("as `ddtc tune`"));
         }
-        // A cut between two proofs leaves a file with the first ones.
+        // The text is cut at every offset. A cut after the first line or after a proof leaves a
+        // valid file with the proofs before the cut. A cut at any other place leaves a damaged
+        // file.
         let whole = [0, 1, 2].map(|n| written(&[proven(2), proven(8)][..n]).len());
         for end in 0..=text.len() {
             let read = parse(&text[..end]);
@@ -426,7 +438,7 @@ mod tests {
     }
 
     fn grant(proofs: &[Proof], nodes: Option<u32>) -> String {
-        let found = Grant::of(proofs, &key(), nodes);
+        let found = Grant::from_proofs(proofs, &key(), nodes);
         assert!(found.permitted.and(found.refused).is_empty());
         format!("{} | {}", found.permitted, found.words)
     }
@@ -462,7 +474,7 @@ mod tests {
             for outcome in [Outcome::Begun, Outcome::Refused("wrong bytes".to_owned())] {
                 let refused = Proof { nodes: 2, is_finished: false, ..with(step, Some(outcome)) };
                 for proofs in [[proven(8), refused.clone()], [refused.clone(), proven(8)]] {
-                    let found = Grant::of(&proofs, &key(), Some(1));
+                    let found = Grant::from_proofs(&proofs, &key(), Some(1));
                     assert!(found.permitted.is_empty() && found.refused == Kinds::ALL, "{found:?}");
                     assert!(found.words.contains(step.name()), "{}", found.words);
                 }

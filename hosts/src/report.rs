@@ -18,7 +18,7 @@ pub const FORMAT: u64 = 1;
 pub const WIDTH: usize = 100;
 /// Maximum number of lines of the text.
 pub const LINES: usize = 24;
-/// Columns before the second part of a line, which the heading of a section fills.
+/// Width in columns of the left part of a line, which has the heading of a section or is blank.
 const INDENT: usize = 11;
 /// Maximum number of bypass reasons in the text.
 const MAX_REASONS: usize = 4;
@@ -63,7 +63,7 @@ pub struct TypeRow {
     pub class: String,
     /// Hash of the type, which distinguishes types whose texts are cut and equal.
     pub hash: String,
-    /// Numbers of the type, in the order of their names in [`COUNTS`].
+    /// Counters, byte counts and times of the type, in the order of their names in [`COUNTS`].
     pub counts: [u64; COUNTS.len()],
     /// Schedules of the compiled code, each a line that sums up a plan.
     pub schedules: Vec<String>,
@@ -71,7 +71,7 @@ pub struct TypeRow {
     pub timings: Vec<String>,
 }
 
-/// Names of the numbers of a type, in the order of `TypeRow::counts`.
+/// Names of the counters, byte counts and times of a type, in the order of `TypeRow::counts`.
 pub const COUNTS: [&str; 9] = [
     "commits",
     "packs",
@@ -85,7 +85,8 @@ pub const COUNTS: [&str; 9] = [
 ];
 
 impl TypeRow {
-    /// Returns the bytes that were packed and unpacked, at calls and inside the MPI library.
+    /// Returns the number of bytes that were packed and the number of bytes that were unpacked.
+    /// Both include the bytes that compiled code moved inside the MPI library.
     fn moved(&self) -> [u64; 2] {
         let [_, _, _, packed, unpacked, _, _, hook_packed, hook_unpacked] = self.counts;
         [packed + hook_packed, unpacked + hook_unpacked]
@@ -134,7 +135,8 @@ impl Report {
                 format!("ddtc moved {bytes} inside the MPI library, and saw no call with a derived datatype.")
             }
             (0, 0, _) => format!("ddtc converted none of {all} with derived datatypes{moved}."),
-            // Buffers are counted when they are packed, and calls when they have succeeded.
+            // A buffer is counted when it is packed or unpacked, and a call only when it has
+            // succeeded. So if there are buffers and no calls, the calls failed or are under way.
             (0, _, _) => format!(
                 "ddtc converted calls that failed or are under way, and none of {all} with derived datatypes{moved}."
             ),
@@ -158,7 +160,9 @@ impl Report {
             self.write_bypassed(&mut screen);
             self.write_gain(&mut screen);
         }
-        // Notes may be long, so each kind of the remaining lines leaves room for the other.
+        // The remaining lines are for types and notes. Notes may be long, so they leave
+        // `MIN_TYPE_LINES` lines for the types, if there are that many. The types get all lines
+        // that the notes do not need.
         let room = LINES - 1 - screen.lines;
         let moved: Vec<&TypeRow> = self.types.iter().filter(|row| row.moved() != [0; 2]).collect();
         let wanted = if moved.is_empty() { 0 } else { 1 + moved.len() };
@@ -171,7 +175,8 @@ impl Report {
         screen.text
     }
 
-    /// Writes how much was converted, and by whom.
+    /// Writes how much was converted: by all calls, of these by staging buffers, and inside the MPI
+    /// library.
     fn write_converted(&self, screen: &mut Screen) {
         let [packs, unpacks] = ["packs", "unpacks"].map(|name| self.total(name));
         if packs + unpacks > 0 {
@@ -226,7 +231,8 @@ impl Report {
         }
     }
 
-    /// Writes what was gained and spent, what was compared, and faults.
+    /// Writes the time that was gained and spent, the number of comparisons and of differences that
+    /// they found, and the faults of ddtc.
     fn write_gain(&self, screen: &mut Screen) {
         let [saved, spent] = ["saved_us", "overhead_us"].map(|name| self.total(name));
         if saved > 0 {
@@ -324,7 +330,7 @@ impl Report {
 /// Writes the types with the most bytes, in at most `room` lines.
 fn write_types(screen: &mut Screen, types: &[&TypeRow], room: usize) {
     let Some(rows) = room.checked_sub(1).filter(|&rows| rows > 0 && !types.is_empty()) else { return };
-    // One line says how many types are not shown.
+    // If there are more types than lines, the last line says how many types are not shown.
     let shown = if types.len() > rows { rows - 1 } else { types.len() };
     screen.item("Types", &format!("{:>9} {:>9}", "packed", "unpacked"));
     for row in &types[..shown] {
@@ -357,15 +363,16 @@ impl Screen {
         self.lines += 1;
     }
 
-    /// Writes a line of a section. `head`: the heading of the section, in its first line.
+    /// Writes a line of a section. `head` is the heading of the section in its first line, and
+    /// empty in the others.
     #[inline(never)]
     fn item(&mut self, head: &str, text: &str) {
         self.line(&format!("{head:<INDENT$}{text}"));
     }
 }
 
-/// Breaks a text into lines of at most `width` columns, if its words are no longer, and adds these
-/// to `lines`.
+/// Breaks a text into lines and adds these to `lines`. A line has at most `width` columns, unless
+/// it is a single longer word.
 #[inline(never)]
 fn wrap(text: &str, width: usize, lines: &mut Vec<String>) {
     let before = lines.len();
@@ -392,7 +399,8 @@ fn counted(n: u64, noun: &str) -> String {
 fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(bits, _)| bytes >> bits > 0) {
-        // Integers: formatting of floating-point numbers would make the preload library larger.
+        // The decimal is computed with integers, because formatting of floating-point numbers would
+        // make the preload library larger.
         Some((bits, unit)) => format!("{}.{} {unit}", bytes >> bits, (bytes % (1 << bits) * 10) >> bits),
         None => format!("{bytes} B"),
     }
@@ -408,8 +416,8 @@ fn time(us: u64) -> String {
     }
 }
 
-/// Writes a list of strings as JSON. `[before, end]`: what stands before each string and before the
-/// closing bracket.
+/// Writes a list of strings as JSON. `before` is written before each string, and `end` before the
+/// closing bracket of a list that is not empty.
 fn write_list(out: &mut String, texts: &[String], [before, end]: [&str; 2]) {
     out.push('[');
     for (i, text) in texts.iter().enumerate() {

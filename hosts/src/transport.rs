@@ -25,7 +25,8 @@ impl Transport {
 
     /// Returns the transports that a library has, by its version text.
     pub fn all_of(version: &str) -> impl Iterator<Item = Transport> {
-        let (is_intels, device) = (Library::of(version).family == Family::Intel, Device::of(version));
+        let (is_intels, device) =
+            (Library::from_version_text(version).family == Family::Intel, Device::from_version_text(version));
         let is_there = move |transport: &Transport| {
             let has = |module| device.as_ref().is_some_and(|device| device.modules.contains(&module));
             match transport {
@@ -46,9 +47,9 @@ impl Transport {
         }
     }
 
-    /// Returns true if a run of the matrix of MPI libraries used this transport, where `word` is
-    /// the entry of the run in the column of transports. This holds for MPICH and Intel MPI only.
-    /// The matrix runs these over libfabric unless the word is `shared` or `ucx`.
+    /// Returns true if a run of the matrix of MPI libraries used this transport. `word` is the
+    /// entry of the run in the column of transports. The result is valid for MPICH and Intel MPI
+    /// only, which the matrix runs over libfabric unless the word is `shared` or `ucx`.
     pub fn is_of(self, word: &str) -> bool {
         match self {
             Transport::Shared => word == "shared",
@@ -69,11 +70,12 @@ struct Device<'a> {
 
 impl Device<'_> {
     /// Returns the device of MPICH; `None` for another device or library.
-    fn of(version: &str) -> Option<Device<'_>> {
+    fn from_version_text(version: &str) -> Option<Device<'_>> {
         let (_, device) = version.split_once(", device ch4:")?;
         let has_memory = !device.ends_with(NO_SHARED_MEMORY);
         let modules = device.trim_end_matches(NO_SHARED_MEMORY).split(',').collect();
-        (Library::of(version).family == Family::Mpich).then_some(Device { modules, has_memory })
+        (Library::from_version_text(version).family == Family::Mpich)
+            .then_some(Device { modules, has_memory })
     }
 }
 
@@ -94,20 +96,21 @@ impl Transports {
     /// Returns the transports of a process under an MPI library with the version text `version`
     /// ([`crate::abi::queries::version`]). `variable` returns the value of a variable of the
     /// environment.
-    pub fn of(version: &str, variable: impl Fn(&str) -> Option<String>) -> Transports {
-        let (shares, beyond) = match (Library::of(version).family, Device::of(version)) {
-            (_, Some(device)) => (device.has_memory, mpichs_module(&device, &variable)),
-            // Since version 2019, libfabric is the only network of Intel MPI. By default, ranks on
-            // one machine use shared memory.
-            (Family::Intel, _) => match variable("I_MPI_FABRICS").as_deref() {
-                None | Some("" | "shm:ofi" | "shm") => {
-                    (!is_set(variable("I_MPI_SHM").as_deref(), false), Some(Transport::Libfabric))
-                }
-                Some("ofi") => (false, Some(Transport::Libfabric)),
-                Some(_) => return Transports::UNKNOWN,
-            },
-            _ => return Transports::UNKNOWN,
-        };
+    pub fn determine(version: &str, variable: impl Fn(&str) -> Option<String>) -> Transports {
+        let (shares, beyond) =
+            match (Library::from_version_text(version).family, Device::from_version_text(version)) {
+                (_, Some(device)) => (device.has_memory, mpichs_module(&device, &variable)),
+                // Since version 2019, libfabric is the only network of Intel MPI. By default, ranks
+                // on one machine use shared memory.
+                (Family::Intel, _) => match variable("I_MPI_FABRICS").as_deref() {
+                    None | Some("" | "shm:ofi" | "shm") => {
+                        (!is_set(variable("I_MPI_SHM").as_deref(), false), Some(Transport::Libfabric))
+                    }
+                    Some("ofi") => (false, Some(Transport::Libfabric)),
+                    Some(_) => return Transports::UNKNOWN,
+                },
+                _ => return Transports::UNKNOWN,
+            };
         let shares = shares && shares_memory(&variable);
         let inside = if shares && is_on_one_machine(&variable) { Some(Transport::Shared) } else { beyond };
         Transports { inside, beyond }
@@ -143,8 +146,8 @@ fn mpichs_module(device: &Device<'_>, variable: impl Fn(&str) -> Option<String>)
     }
 }
 
-/// Returns true if no control variable keeps the ranks on one machine from using shared memory.
-/// Intel MPI has these variables too.
+/// Returns true if no control variable of MPICH keeps the ranks on one machine from using shared
+/// memory. Intel MPI has these variables too.
 fn shares_memory(variable: impl Fn(&str) -> Option<String>) -> bool {
     let names = ["NOLOCAL", "NO_LOCAL", "ODD_EVEN_CLIQUES", "EVEN_ODD_CLIQUES"];
     let takes = |name: &&str| is_set(control(name, &variable).as_deref(), true);
@@ -156,11 +159,16 @@ fn shares_memory(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// End of the version text of an MPICH that was built without shared memory between ranks.
 pub(crate) const NO_SHARED_MEMORY: &str = ", without shared memory";
 
-/// Returns true if all ranks that were started together run on one machine. The variables of the
-/// launcher Hydra (of MPICH and Intel MPI) show it: all ranks of the job are local ranks. If the
-/// number of local ranks is not set, the variables of Slurm show it for a job of several ranks, but
-/// only if they describe a step with as many tasks as the job has ranks, which is not part of a
-/// heterogeneous job. A process that no launcher has started is the only rank of its job.
+/// Returns true if the environment shows that all ranks that were started together run on one
+/// machine. There are three cases:
+///
+/// 1. The launcher Hydra (of MPICH and Intel MPI) sets the number of all ranks and the number of
+///    local ranks. The numbers must be equal.
+/// 2. The number of local ranks is not set. A job of one rank is on one machine. A job of several
+///    ranks is on one machine if the variables of Slurm show a step on one node. The step must have
+///    as many tasks as the job has ranks, and must not be part of a heterogeneous job.
+/// 3. The number of all ranks is not set. The process is the only rank of its job if no launcher
+///    has started it.
 fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
     let launched = ["PMI_RANK", "PMIX_RANK", "SLURM_PROCID"].iter().any(|name| variable(name).is_some());
@@ -177,11 +185,12 @@ fn is_on_one_machine(variable: impl Fn(&str) -> Option<String>) -> bool {
 
 /// Beginnings of the names of variables by which MPI libraries and network libraries choose how
 /// messages travel: MPICH and Cray MPICH, MVAPICH, ParaStation MPI, Intel MPI, Open MPI, UCX and
-/// libfabric. They are whole families, since each of their variables may choose a protocol.
+/// libfabric. Each beginning stands for all variables of a library, because each of them may choose
+/// a protocol.
 const CHOOSING: [&str; 10] =
     ["MPIR_CVAR_", "MPIR_PARAM_", "MPICH_", "MV2_", "MVP_", "PSP_", "I_MPI_", "OMPI_MCA_", "UCX_", "FI_"];
-/// Beginnings of the names of those variables in [`CHOOSING`] that launchers set, and of those that
-/// only say where something is.
+/// Beginnings of the names of those variables in [`CHOOSING`] that do not choose how messages
+/// travel: launchers set them, or they only say where something is.
 const LAUNCHERS: [&str; 18] = [
     "MV2_COMM_",
     "MVP_COMM_",
@@ -206,9 +215,10 @@ const LAUNCHERS: [&str; 18] = [
 const PER_JOB: [&str; 8] =
     ["RANK", "JOBID", "JOB_ID", "NODEID", "NODE_ID", "HOSTNAME", "TMPDIR", "NODES_IN_JOB"];
 
-/// Returns true if a variable of this name belongs to the key of a proof. A variable that should
-/// not belong to it costs a permission at most; one that should can cost a wrong byte. So only
-/// those are left out that differ between ranks, or between jobs that are otherwise equal.
+/// Returns true if a variable of this name belongs to the key of a proof. If a variable is in the
+/// key without need, this costs a permission at most. If one is missing, this can cost a wrong
+/// byte. So only those are left out that differ between ranks, or between jobs that are otherwise
+/// equal.
 fn chooses(name: &str) -> bool {
     let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
     let capitals = name.to_ascii_uppercase();
@@ -224,25 +234,27 @@ pub fn in_words(transport: Option<Transport>, variables: &[(String, String)]) ->
     transport.map_or("not known", Transport::name).to_owned() + &set.concat()
 }
 
-/// Returns the number of nodes on which the `ranks` ranks of the world run, as far as the launcher
-/// tells them; `None` if it does not, or if what one launcher tells contradicts what another one
-/// tells. Variables that say another number of ranks are those of another job, which has started
-/// this one.
+/// Returns the number of nodes on which the `ranks` ranks of `MPI_COMM_WORLD` run, according to the
+/// variables that launchers set. Returns `None` if the variables do not show the number, or if
+/// those of two launchers contradict each other. Variables with another number of ranks are
+/// ignored, because they belong to another job, which has started this one.
 pub fn nodes(ranks: u32, variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
     if ranks == 1 {
         return Some(1);
     }
     let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
-    // Numbers of all ranks and of those on this node: Hydra, Open MPI, MVAPICH.
-    let told = [
+    // Variables with the number of all ranks and with the number of ranks on this node: Hydra, Open
+    // MPI, MVAPICH.
+    let rank_variables = [
         ("PMI_SIZE", "MPI_LOCALNRANKS"),
         ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
         ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"),
     ];
-    let here = told.iter().filter(|(all, _)| number(all) == Some(ranks)).filter_map(|(_, n)| number(n));
+    let here =
+        rank_variables.iter().filter(|(all, _)| number(all) == Some(ranks)).filter_map(|(_, n)| number(n));
     let is_step = number("SLURM_STEP_NUM_TASKS") == Some(ranks) && variable("SLURM_HET_SIZE").is_none();
     let nodes = number("SLURM_STEP_NUM_NODES").filter(|&nodes| is_step && nodes > 0);
-    // Each launcher says whether it is one node.
+    // For each launcher whose variables are set: whether the job runs on one node.
     let one: Vec<bool> = here.map(|n| n == ranks).chain(nodes.map(|n| n == 1)).collect();
     match (one.contains(&true), one.contains(&false)) {
         (true, false) => Some(1),
@@ -258,10 +270,10 @@ mod tests {
     const MPICH: &str = "MPICH Version: 5.0.2, device ch4:ucx,ofi";
     const INTEL: &str = "Intel(R) MPI Library 2021.18 for Linux* OS";
 
-    fn of(version: &str, variables: &str) -> [Option<Transport>; 2] {
+    fn transports(version: &str, variables: &str) -> [Option<Transport>; 2] {
         let set: Vec<_> = variables.split_whitespace().map(|set| set.split_once('=').unwrap()).collect();
         let value = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        let Transports { inside, beyond } = Transports::of(version, value);
+        let Transports { inside, beyond } = Transports::determine(version, value);
         [inside, beyond]
     }
 
@@ -323,35 +335,35 @@ mod tests {
             assert_eq!(all(version), [], "{version}");
         }
         for &(version, variables, inside, beyond) in table {
-            assert_eq!(of(version, variables), [inside, beyond], "{version}: {variables}");
+            assert_eq!(transports(version, variables), [inside, beyond], "{version}: {variables}");
         }
     }
     #[test]
     fn nodes_are_counted_only_by_variables_of_the_job() {
-        let of = |ranks, variables: &str| {
+        let counted = |ranks, variables: &str| {
             let set: Vec<_> = variables.split_whitespace().map(|v| v.split_once('=').unwrap()).collect();
             nodes(ranks, |name| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned()))
         };
-        assert_eq!(of(1, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), Some(1));
-        assert_eq!(of(4, "PMI_SIZE=4 MPI_LOCALNRANKS=4"), Some(1));
-        assert_eq!(of(4, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), None);
-        assert_eq!(of(4, "PMI_SIZE=2 MPI_LOCALNRANKS=2"), None, "variables of another job");
-        assert_eq!(of(4, ""), None);
-        assert_eq!(of(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2"), Some(1));
-        assert_eq!(of(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1"), None);
-        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2"), Some(2));
-        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2"), None);
-        assert_eq!(of(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_HET_SIZE=2"), None);
-        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
-        assert_eq!(of(4, told), None, "the two disagree");
-        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
-        assert_eq!(of(4, told), None, "the two disagree the other way round");
-        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
-        assert_eq!(of(4, told), Some(1));
-        let told = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
-        assert_eq!(of(4, told), Some(2));
-        let told = "PMI_SIZE=2 MPI_LOCALNRANKS=2 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1";
-        assert_eq!(of(2, told), None, "Hydra and Open MPI disagree");
+        assert_eq!(counted(1, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), Some(1));
+        assert_eq!(counted(4, "PMI_SIZE=4 MPI_LOCALNRANKS=4"), Some(1));
+        assert_eq!(counted(4, "PMI_SIZE=4 MPI_LOCALNRANKS=2"), None);
+        assert_eq!(counted(4, "PMI_SIZE=2 MPI_LOCALNRANKS=2"), None, "variables of another job");
+        assert_eq!(counted(4, ""), None);
+        assert_eq!(counted(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2"), Some(1));
+        assert_eq!(counted(2, "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1"), None);
+        assert_eq!(counted(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2"), Some(2));
+        assert_eq!(counted(4, "SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2"), None);
+        assert_eq!(counted(4, "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_HET_SIZE=2"), None);
+        let variables = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
+        assert_eq!(counted(4, variables), None, "the two disagree");
+        let variables = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
+        assert_eq!(counted(4, variables), None, "the two disagree the other way round");
+        let variables = "PMI_SIZE=4 MPI_LOCALNRANKS=4 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1";
+        assert_eq!(counted(4, variables), Some(1));
+        let variables = "PMI_SIZE=4 MPI_LOCALNRANKS=2 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2";
+        assert_eq!(counted(4, variables), Some(2));
+        let variables = "PMI_SIZE=2 MPI_LOCALNRANKS=2 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1";
+        assert_eq!(counted(2, variables), None, "Hydra and Open MPI disagree");
     }
 
     #[test]

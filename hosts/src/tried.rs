@@ -5,8 +5,8 @@
 //! (`preload/tests/hosts/matrix.rs`, docs/LIBRARIES.md). A run executes programs without the
 //! preload library, and with it on all ranks, on the even ranks and on the odd ranks, and compares
 //! the results. Which calls are converted under a library follows from its rows alone
-//! ([`Standing::of`]). The module [`crate::profile`] has the properties on which it depends how
-//! they are converted.
+//! ([`TrialStatus::find`]). How they are converted depends on the properties in the module
+//! [`crate::profile`].
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -61,7 +61,7 @@ impl Kind {
     /// Returns the kind of a call of a policy. Persistent collective calls and exchanges have kinds
     /// of their own, for which callers ask separately. Returns `None` for [`Call::Inside`], the
     /// moves by compiled code inside Open MPI, because a test at run time tries these.
-    pub fn of(call: Call) -> Option<Kind> {
+    pub fn from_call(call: Call) -> Option<Kind> {
         Some(match call {
             Call::Message => Kind::Messages,
             Call::Bcast
@@ -109,13 +109,13 @@ impl Kinds {
         Kinds(self.0 & other.0)
     }
 
-    /// Returns the kinds that are in at least one of both sets.
+    /// Returns the kinds that are in at least one of the two sets.
     #[must_use]
     pub fn or(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
-    /// Returns the kinds that are not in the other set.
+    /// Returns the kinds of this set that are not in the other set.
     #[must_use]
     pub fn without(self, other: Kinds) -> Kinds {
         Kinds(self.0 & !other.0)
@@ -155,7 +155,7 @@ impl SharedKinds {
 /// Result of the matrix for one kind of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The results with the preload library are those without it, whichever ranks convert.
+    /// The results with the preload library equal those without it, whichever ranks convert.
     Right,
     /// The results are right without the preload library and different with it.
     Wrong,
@@ -240,28 +240,28 @@ pub fn rows() -> impl Iterator<Item = Row<'static>> {
     TRIED.lines().filter(|line| !line.starts_with('#')).filter_map(Row::parse)
 }
 
-/// What is known of an MPI library from the runs of the matrix, the table of test runs in
-/// `tried.txt`.
+/// What the runs of the matrix show about an MPI library. The runs are the rows of `tried.txt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrialStatus {
     /// The release was run, or at least two other releases of its series (major and minor version)
     /// were.
     Tried {
-        /// Kinds that are converted: those that were right in all of these runs that used the
-        /// transport in question. If no run used the transport, or if it is not known, all of these
-        /// runs count.
+        /// Kinds that are converted: those that were right in all runs of the release, or of the
+        /// other releases of its series if the release was not run. If the transport is known and
+        /// some of these runs used it, only those count.
         kinds: Kinds,
         /// Release itself if it was run, else the newest release of its series that was run.
         on: Library,
     },
-    /// Neither the release nor two others of its series were run. Only `MPI_Pack` and `MPI_Unpack`
-    /// are converted, unless the user asks for more.
+    /// The release was not run, and at most one other release of its series was. Only `MPI_Pack`
+    /// and `MPI_Unpack` are converted, unless the user asks for more.
     Untried {
-        /// Kinds that are converted if the user asks for it: those that were right in the runs of
-        /// `nearest`, of which the transport selects as for [`Standing::Tried`].
+        /// Kinds that are converted if the user asks for it: those that were right in all runs of
+        /// `nearest`. If the transport is known and some of these runs used it, only those count.
         kinds: Kinds,
-        /// Nearest older release of the library's family that was run, or the oldest one that was
-        /// run if none of them is older. MPICH with the device ch3 counts as a family of its own.
+        /// Newest release of the library's family that was run and is older than this library; if
+        /// there is none, the oldest release that was run. MPICH with the device ch3 counts as a
+        /// family of its own.
         nearest: Library,
     },
     /// No release of the library's family was run, or the library is of no known family. MPICH with
@@ -269,15 +269,15 @@ pub enum Standing {
     Unknown,
 }
 
-impl Standing {
+impl TrialStatus {
     /// Returns what is known of a library with a transport. `transport` is `None` if the transport
     /// is not known.
-    pub fn of(library: &Library, transport: Option<Transport>) -> Standing {
-        Standing::by(library, transport, rows)
+    pub fn find(library: &Library, transport: Option<Transport>) -> TrialStatus {
+        TrialStatus::from_rows(library, transport, rows)
     }
 
-    /// Returns the same as [`Standing::of`], by the rows that `rows` returns.
-    fn by<'a, I>(library: &Library, transport: Option<Transport>, rows: impl Fn() -> I) -> Standing
+    /// Returns the same as [`TrialStatus::find`], but reads the rows that `rows` returns.
+    fn from_rows<'a, I>(library: &Library, transport: Option<Transport>, rows: impl Fn() -> I) -> TrialStatus
     where
         I: Iterator<Item = Row<'a>>,
     {
@@ -293,43 +293,43 @@ impl Standing {
             kinds.fold(Kinds::ALL, Kinds::and)
         };
         if releases().any(|tried| tried == *library) {
-            return Standing::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
+            return TrialStatus::Tried { kinds: kinds(&|tried| tried == *library), on: *library };
         }
         // The release itself was not run. If two or more releases of its series were run, their
         // common results hold for it as well.
         let is_near = |tried: Library| is_related(&tried) && tried.version[..2] == library.version[..2];
         let newest = releases().filter(|&tried| is_near(tried)).max_by_key(|l| l.version);
         if let Some(on) = newest.filter(|on| releases().any(|tried| is_near(tried) && tried != *on)) {
-            return Standing::Tried { kinds: kinds(&is_near), on };
+            return TrialStatus::Tried { kinds: kinds(&is_near), on };
         }
         // At most one release of the series was run, so the library counts as untried. The nearest
         // older release shows what can be converted if the user asks for it.
         let older = releases().filter(|tried| tried.version < library.version).max_by_key(|l| l.version);
         match older.or_else(|| releases().min_by_key(|l| l.version)) {
-            Some(nearest) => Standing::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
-            None => Standing::Unknown,
+            Some(nearest) => TrialStatus::Untried { kinds: kinds(&|tried| tried == nearest), nearest },
+            None => TrialStatus::Unknown,
         }
     }
 
     /// Returns a sentence about the library for its user: what is converted, and which release was
-    /// tried. `asked` has the same meaning as in [`Standing::kinds`].
+    /// tried. `asked` has the same meaning as in [`TrialStatus::kinds`].
     pub fn in_words(self, library: &Library, asked: bool) -> String {
         match self {
-            Standing::Tried { kinds, .. } if kinds.is_empty() => {
+            TrialStatus::Tried { kinds, .. } if kinds.is_empty() => {
                 "only MPI_Pack and MPI_Unpack: messages were not right in a run of this release or of its series"
                     .to_owned()
             }
-            Standing::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
+            TrialStatus::Untried { kinds, nearest } if asked && !kinds.is_empty() => {
                 format!("{library} was not tried; its calls are converted as those of {nearest}")
             }
-            Standing::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
-            Standing::Tried { kinds, on } => {
+            TrialStatus::Tried { kinds, on } if on == *library => format!("{kinds}: tried with this release"),
+            TrialStatus::Tried { kinds, on } => {
                 format!("{kinds}: tried with {on} and other releases of its series")
             }
-            Standing::Untried { nearest, .. } => format!(
+            TrialStatus::Untried { nearest, .. } => format!(
                 "only MPI_Pack and MPI_Unpack: {library} was not tried; `ddtc tune` finds out what is right on this machine; with DDTC_POLICY=all its calls are converted as those of {nearest}"
             ),
-            Standing::Unknown => {
+            TrialStatus::Unknown => {
                 "only MPI_Pack and MPI_Unpack: no release of this MPI library was tried; `ddtc tune` finds out what is right on this machine"
                     .to_owned()
             }
@@ -340,9 +340,9 @@ impl Standing {
     /// conversions even under a release that was not tried.
     pub fn kinds(self, asked: bool) -> Kinds {
         match self {
-            Standing::Tried { kinds, .. } => kinds,
-            Standing::Untried { kinds, .. } if asked => kinds,
-            Standing::Untried { .. } | Standing::Unknown => Kinds::NONE,
+            TrialStatus::Tried { kinds, .. } => kinds,
+            TrialStatus::Untried { kinds, .. } if asked => kinds,
+            TrialStatus::Untried { .. } | TrialStatus::Unknown => Kinds::NONE,
         }
     }
 }
@@ -360,11 +360,13 @@ mpich 4.1.3 ch3:nemesis shared 2026-11-29 wrong absent right right right right r
 mpich 4.4.1 ch4:ofi shared 2026-11-29 right right wrong right right right right
 mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right";
 
-    fn over(transport: Option<Transport>, text: &str) -> Standing {
-        Standing::by(&Library::of(text), transport, || ROWS.lines().filter_map(Row::parse))
+    fn over(transport: Option<Transport>, text: &str) -> TrialStatus {
+        TrialStatus::from_rows(&Library::from_version_text(text), transport, || {
+            ROWS.lines().filter_map(Row::parse)
+        })
     }
 
-    fn of(text: &str) -> Standing {
+    fn anywhere(text: &str) -> TrialStatus {
         over(None, text)
     }
 
@@ -396,37 +398,42 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
 
     #[test]
     fn a_kind_is_converted_if_it_was_right_with_every_transport_where_none_is_known() {
-        let Standing::Tried { kinds, on } = of("MPICH Version: 4.2.3") else { panic!() };
+        let TrialStatus::Tried { kinds, on } = anywhere("MPICH Version: 4.2.3") else { panic!() };
         assert_eq!(on, release([4, 2, 3]));
         assert_eq!(kinds.to_string(), "messages, collectives, neighbors, windows");
-        let Standing::Tried { kinds, .. } = of("MPICH Version: 4.2.1") else { panic!() };
+        let TrialStatus::Tried { kinds, .. } = anywhere("MPICH Version: 4.2.1") else { panic!() };
         assert_eq!(kinds, Kinds::ALL);
     }
 
     #[test]
     fn a_series_is_trusted_after_two_of_its_releases() {
-        assert_eq!(of("MPICH Version: 4.2.0rc1"), of("MPICH Version: 4.2.3"));
-        assert_eq!(of("MPICH Version: 4.2.4"), of("MPICH Version: 4.2.3"));
-        assert!(!of("MPICH Version: 4.4.0").kinds(true).has(Kind::Collectives), "right in one release alone");
+        assert_eq!(anywhere("MPICH Version: 4.2.0rc1"), anywhere("MPICH Version: 4.2.3"));
+        assert_eq!(anywhere("MPICH Version: 4.2.4"), anywhere("MPICH Version: 4.2.3"));
+        assert!(
+            !anywhere("MPICH Version: 4.4.0").kinds(true).has(Kind::Collectives),
+            "right in one release alone"
+        );
         for (text, nearest) in [
             ("MPICH Version: 4.1.2", [4, 1, 3]),
             ("MPICH Version: 4.3.0", [4, 2, 3]),
             ("MPICH Version: 4.5.0", [4, 4, 2]),
             ("MPICH Version: 3.4", [4, 1, 3]),
         ] {
-            let standing = of(text);
+            let status = anywhere(text);
             assert!(
-                matches!(standing, Standing::Untried { nearest: n, .. } if n == release(nearest)),
+                matches!(status, TrialStatus::Untried { nearest: n, .. } if n == release(nearest)),
                 "{text}"
             );
-            assert!(standing.kinds(false).is_empty() && standing.kinds(true).has(Kind::Messages), "{text}");
+            assert!(status.kinds(false).is_empty() && status.kinds(true).has(Kind::Messages), "{text}");
         }
-        let Standing::Tried { kinds, .. } = of("MPICH Version: 4.1.3, device ch3:nemesis") else { panic!() };
+        let TrialStatus::Tried { kinds, .. } = anywhere("MPICH Version: 4.1.3, device ch3:nemesis") else {
+            panic!()
+        };
         assert!(kinds.is_empty(), "messages were wrong");
-        assert!(of("MPICH Version: 4.2.3, device ch3:sock").kinds(false).is_empty());
+        assert!(anywhere("MPICH Version: 4.2.3, device ch3:sock").kinds(false).is_empty());
         for text in ["Nobody's MPI 4.2.3", "Intel(R) MPI Library 2021.18"] {
-            assert_eq!(of(text), Standing::Unknown, "{text}");
-            assert!(of(text).kinds(true).is_empty());
+            assert_eq!(anywhere(text), TrialStatus::Unknown, "{text}");
+            assert!(anywhere(text).kinds(true).is_empty());
         }
     }
 
@@ -444,7 +451,7 @@ mpich 4.4.2 ch4:ofi shared 2026-11-29 right right right right right right right"
     #[test]
     fn every_call_of_a_policy_has_a_kind_but_what_moves_inside() {
         for call in Call::ALL {
-            assert_eq!(Kind::of(call).is_none(), call == Call::Inside, "{call:?}");
+            assert_eq!(Kind::from_call(call).is_none(), call == Call::Inside, "{call:?}");
         }
     }
 }

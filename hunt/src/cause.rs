@@ -1,13 +1,20 @@
 //! The causes of differences: what distinguishes one fault of an MPI library from another, and
 //! which differences a known fault explains.
 //!
-//! A known fault explains exactly what it predicts. It explains a wrong byte if three conditions
-//! hold: the byte belongs to a node below the fault's shape in the datatype tree, it is at a
-//! position within its element that the fault spoils, and its effect (kept, flipped, or moved from
-//! elsewhere) was seen with this fault before. It explains a wrong number if it is the same number
-//! of the same kind of node. A single wrong byte that no known fault predicts is a difference of
-//! its own. Explained bytes are ignored while a difference is shrunk. Shrinking adds no suspicious
-//! shape to the datatype that it did not have before.
+//! The shape of a fault consists of the features that identify it, such as a constructor or a
+//! stride of -1. They are taken from the smallest datatype that shows the fault. A known fault
+//! explains exactly what it predicts. It explains a wrong byte if three conditions hold:
+//!
+//! * The nodes above the byte in the datatype tree have all features of the shape.
+//! * The fault spoils bytes at the position that the byte has within its element. This condition is
+//!   left out for faults that have no such positions.
+//! * The effect on the byte (kept, flipped, or moved from elsewhere) was seen with this fault
+//!   before.
+//!
+//! It explains a wrong number if the fault made the same number wrong in a datatype of the same
+//! shape. If no known fault predicts a wrong byte, this single byte makes a difference that must be
+//! examined. Explained bytes are ignored while a difference is shrunk. Shrinking never adds a
+//! feature that may be a cause on its own ([`suspicious`]), unless the datatype had it before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,43 +45,46 @@ pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     pairs.filter(|(_, (e, g))| e != g).map(|(i, _)| format!("number {i}")).collect()
 }
 
-/// Returns the cause of the end of a process.
+/// Returns the cause of the end of a process. `how` says how the process ended, and `said` is what
+/// it printed.
 ///
-/// For an assertion that failed, the cause is its text. For a message of the allocator and for an
-/// access to a bad address, the cause is "memory", because spoiled memory can show in either way.
-/// For all other ends, the cause is `how`.
+/// For an assertion that failed, the cause is the text of the assertion. For a message of the
+/// allocator and for an access to a bad address, the cause is "memory", because spoiled memory can
+/// show in either way. For all other ends, the cause is `how`.
 pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
     const MEMORY: [&str; 8] =
         ["SIGSEGV", "SIGBUS", "malloc", "free()", "realloc", "corrupted", "munmap_chunk", "double free"];
     let text = format!("{how}: {said}");
-    let of = match text.find("ssert") {
+    let end = match text.find("ssert") {
         Some(at) => text[at..].to_owned(),
         None if MEMORY.iter().any(|word| text.contains(word)) => "memory".to_owned(),
         None => how.to_owned(),
     };
-    BTreeSet::from([of])
+    BTreeSet::from([end])
 }
 
 /// A cause that was found, with what is needed to decide which other differences it explains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) name: String,
-    /// Name that all causes of this family and shape share. `name` is this name, possibly followed
-    /// by the effects.
+    /// Fingerprint of the cause (see [`fingerprint`]). `name` begins with it. Effects or a number
+    /// may follow in `name`, to distinguish the cause from an earlier one with the same
+    /// fingerprint.
     base: String,
     family: String,
     shape: BTreeSet<String>,
     effects: BTreeSet<String>,
-    /// Positions within an element at which bytes are wrong. `None` if some property in
-    /// `shape` is not one of single elements, if bytes were converted to external32, or if no such
-    /// position is known.
+    /// Positions within an element at which bytes are wrong. `None` if a feature in `shape` is not
+    /// a property of single elements ([`ELEMENTS`]), if bytes were converted to external32, or if
+    /// no such position is known.
     lanes: Option<BTreeSet<i64>>,
-    open: bool,
+    /// Whether the cause does not depend on the shape of the datatype (see [`is_shapeless`]).
+    shapeless: bool,
 }
 
 impl Known {
     /// Returns the known cause that a shrunk difference shows.
-    fn of(shrunk: &Difference, name: String) -> Known {
+    fn from_difference(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
         // Conversion to external32 reverses the bytes of an element and may change their number. So
@@ -87,16 +97,17 @@ impl Known {
             family: family(shrunk.check, &shrunk.kind),
             effects: shrunk.mark.effects.clone(),
             lanes: (of_element && !shrunk.mark.lanes.is_empty()).then(|| shrunk.mark.lanes.clone()),
-            open: is_open(shrunk),
+            shapeless: is_shapeless(shrunk),
             shape,
         }
     }
 
-    /// Returns true if this cause predicts a wrong byte, given the family of the difference, the
-    /// effect on the byte, the features of the nodes above it, and its position in its element.
+    /// Returns true if this cause predicts a wrong byte. `family` is the family of the difference,
+    /// and `effect` is the effect on the byte. `below` has the features of the nodes above the byte
+    /// in the datatype tree, and `lane` is the position of the byte in its element.
     pub(crate) fn predicts(&self, family: &str, effect: &str, below: &BTreeSet<&str>, lane: i64) -> bool {
         self.family == family
-            && (self.open
+            && (self.shapeless
                 || self.effects.contains(effect)
                     && self.shape.iter().all(|f| below.contains(f.as_str()))
                     && self.lanes.as_ref().is_none_or(|lanes| lanes.contains(&lane)))
@@ -104,12 +115,14 @@ impl Known {
 
     /// Returns true if the report must not list `other` separately from this cause.
     ///
-    /// This is so if they have the same base name, neither of them flips bits or ends a process,
-    /// and, if both have positions within elements, those of `other` are among those of `self`.
+    /// This is so if three conditions hold. The causes have the same fingerprint. Neither of them
+    /// flips bits, or ends or hangs a process. If both have positions within elements, those of
+    /// `other` are among those of `self`.
+    ///
     /// Whether bytes go to a wrong place, are not written, or come from elsewhere depends on the
     /// call and on the surrounding memory, so these effects count as one cause. A byte with flipped
     /// bits is a separate cause, and so is each way in which a process ended.
-    fn is_kin(&self, other: &Known) -> bool {
+    fn absorbs(&self, other: &Known) -> bool {
         let is_apart =
             |k: &Known| k.effects.contains("flipped") || APART.iter().any(|end| k.family.ends_with(end));
         let lanes = match (&self.lanes, &other.lanes) {
@@ -122,7 +135,7 @@ impl Known {
     /// Returns true if this cause predicts everything about a difference.
     fn covers(&self, d: &Difference) -> bool {
         self.family == family(d.check, &d.kind)
-            && (self.open
+            && (self.shapeless
                 || d.mark.effects.is_subset(&self.effects)
                     && self.shape.is_subset(&d.mark.below)
                     && self.lanes.as_ref().is_none_or(|lanes| d.mark.lanes.is_subset(lanes)))
@@ -142,31 +155,31 @@ impl Causes {
         self.known.iter().map(|(known, _)| known.clone()).collect()
     }
 
-    /// Returns true if known causes explain a difference and it need not be examined. Counts the
-    /// difference as seen if a known cause explains it.
+    /// Returns true if the difference `found` need not be examined, because a known cause explains
+    /// it. Counts the difference as seen if a known cause explains it.
     ///
-    /// One cause may hide another, so a difference that is explained is examined nevertheless each
-    /// time its count reaches a power of two. This does not apply to causes that do not depend on a
-    /// shape (`open`).
+    /// One cause may hide another. So even an explained difference is examined each time the count
+    /// of its cause reaches a power of two. A difference that a `shapeless` cause explains, that
+    /// is, one that does not depend on the datatype's shape, is never examined.
     pub(crate) fn explain(&mut self, found: &Difference) -> bool {
         let explains =
             |k: &Known| found.mark.explained.as_ref().is_some_and(|name| *name == k.name) || k.covers(found);
         let Some((known, hits)) = self.known.iter_mut().find(|(k, _)| explains(k)) else { return false };
         *hits += 1;
         // The intervals between two examinations double.
-        known.open || !hits.is_power_of_two()
+        known.shapeless || !hits.is_power_of_two()
     }
 
     /// Counts a shrunk difference. Returns the name of its cause if the cause is new.
     pub(crate) fn name(&mut self, shrunk: &Difference) -> Option<String> {
         let base = fingerprint(shrunk);
-        let same = |k: &Known| k.base == base && (k.open || k.covers(shrunk));
+        let same = |k: &Known| k.base == base && (k.shapeless || k.covers(shrunk));
         if let Some((_, hits)) = self.known.iter_mut().find(|(k, _)| same(k)) {
             *hits += 1;
             return None;
         }
-        let own = Known::of(shrunk, base.clone());
-        if let Some(name) = self.known.iter().find(|(k, _)| k.is_kin(&own)).map(|(k, _)| k.name.clone()) {
+        let own = Known::from_difference(shrunk, base.clone());
+        if let Some(name) = self.known.iter().find(|(k, _)| k.absorbs(&own)).map(|(k, _)| k.name.clone()) {
             // This is another effect of a cause that was already reported. From now on that cause
             // explains differences with this effect too.
             self.known.push((Known { name, ..own }, 1));
@@ -184,7 +197,7 @@ impl Causes {
                 format!("{base}.{words}")
             }
         };
-        self.known.push((Known::of(shrunk, name.clone()), 1));
+        self.known.push((Known::from_difference(shrunk, name.clone()), 1));
         Some(name)
     }
 
@@ -201,7 +214,7 @@ impl Causes {
 /// Returns true if the cause of a difference does not depend on its datatype. That is so if the
 /// difference is not classified as a bug, for example because the library reads the standard in
 /// another way, and for the kinds in `SHAPELESS`.
-fn is_open(d: &Difference) -> bool {
+fn is_shapeless(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }
 
@@ -210,7 +223,7 @@ fn is_open(d: &Difference) -> bool {
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
     // A difference that shows only after other cases cannot be attributed to its datatype.
-    if is_open(shrunk) || shrunk.kind.ends_with(AFTER_OTHERS) {
+    if is_shapeless(shrunk) || shrunk.kind.ends_with(AFTER_OTHERS) {
         return family;
     }
     let shape = shrunk.datatype.parse().map(|t| shape(&t)).unwrap_or_default();
@@ -255,8 +268,8 @@ pub(crate) const AFTER_OTHERS: &str = "-after-others";
 /// Kinds of differences whose cause does not depend on the datatype.
 pub(crate) const SHAPELESS: [&str; 4] = ["fresh-name", "name", "beyond-contiguous", "aborts"];
 
-/// Shapes by which a cause is named, the most significant first. A cause has the name of the first
-/// shape in this list that occurs in its shrunk datatype.
+/// Features of datatypes by which a cause is named, the most significant first. A cause is named
+/// after the first feature in this list that its shrunk datatype has.
 const TELLING: [&str; 20] = [
     "empty member",
     "byte stride -1",
@@ -280,19 +293,20 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// Shapes that, together with the constructors, name the cause if the datatype has no shape of
-/// `TELLING`.
+/// Features that, together with the constructors, name the cause if the shrunk datatype has no
+/// feature of `TELLING`.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
 /// Suffixes of families in which each effect is a separate cause.
 const APART: [&str; 2] = [".dies", ".hangs"];
 
-/// Shapes that are properties of single elements. All elements below such a shape have the same
-/// size.
+/// Features that are properties of single elements. The positions of wrong bytes within an element
+/// belong to a cause only if its shape has no other features.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
-/// Returns the features of a shrunk datatype that identify its cause: the most significant shape of
-/// `TELLING`, or else the constructors together with the shapes of `SHAPES`, or else all features.
+/// Returns the features of a shrunk datatype that identify its cause: the most significant feature
+/// of `TELLING`, or else the constructors together with the features of `SHAPES`, or else all
+/// features.
 pub(crate) fn shape(t: &Datatype) -> BTreeSet<&'static str> {
     let found = features(t);
     if let Some(first) = TELLING.into_iter().find(|f| found.contains(f)) {
@@ -347,8 +361,8 @@ mod tests {
     #[test]
     fn a_known_cause_explains_what_it_predicts_alone() {
         let mut causes = Causes::default();
-        let host = difference("vector(2,1,-1,byte)", &["moved"], &[0]);
-        assert_eq!(causes.name(&host).as_deref(), Some("bytes.byte-stride--1"));
+        let first = difference("vector(2,1,-1,byte)", &["moved"], &[0]);
+        assert_eq!(causes.name(&first).as_deref(), Some("bytes.byte-stride--1"));
         let again = "indexed([1,1],[0,9],vector(8,1,-1,char))";
         causes.explain(&difference(again, &["moved"], &[0]));
         assert!(causes.explain(&difference(again, &["moved"], &[0])));
@@ -381,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_ends_are_told_apart() {
+    fn numbers_and_ends_are_distinguished() {
         let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<BTreeSet<String>>();
         assert_eq!(of_texts("lb -1 extent 2", "lb 0 extent 2"), words(&["number 1"]));
         assert_eq!(of_texts("lb -1 extent 2", "lb 0 extent 7"), words(&["number 1", "number 3"]));

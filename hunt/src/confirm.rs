@@ -31,8 +31,9 @@ impl Compiler {
     ///
     /// # Errors
     /// Returns a text that says what is wrong, and names the option that concerns it. Possible
-    /// reasons are a library path that does not resolve, a missing `mpi.h`, an ABI with an unknown name, a file in `folder`
-    /// that cannot be written, or a trial program that does not compile and link.
+    /// reasons are a library path that does not resolve, a missing `mpi.h`, an ABI with an unknown
+    /// name, a file in `folder` that cannot be written, or a trial program that does not compile
+    /// and link.
     pub(crate) fn find(
         mpi: &Path,
         include: Option<&Path>,
@@ -88,10 +89,11 @@ impl Compiler {
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
         command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
-        // The dependencies of the library are found when the program runs. If the library wraps
-        // another one, some functions come from that other library, so the dependencies are linked
-        // too. The library must be loaded even if the program uses none of the functions that it
-        // defines itself.
+        // Undefined symbols in the library are permitted, because its dependencies are found when
+        // the program runs. If the library wraps another MPI library, some functions of the program
+        // come from the wrapped library, so the dependencies are linked too. `--no-as-needed` makes
+        // the program load the library even if it uses none of the functions that the library
+        // itself defines.
         command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
         command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
         if let Some(folder) = self.mpi.parent() {
@@ -122,7 +124,7 @@ impl Compiler {
         surroundings(&mut command, &self.mpi);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| e.to_string())?;
-        let clock = Clock::of(child.id());
+        let clock = Clock::start(child.id());
         let status = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break Some(status),
@@ -160,20 +162,20 @@ mod tests {
     fn a_library_before_another_is_asked_also_where_the_program_names_nothing_of_it() {
         let folder = std::env::temp_dir().join(format!("ddtc-confirm-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        cc(&folder, "libbehind.so", "int behind(void) { return 3; }\n", &["-shared", "-fPIC"]);
-        let before = "int behind(void);\nint before(void) { return behind(); }\n";
-        let shared = ["-shared", "-fPIC", "-L.", "-l:libbehind.so", "-Wl,-rpath,$ORIGIN"];
+        cc(&folder, "libsecond.so", "int second(void) { return 3; }\n", &["-shared", "-fPIC"]);
+        let before = "int second(void);\nint before(void) { return second(); }\n";
+        let shared = ["-shared", "-fPIC", "-L.", "-l:libsecond.so", "-Wl,-rpath,$ORIGIN"];
         let mpi = cc(&folder, "libbefore.so", before, &shared);
         // Some distributions configure their compilers to pass `--as-needed`.
         let strict = folder.join("strict");
         std::fs::write(&strict, "#!/bin/sh\nexec cc -Wl,--as-needed \"$@\"\n").unwrap();
         std::fs::set_permissions(&strict, std::fs::Permissions::from_mode(0o755)).unwrap();
         let guard = folder.join("abi.h");
-        std::fs::write(&guard, "int behind(void);\n").unwrap();
+        std::fs::write(&guard, "int second(void);\n").unwrap();
         let cc = strict.to_str().unwrap().to_owned();
         let compiler = Compiler { cc, include: folder.clone(), mpi, guard };
         let program = folder.join("program.c");
-        for (text, shown) in [("return behind() == 3;", true), ("return behind() != 3;", false)] {
+        for (text, shown) in [("return second() == 3;", true), ("return second() != 3;", false)] {
             std::fs::write(&program, format!("int main(void) {{ {text} }}\n")).unwrap();
             assert_eq!(compiler.confirms(&program), Ok(shown), "{text}");
         }

@@ -159,8 +159,8 @@ pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     }
 }
 
-// Adds the features of a basic type: its size (that of the first part for a pair), and whether it
-// is a pair or contains a long double.
+// Adds the features of a basic type: `pair` if it is a pair, or else its size, and `long double` if
+// it is or contains one.
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
         _ if n.parts().len() > 1 => "pair",
@@ -207,8 +207,8 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
         Combiner::Resized { .. } => _ = found.insert("marker"),
         _ => {}
     }
-    // Constructors with lists. If all blocks have the same length, there is only a list of
-    // displacements, and none of lengths.
+    // Constructors with lists. A constructor of blocks that all have the same length has a list of
+    // displacements, but no list of lengths.
     let tables: &[&[i64]] = match t.combiner() {
         Combiner::Indexed { blocklengths, displacements, .. }
         | Combiner::Hindexed { blocklengths, displacements, .. }
@@ -232,8 +232,8 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("long table");
         }
     }
-    // Empty counts, empty blocks, and displacements or strides that are not a multiple of the
-    // child's alignment.
+    // Constructors with a count or a block length of 0, and those with displacements or strides
+    // that are not a multiple of the child's alignment.
     match t.combiner() {
         Combiner::Contiguous { count: 0, .. }
         | Combiner::Vector { count: 0, .. }
@@ -266,20 +266,21 @@ mod tests {
 
     #[test]
     fn features_by_hand() {
-        let of = |text: &str| features(&text.parse().unwrap());
+        let features_of = |text: &str| features(&text.parse().unwrap());
         assert_eq!(
-            of("vector(8,1,-1,char)"),
+            features_of("vector(8,1,-1,char)"),
             BTreeSet::from(["vector", "stride -1", "byte stride -1", "backwards", "1-byte", "negative lb"])
         );
-        let t = of("struct([1,0,1],[0,9,21],[real16,contiguous(0,int),int])");
+        let t = features_of("struct([1,0,1],[0,9,21],[real16,contiguous(0,int),int])");
         for name in
             ["struct", "16-byte", "zero blocklength", "empty member", "misaligned", "mixed", "zero count"]
         {
             assert!(t.contains(name), "{name}: {t:?}");
         }
         for t in ["resized(0,-8,contiguous(2147483648,int))", "dup(double_int)"] {
-            let named = of(t).into_iter().all(|f| FEATURES.contains(&f) || CONSTRUCTORS.contains(&f));
-            assert!(named, "{t}: {:?}", of(t));
+            let named =
+                features_of(t).into_iter().all(|f| FEATURES.contains(&f) || CONSTRUCTORS.contains(&f));
+            assert!(named, "{t}: {:?}", features_of(t));
         }
     }
 

@@ -128,7 +128,8 @@ pub(crate) struct Mark {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Difference {
     pub(crate) check: Check,
-    /// One or two words that say what differs. This text is a part of the fingerprint.
+    /// One or two words that say what differs. This text is a part of the name of the difference's
+    /// cause ([`crate::cause::fingerprint`]).
     pub(crate) kind: String,
     pub(crate) class: Class,
     /// Name of the rule of the standard that decides. [`crate::rules`] has its section and text.

@@ -18,7 +18,7 @@ use crate::finding::{About, Elsewhere, Finding};
 use crate::record::{Run, Workers};
 use crate::wording::{action, summary, why_open};
 
-/// Maximum length of a line in columns, without words that are longer.
+/// Maximum length of a line in columns. Only a line with a single word may be longer.
 const COLUMNS: usize = 100;
 
 /// The parts of `run.json` that a document needs.
@@ -50,9 +50,10 @@ pub(crate) fn save(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(),
 /// Name of the document that all published runs share. It has the differences that are not bugs.
 const DIFFERENCES: &str = "differences.md";
 
-/// Returns the document of a run. `published` is the name of the folder of the programs, relative
-/// to a document among published ones, or none if the document is in the folder of the run. A
-/// published document has only bugs: other differences are in a document that all runs share.
+/// Returns the document of a run. For a published document, `published` is the name of the folder
+/// of the programs, relative to the document. If the document is in the folder of the run,
+/// `published` is none. A published document has only bugs, because the other differences are in a
+/// document that all runs share.
 fn document(run: &Summary, findings: &[Finding], published: Option<&str>) -> String {
     let library = &run.library;
     let mut out = format!("# {} ({})\n\n", library.title(), library.flavour);
@@ -164,15 +165,16 @@ fn reproduced(f: &Finding, folder: &str) -> String {
     )
 }
 
-/// What `preload/tests/hosts/published.rs` records of a library in place of what the program printed:
-/// the library lacks functions that the program calls.
+/// Text that `preload/tests/hosts/published.rs` records for a library that lacks functions that the
+/// program calls. It takes the place of what the program printed.
 const LACKS: &str = "it has not all functions of the program";
-/// As [`LACKS`]: the program ended by a signal and printed nothing.
+/// Text that `preload/tests/hosts/published.rs` records for a library on which the program ended by
+/// a signal and printed nothing.
 const SIGNAL: &str = "the process ends by a signal";
 
-/// Returns the sentences about the same program on other libraries. The program was run on the
-/// library of the finding too, which is left out. If the finding is about a library with the standard
-/// ABI, that library with its other ABI is not left out.
+/// Returns the sentences about runs of the same program on other libraries. An entry with the name
+/// and version of the finding's own library is left out. It is kept if the finding is about a
+/// library with the standard ABI, because it then describes that library with its other ABI.
 fn elsewhere(f: &Finding) -> String {
     let has_name = |e: &Elsewhere| e.library == f.library.title();
     let others = || f.elsewhere.iter().filter(|e| !has_name(e) || f.library.is_standard());

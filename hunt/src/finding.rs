@@ -78,11 +78,12 @@ pub(crate) struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) original: Option<String>,
     pub(crate) count: u64,
-    /// Number of constructors in the shrunk datatype, that is, of nodes that are not basic types. 0 if
-    /// it was not recorded.
+    /// Number of constructors in the shrunk datatype, that is, of nodes that are not basic types. 0
+    /// if it was not recorded.
     #[serde(default)]
     pub(crate) constructors: u32,
-    /// Clauses without a full stop, as in [`crate::difference::Difference`].
+    /// What the definition gives and what the library does, each as a clause without a full stop,
+    /// as in [`crate::difference::Difference`].
     pub(crate) expected: String,
     pub(crate) got: String,
     /// Effects on bytes, positions of numbers that differ, or the way in which a process ended. See
@@ -135,7 +136,7 @@ pub(crate) struct Ledger {
     /// Length of the file in bytes, up to the end of the last line that was written completely.
     written: u64,
     /// Lines that could not be written yet.
-    left: VecDeque<Vec<u8>>,
+    unwritten: VecDeque<Vec<u8>>,
     pub(crate) causes: Causes,
     pub(crate) findings: Vec<Finding>,
 }
@@ -160,7 +161,7 @@ impl Ledger {
             return Err(io::Error::other(what));
         }
         let causes = Causes::default();
-        Ok(Ledger { path, file, written: 0, left: VecDeque::new(), causes, findings: Vec::new() })
+        Ok(Ledger { path, file, written: 0, unwritten: VecDeque::new(), causes, findings: Vec::new() })
     }
 
     /// Removes the file of a ledger if it has no findings.
@@ -176,7 +177,7 @@ impl Ledger {
         let line = serde_json::to_vec(&finding).map_err(io::Error::other);
         let written = line.and_then(|mut line| {
             line.push(b'\n');
-            self.left.push_back(line);
+            self.unwritten.push_back(line);
             self.write()
         });
         if let Err(error) = written {
@@ -193,21 +194,21 @@ impl Ledger {
     /// # Errors
     /// Returns the system's error. The lines that are not written stay in memory.
     pub(crate) fn write(&mut self) -> io::Result<()> {
-        while let Some(line) = self.left.front() {
+        while let Some(line) = self.unwritten.front() {
             if let Err(error) = self.file.write_all(line) {
                 // Remove a line that was written only in part.
                 let _ = self.file.set_len(self.written);
                 return Err(error);
             }
             self.written += line.len() as u64;
-            self.left.pop_front();
+            self.unwritten.pop_front();
         }
         Ok(())
     }
 
     /// Returns the number of findings that are only in memory.
     pub(crate) fn unwritten(&self) -> usize {
-        self.left.len()
+        self.unwritten.len()
     }
 
     /// Returns how often each cause was seen.

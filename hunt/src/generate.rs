@@ -243,8 +243,8 @@ fn members(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
     Datatype::structure(&lengths, &at, &types)
 }
 
-/// Number of the first case with a deep tree. Corner trees with numbers above 2^31 come only after
-/// this case, too.
+/// Number of the first case with a deep tree. Random corner trees that are deep or have numbers
+/// above 2^31 also come only after this case.
 const NESTS: u64 = 400;
 
 /// Depths of the deep trees, in constructors.

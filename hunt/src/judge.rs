@@ -22,8 +22,9 @@ pub(super) struct Found {
     pub(super) difference: Difference,
 }
 
-/// Differences that end processes may take the time [`ALWAYS`] plus one `SHARE`th of the run so
-/// far. The time is limited because starting a library again takes as long as thousands of cases.
+/// Divisor for the time of differences that end processes. Such differences are postponed once the
+/// time spent on them reaches [`ALWAYS`] plus one `SHARE`th of the run so far. The time is limited
+/// because starting a library again takes as long as thousands of cases.
 const SHARE: u32 = 3;
 /// Time that may be spent on differences that end processes however short the run is.
 const ALWAYS: Duration = Duration::from_secs(4);
@@ -98,8 +99,8 @@ impl<'s> Judge<'s> {
             locked(&self.shared.avoid).retain(|a| *a != avoided);
         }
         if found.difference.class == Class::Quality {
-            // A hang of this class breaks no rule, and each attempt to shrink it would take as long
-            // as a hang, so it is not shrunk.
+            // A hang of the class `Quality` breaks no rule, and each attempt to shrink it would
+            // take as long as a hang, so it is not shrunk.
             self.avoid(exactly(&found.difference));
             return self.written(&found.difference, &found);
         }
@@ -125,10 +126,10 @@ impl<'s> Judge<'s> {
     pub(super) fn judge(&mut self, mut found: Vec<Found>) {
         // Bugs come first, because the time may not suffice for all differences.
         found.sort_by_key(|f| f.difference.class);
-        let mut left = found.into_iter();
-        while let Some(found) = left.next() {
+        let mut remaining = found.into_iter();
+        while let Some(found) = remaining.next() {
             if self.shared.is_over() {
-                return self.shared.unseen(1 + left.len() as u64);
+                return self.shared.unseen(1 + remaining.len() as u64);
             }
             // Another job, or the previous difference, may have found the cause in the meantime.
             if locked(&self.shared.ledger).causes.explain(&found.difference) {
@@ -171,8 +172,9 @@ impl<'s> Judge<'s> {
     }
 }
 
-/// Returns what workers must avoid because of a shrunk difference: its check for datatypes with its
-/// shape, or the whole check if its kind does not depend on a datatype.
+/// Returns what workers must avoid because of a shrunk difference. This is the check of the
+/// difference, for all datatypes that have the features of its shape. If the kind of the difference
+/// does not depend on a datatype, the check is avoided for all datatypes.
 fn exactly(d: &Difference) -> Option<Avoid> {
     if SHAPELESS.contains(&d.kind.as_str()) {
         return Some(Avoid { check: d.check, features: Vec::new() });

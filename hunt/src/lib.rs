@@ -62,6 +62,6 @@ pub struct Hunt {
     pub page: fn(&Path) -> Result<PathBuf, Box<dyn Error>>,
 }
 
-/// Result of a run: the number of bugs, without those whose program ran and did not show the bug.
-/// The exit status depends on this number.
+/// Result of a run: the number of bugs, on which the exit status depends. A bug does not count if
+/// its program ran and did not show it.
 pub type Outcome = Result<u64, Box<dyn Error>>;

@@ -48,7 +48,7 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Returns the clause about the call that the standard requires instead of the refusal.
+    /// Returns the clause that says what the standard requires of the call instead of the refusal.
     pub(crate) fn refuted(&self) -> String {
         format!("{} returns MPI_SUCCESS", self.call)
     }

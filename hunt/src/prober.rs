@@ -45,15 +45,16 @@ pub(crate) enum Shrunk {
 const DEATHS: u64 = 60;
 const HANGS: u64 = 2;
 
-/// Maximum time for shrinking one difference, and maximum time for finding the case that spoiled
-/// the heap.
+/// Maximum time for shrinking one difference, and maximum time for finding the earlier case that is
+/// to blame for the end of a process, for example because it spoiled the heap.
 const SHRINKS: Duration = Duration::from_secs(20);
 const CULPRIT: Duration = Duration::from_secs(8);
 
-/// Number of times that a check is run if the expected result is the end of the process.
+/// Number of times that a check is run if the expected result is the end of the process. A check is
+/// repeated because a spoiled heap shows late.
 const TIMES: u32 = 20;
-/// Number of cases that are examined before a case that ended a worker. One of these earlier cases
-/// may be to blame.
+/// Number of earlier cases that are examined if a case ended a worker, because one of the earlier
+/// cases may be to blame.
 pub(crate) const BEFORE: u64 = 6;
 
 /// Returns the clause that says how a process ended and what it printed.
@@ -72,8 +73,8 @@ pub(crate) fn of_death(
     (t, large): (&str, bool),
     count: u64,
 ) -> Difference {
-    // If a process exits in this check, the library ended it instead of returning an error. That
-    // depends on the error handler, and not on the datatype.
+    // If a process exits in the check `truncation` without a failed assertion, the library ended it
+    // instead of returning an error. That depends on the error handler, and not on the datatype.
     let aborts = check == Check::Truncation && matches!(how, How::Exit(_)) && !said.contains("ssert");
     let kind = match how {
         How::Hang => "hangs",
@@ -83,8 +84,8 @@ pub(crate) fn of_death(
     // A library that lists 2^31 blocks needs much time, and no rule of the standard forbids that.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
-    // The call of the check `truncation` is erroneous. It must return nevertheless, because the error
-    // handler returns.
+    // The call of the check `truncation` is erroneous. It must return nevertheless, because the
+    // error handler is MPI_ERRORS_RETURN.
     let rule = if check == Check::Truncation { "handler" } else { "legal" };
     let got = ended(how, said);
     let below = t.parse().map(|t| owned(&features(&t))).unwrap_or_default();
@@ -116,7 +117,7 @@ impl<'s> Prober<'s> {
     }
 
     /// Sends a request to the worker and returns its reply. Starts a worker if there is none. The
-    /// deadline `until` is moved by the time in which the worker or this thread waited for a
+    /// deadline `until` is postponed by the time in which the worker or this thread waited for a
     /// processor.
     fn reply(
         &mut self,
@@ -176,8 +177,9 @@ impl<'s> Prober<'s> {
         }
     }
 
-    /// Runs the check of `like` on another datatype and count. Returns a difference of the same
-    /// kind and class as `like`, with no effects that `like` does not have, if the check shows one.
+    /// Runs the check of `like` on another datatype and count. If the check shows a difference of
+    /// the same kind and class as `like`, returns this difference. It must have no effects that
+    /// `like` does not have, and no known cause may explain it.
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
@@ -190,10 +192,10 @@ impl<'s> Prober<'s> {
         })
     }
 
-    /// Returns the last of the given cases that ends a new process by itself, and the difference
-    /// that it shows. A case that ends a process may also have spoiled the heap for a later case.
-    /// Every case that the library can build is run with each of the checks, beginning with the last
-    /// case.
+    /// Runs the given cases again, beginning with the last, and returns the first case that ends
+    /// the process, together with the difference that it shows. Such a case may also have spoiled
+    /// the heap for a later case. Each case that the library can build is run with each of the
+    /// checks. Returns none if no case ends the process or if the time is over.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -225,8 +227,9 @@ impl<'s> Prober<'s> {
         let (deaths, hangs) = (self.deaths, self.hangs);
         let candidates = [(found.datatype.as_str(), found.count), whole];
         let times = if found.is_deadly() { TIMES } else { 1 };
-        // Two candidates are tried first: the node that is to blame, and then the whole datatype of
-        // the case. The first of them that shows an unexplained difference is shrunk.
+        // There are two candidates: the node that is to blame, and then the whole datatype of the
+        // case. The first of them that shows a difference that known causes do not explain is
+        // shrunk.
         let (mut first, mut explained) = (None, false);
         for (text, count) in candidates {
             let Ok(t) = text.parse::<Datatype>() else { continue };
@@ -257,8 +260,8 @@ impl<'s> Prober<'s> {
             }
         }
         if best.class == Class::Quality && best.kind == "hangs" {
-            // Every attempt to shrink would take as long as a hang, and a hang of this class breaks
-            // no rule.
+            // A hang of the class `Quality` breaks no rule, and every attempt to shrink it would
+            // take as long as a hang.
             return Shrunk::Alone(Box::new(best));
         }
         // The datatype itself is shrunk as long as it shows the difference. The number of ended
@@ -276,8 +279,8 @@ impl<'s> Prober<'s> {
         };
         t = shrink(&t, |t| shows(self, t));
         canonical(t, &mut |t| shows(self, t));
-        // `best` is the difference of the last datatype that showed it, with the node that this
-        // difference names.
+        // `best` is the difference that the last accepted datatype showed. It names that datatype,
+        // or the node of it that is to blame.
         Shrunk::Alone(Box::new(best))
     }
 }

@@ -15,8 +15,8 @@ use crate::protocol::{At, Place, Reply, Request};
 /// Time after which a worker counts as hanging. Time in which the worker waited for a processor is
 /// not counted. A case takes microseconds.
 const HANGS: Duration = Duration::from_secs(10);
-/// Time after which a worker that has not started counts as hanging. It is longer than that of a
-/// case, since many workers may start at once.
+/// Time after which a worker that has not started counts as hanging. It is longer than the time
+/// limit of a case ([`HANGS`]), since many workers may start at once.
 const STARTS: Duration = Duration::from_secs(60);
 
 /// Returns how long the first thread of a process was ready to run but waited for a processor.
@@ -47,7 +47,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn of(process: u32) -> Clock {
+    pub(crate) fn start(process: u32) -> Clock {
         let waited = kept_waiting(process) + kept_waiting_here();
         Clock { process, began: Instant::now(), waited }
     }
@@ -79,7 +79,7 @@ pub(crate) enum How {
 }
 
 impl How {
-    fn of(status: ExitStatus) -> How {
+    fn from_status(status: ExitStatus) -> How {
         status.signal().map_or_else(|| How::Exit(status.code().unwrap_or(-1)), How::Signal)
     }
 }
@@ -256,7 +256,7 @@ impl Worker {
             if hangs {
                 let _ = self.child.kill();
             }
-            let how = self.child.wait().map_or(How::Exit(-1), How::of);
+            let how = self.child.wait().map_or(How::Exit(-1), How::from_status);
             self.death(if hangs { How::Hang } else { how })
         })
     }
@@ -264,7 +264,7 @@ impl Worker {
     /// Returns the next reply. The error is true if the worker hangs, and false if it has ended.
     /// The time limit starts again whenever the worker begins another case or check.
     fn watched(&mut self, limit: Duration) -> Result<Reply, bool> {
-        let (mut last, mut since) = (self.place.get(), Clock::of(self.child.id()));
+        let (mut last, mut since) = (self.place.get(), Clock::start(self.child.id()));
         loop {
             match self.replies.recv_timeout(Duration::from_millis(200)) {
                 Ok(reply) => return Ok(reply),
@@ -272,7 +272,7 @@ impl Worker {
                 Err(RecvTimeoutError::Timeout) => {
                     let now = self.place.get();
                     if now != last {
-                        (last, since) = (now, Clock::of(self.child.id()));
+                        (last, since) = (now, Clock::start(self.child.id()));
                     } else if since.elapsed() > limit {
                         return Err(true);
                     }
@@ -322,7 +322,7 @@ mod tests {
         let mut loops: Vec<Child> = (0..=processors)
             .map(|_| Command::new("sh").arg("-c").arg("while :; do :; done").spawn().expect("sh is needed"))
             .collect();
-        let clocks: Vec<Clock> = loops.iter().map(|child| Clock::of(child.id())).collect();
+        let clocks: Vec<Clock> = loops.iter().map(|child| Clock::start(child.id())).collect();
         let began = Instant::now();
         let left_out = loop {
             std::thread::sleep(Duration::from_millis(20));

@@ -14,7 +14,7 @@ use ddtc::internal::exec::interp;
 use ddtc::internal::fuzzing::rebuilt;
 use ddtc::internal::methods::*;
 
-use crate::compare::{ROOMS, values};
+use crate::compare::{RECEIVE_SIZES, values};
 use crate::difference::{Check, Difference};
 use crate::library::MISUSES;
 use crate::subject::{Map, is_predefined};
@@ -46,8 +46,8 @@ const NAMES: [&str; 7] = [
     "MPI_UNDEFINED",
 ];
 
-/// Returns the program of a shrunk difference as a single file. `title` is the comment at the head of
-/// the program. Returns none if no program can be written for the difference.
+/// Returns the program of a shrunk difference as a single file. `title` is the comment at the head
+/// of the program. Returns none if no program can be written for the difference.
 pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
@@ -88,7 +88,7 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     let moves = !matches!(d.check, Check::Bounds | Check::Decode | Check::Attributes);
     let handles = build(&mut out, &plain, moves, d.check == Check::Commit);
     if moves {
-        walk::walk(&mut out, &plain, d.count)?;
+        walk::write_walk(&mut out, &plain, d.count)?;
     }
     // The check itself is one call of a function of `finding.h`. The arguments of that call select
     // the difference that the program must show.
@@ -128,8 +128,8 @@ fn case(d: &Difference, title: &str) -> Option<String> {
                 "beyond" | "gap" => "APART",
                 _ => "WRITTEN",
             };
-            let rooms = ROOMS.map(|room| room.to_string()).join(", ");
-            format!("check_truncation(t, {}, (long[]){{{rooms}}}, {what});", ROOMS.len())
+            let sizes = RECEIVE_SIZES.map(|size| size.to_string()).join(", ");
+            format!("check_truncation(t, {}, (long[]){{{sizes}}}, {what});", RECEIVE_SIZES.len())
         }
     };
     checks(&mut out, &call);
@@ -149,8 +149,8 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
             None => format!("{line}\n"),
         })
         .collect();
-    let told = if moves { walk::told(t) } else { String::new() };
-    let _ = write!(out, "\nstatic MPI_Datatype build(void)\n{{\n{checked}{told}    return {root};\n}}\n");
+    let bounds = if moves { walk::record_bounds(t) } else { String::new() };
+    let _ = write!(out, "\nstatic MPI_Datatype build(void)\n{{\n{checked}{bounds}    return {root};\n}}\n");
     let made: Vec<&str> = calls.lines().filter_map(|l| l.strip_prefix("    MPI_Datatype t")).collect();
     if orphan {
         let names = made.iter().filter_map(|l| l.strip_suffix(';')).map(|n| format!("t{n}"));
@@ -189,8 +189,9 @@ fn bounds(kind: &str, judged: &Datatype) -> String {
     }
 }
 
-/// Returns the C structure with the expected envelope and contents, followed by the call of their
-/// check. If `synonyms` is true, the structure names the types that the contents must have.
+/// Returns the C structure with the expected envelope and contents, followed by the call of the
+/// function that checks them. If `synonyms` is true, the structure also has the names of the named
+/// types that the contents must have.
 fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     // The envelope consists of the combiner and the lengths of the lists of arguments.
     let envelope = plain.envelope();
@@ -208,7 +209,8 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
     };
     let numbers = |values: &[i64]| values.iter().map(|&v| c::literal(v)).collect();
     if let Ok(contents) = plain.contents(&CONSTANTS) {
-        // The numbers of `CONSTANTS` are negative, and no other argument of these constructors is.
+        // The values in `CONSTANTS` are negative. All other integers in the contents of these
+        // constructors are not negative, so they cannot be taken for one of these values.
         let has_constants = matches!(
             plain.combiner(),
             Combiner::Subarray { .. }
@@ -296,8 +298,8 @@ mod tests {
                 "2, 0, 1, 8, MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_DFLT_DARG, 2, MPI_ORDER_C",
             ),
             ("f90_real(6,undefined)", "6, MPI_UNDEFINED"),
-            // In the contents of other constructors, a number that equals one of the values in
-            // `CONSTANTS` is an ordinary number.
+            // The contents of a vector have none of MPI's constants, so a number that equals one of
+            // the values in `CONSTANTS` is an ordinary number here.
             ("vector(2,1,-2147483648,byte)", "2, 1, -2147483648"),
         ] {
             let text = decoded(t);

@@ -148,8 +148,8 @@ const RULES: [(&str, &str, &str); 22] = [
     (LEGAL, "5.1", "All arguments are legal, so every call returns MPI_SUCCESS."),
 ];
 
-/// Returns a rule by its name. `check` and `kind` are those of the difference: the section of the
-/// rule about legal calls is that of the call. Returns none if no rule has this name.
+/// Returns the rule with the given name, or none if no rule has this name. `check` and `kind` are
+/// those of the difference. They determine the section if the rule is the one about legal calls.
 #[must_use]
 pub fn rule(name: &str, check: Check, kind: &str) -> Option<Rule> {
     if let Some(call) = name.strip_prefix("misuse.") {
@@ -161,8 +161,9 @@ pub fn rule(name: &str, check: Check, kind: &str) -> Option<Rule> {
     Some(Rule { section, text })
 }
 
-/// Returns the section about a call that the library refuses. For other kinds, returns the section
-/// about the calls of a check.
+/// Returns the section for the rule about legal calls. If `kind` names a refused call for which a
+/// section is listed here, returns that section. Otherwise returns the section about the calls of
+/// `check`.
 fn legal(check: Check, kind: &str) -> &'static str {
     let refused = kind.strip_prefix("refused-").map(|call| call.trim_end_matches("_c"));
     match refused {

@@ -29,9 +29,9 @@ const FIRST: u64 = 8;
 const BATCH: f64 = 0.5;
 /// Maximum number of workers that may die in a row without a finished request between them. After
 /// that a job gives up.
-const MOST_DEATHS: u64 = 1000;
+const MAX_DEATHS: u64 = 1000;
 /// Maximum number of differences of one request that are examined.
-const MOST_FOUND: usize = 64;
+const MAX_FOUND: usize = 64;
 
 /// Runs the fuzzer, prints what it found, and returns the number of bugs.
 ///
@@ -89,8 +89,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
             .collect();
         shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
     });
-    // The files are completed even if a job failed. Then the error of the job has priority over
-    // those of the files.
+    // The files are completed even if a job failed. In that case the error of the job is returned,
+    // and an error about the files is only printed.
     let finished = shared.finish();
     match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => {
@@ -105,7 +105,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
     }
 }
 
-/// Removes the files of workers and of the compiler's trial from the folder.
+/// Removes from the folder the files of the workers, the trial program of the compiler, and
+/// `abi.h`.
 fn tidy(hunt: &Hunt) {
     for i in 0..2 * hunt.jobs {
         for end in ["case", "stderr"] {
@@ -120,7 +121,7 @@ fn tidy(hunt: &Hunt) {
 /// Returns the name and the version of a library. Both come from the text in which the library
 /// describes itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
-    let name = match Library::of(said).family {
+    let name = match Library::from_version_text(said).family {
         // Relatives of MPICH begin the text with their own name.
         Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
         family => family.name().to_owned(),
@@ -134,7 +135,7 @@ fn named(said: &str, flavour: &str, path: &Path) -> About {
 }
 
 impl Shared<'_> {
-    // Runs cases until there are no more numbers or the time is over.
+    // Runs cases until all case numbers are handed out or the time is over.
     fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
         // Workers with even numbers run cases, and those with odd numbers answer questions.
         let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
@@ -169,7 +170,7 @@ impl Shared<'_> {
                     Err((death, found)) => {
                         worker = None;
                         deaths += 1;
-                        if deaths > MOST_DEATHS {
+                        if deaths > MAX_DEATHS {
                             return Err(format!("{deaths} workers in a row died: {}", death.said).into());
                         }
                         from = judge.died(&death, from, found);
@@ -210,7 +211,7 @@ impl Shared<'_> {
                     // Differences that a known cause explains are dropped, and so are differences
                     // beyond the maximum number.
                     for difference in differences {
-                        if found.len() < MOST_FOUND && !locked(&self.ledger).causes.explain(&difference) {
+                        if found.len() < MAX_FOUND && !locked(&self.ledger).causes.explain(&difference) {
                             found.push(Found { case, datatype: datatype.clone(), count, difference });
                         }
                     }
@@ -292,9 +293,11 @@ impl Shared<'_> {
         // not be written.
         let mut troubles: Vec<String> = Vec::new();
         if let Err(error) = ledger.write() {
-            let (left, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
-            troubles
-                .push(format!("{}: {error}; {left} findings are not in it and stand above", path.display()));
+            let (unwritten, path) = (ledger.unwritten(), self.hunt.out.join("findings.jsonl"));
+            troubles.push(format!(
+                "{}: {error}; {unwritten} findings are not in it and stand above",
+                path.display()
+            ));
         }
         for (path, text) in locked(&self.unsaved).iter() {
             troubles.extend(files::save(path, text).err().map(|e| e.to_string()));

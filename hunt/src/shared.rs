@@ -91,9 +91,9 @@ impl Shared<'_> {
     /// Returns the next `n` case numbers, or fewer at the end. Returns none if all numbers were
     /// handed out or the run is over.
     pub(crate) fn take(&self, n: u64) -> Option<std::ops::Range<u64>> {
-        let most = self.hunt.cases.unwrap_or(u64::MAX);
+        let end = self.hunt.cases.unwrap_or(u64::MAX);
         let from = self.next.fetch_add(n, Ordering::Relaxed);
-        (from < most && !self.is_over()).then(|| from..most.min(from.saturating_add(n)))
+        (from < end && !self.is_over()).then(|| from..end.min(from.saturating_add(n)))
     }
 
     // Adds the results of some cases to the totals.

@@ -1,6 +1,6 @@
 //! Sentences about findings: what a program does, what goes wrong, and why the standard leaves a
-//! matter open. They depend on the check and on the kind of the difference alone, so every document
-//! can be rendered again from the records of a run.
+//! matter open. They depend only on what the record of a finding has, so every document can be
+//! rendered again from the records of a run.
 
 use crate::cause::AFTER_OTHERS;
 use crate::difference::Check;
@@ -28,7 +28,7 @@ fn calls(check: Check) -> &'static str {
 pub(crate) fn summary(f: &Finding) -> String {
     let (kind, calls) = (f.kind.trim_end_matches(AFTER_OTHERS), calls(f.check));
     if let Some(call) = kind.strip_prefix("refused-") {
-        // The kind has the name in lower case and without its prefix.
+        // The kind has the name of the refused call, in lower case and without the prefix `MPI_`.
         let (first, rest) = call.split_at(call.len().min(1));
         return format!("MPI_{}{rest} refuses legal arguments.", first.to_uppercase());
     }
@@ -106,8 +106,9 @@ pub(crate) fn action(f: &Finding) -> String {
     format!("{built}{committed} and {}.", steps(f, kind))
 }
 
-/// Returns what the program does with the committed datatype: the rest of a sentence after "It builds
-/// the datatype, commits it and", without the full stop.
+/// Returns what the program does with the datatype. The text is the rest of a sentence after "It
+/// builds the datatype, commits it and", without the full stop. For checks that commit no datatype,
+/// the sentence has no "commits it".
 fn steps(f: &Finding, kind: &str) -> String {
     let n = match f.count {
         1 => "one instance".to_owned(),
@@ -183,7 +184,8 @@ fn steps(f: &Finding, kind: &str) -> String {
     }
 }
 
-/// Returns what a program of the check `truncation` does, as [`steps`] does.
+/// Returns what a program of the check `truncation` does, as the rest of the sentence that
+/// [`steps`] describes.
 fn overflow(kind: &str) -> String {
     format!(
         "sends itself messages that are longer than the receive buffer, which has room for one instance to 160 \

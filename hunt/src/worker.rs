@@ -153,8 +153,9 @@ struct Worker<'l> {
     place: Place,
     mark: u64,
     replies: File,
-    /// Features that occurred in this worker. Where the features of a case are counted, those that
-    /// are not yet in this set are always included, so that none of them is listed as never tried.
+    /// Features that occurred in this worker. When the features of a case are counted, those that
+    /// are not yet in this set are always included, so that no feature that occurred is listed as
+    /// never tried.
     tried: BTreeSet<&'static str>,
 }
 
@@ -221,7 +222,8 @@ impl Worker<'_> {
             sum.done.unbuilt += u64::from(!outcome.built);
             if !outcome.found.is_empty() {
                 if !counted {
-                    // A feature of a finding must not be reported as never tried.
+                    // The features of a case that shows a difference are always counted, so that a
+                    // feature of a finding is never reported as not tried.
                     self.count(&mut sum, &features(&t), number);
                 }
                 let large = t.nodes().any(Datatype::is_large_count);

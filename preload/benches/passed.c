@@ -14,10 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Replaces the C library's clock_gettime also in the preload library, since the program is linked
- * with -rdynamic. The preload library searches for newly loaded objects when the coarse clock has
- * ticked. Under valgrind, the coarse clock would have ticked at every few calls, so the time that
- * this function returns stands still while calls are counted. */
+/* Replaces clock_gettime of the C library in the whole process: since the program is linked with
+ * -rdynamic, calls in the preload library reach this function too. The preload library searches for
+ * newly loaded objects when the coarse clock has ticked. Under valgrind, where calls are slow, the
+ * clock would tick every few calls. So while calls are counted, the time that this function returns
+ * stands still. */
 static int stands_still;
 static struct timespec then;
 int clock_gettime(clockid_t clock, struct timespec *now) {

@@ -89,11 +89,11 @@ int main(int argc, char **argv) {
   BENCH("indexed_block 1000 x 8 B", i8, 1, for (int i = 0; i < 1000; i++) p[i] = u[list[i]]);
   /* Measure calls that the preload library passes on unchanged. Messages go to MPI_PROC_NULL and
    * collective calls stay in this process, so that little more than the calls is measured. */
-#define PASS(name, calls, bare) do { \
+#define PASS(name, calls, unmodified) do { \
     double a[ROUNDS], b[ROUNDS]; \
     long n = 20000; \
     int at; \
-    for (int r = 0; r < ROUNDS; r++) { TIME(a, calls); TIME(b, bare); } \
+    for (int r = 0; r < ROUNDS; r++) { TIME(a, calls); TIME(b, unmodified); } \
     (void)at; \
     line("pass-through " name, 0, a, b, NULL); } while (0)
   MPI_Request q;

@@ -105,7 +105,7 @@ impl<T> Record<T> {
         record
     }
 
-    fn place(&self) -> usize {
+    fn stack_address(&self) -> usize {
         self.place.load(Ordering::Relaxed)
     }
 
@@ -216,7 +216,7 @@ impl<T: Kept> Calls<T> {
     /// innermost call is not known.
     pub(crate) fn inspect_innermost(&self, inspect: impl FnOnce(&mut T)) {
         let Some(record) = self.lists.borrow().under_way.last().copied() else { return };
-        if self.is_own(here()) && self.is_own(record.place()) && here() < record.place() {
+        if self.is_own(here()) && self.is_own(record.stack_address()) && here() < record.stack_address() {
             record.inspect(inspect);
         }
     }
@@ -231,10 +231,11 @@ impl<T: Kept> Calls<T> {
     /// [`Kept::abandoned`].
     #[cold]
     fn remove_abandoned(&self, place: usize) {
-        let is_abandoned = |record: &Record<T>| match (record.place(), self.is_own(record.place())) {
-            (made, true) => self.is_own(place) && made <= place,
-            (made, false) => (made..made + FRAMES).contains(&place),
-        };
+        let is_abandoned =
+            |record: &Record<T>| match (record.stack_address(), self.is_own(record.stack_address())) {
+                (made, true) => self.is_own(place) && made <= place,
+                (made, false) => (made..made + FRAMES).contains(&place),
+            };
         let mut abandoned = Vec::new();
         let mut lists = self.lists.borrow_mut();
         let Lists { under_way, spare } = &mut *lists;
@@ -261,7 +262,7 @@ impl<T: Kept> Drop for Calls<T> {
         // thread.
         let Lists { under_way, mut spare } = std::mem::replace(self.lists.get_mut(), Lists::new());
         for record in under_way {
-            if self.is_own(record.place())
+            if self.is_own(record.stack_address())
                 && let Some(kept) = record.take()
             {
                 kept.abandoned();

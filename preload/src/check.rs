@@ -24,7 +24,7 @@ use crate::warn::warn;
 
 /// Number of converted packs and unpacks that were checked, and of pieces of requests that were
 /// checked in Open MPI's convertor hook ([`crate::convertor_hook`], `DDTC_HOOK=check`). An unpack
-/// that spans more than [`MOST`] bytes is counted too, although it is not compared.
+/// that spans more than [`MAX_SPAN`] bytes is counted too, although it is not compared.
 pub(crate) static CHECKS: AtomicU64 = AtomicU64::new(0);
 /// Number of checks in which the bytes differed by a fault of ddtc.
 pub(crate) static OURS: AtomicU64 = AtomicU64::new(0);
@@ -37,10 +37,10 @@ pub(crate) static OTHER: AtomicU64 = AtomicU64::new(0);
 
 /// Maximum number of bytes that the instances of an unpack may span. Longer unpacks are not
 /// compared with the definition, because the comparison allocates two buffers as long as the span.
-const MOST: i128 = 256 << 20;
+const MAX_SPAN: i128 = 256 << 20;
 /// Maximum length in bytes up to which the report of a difference shows the type's text in full, or
 /// the C program that shows the difference.
-const MOST_TEXT: usize = 16 << 10;
+const MAX_TEXT: usize = 16 << 10;
 /// Maximum number of differences of each kind (fault of ddtc, known fault of the MPI library, any
 /// other difference) that are written to standard error. All differences are counted.
 const SHOWN: u64 = 4;
@@ -66,11 +66,11 @@ struct Scratch {
 }
 
 impl Scratch {
-    fn of(t: &Datatype, count: u64) -> Option<Scratch> {
+    fn new(t: &Datatype, count: u64) -> Option<Scratch> {
         let last = i128::from(count - 1) * i128::from(t.extent());
         let low = i128::from(t.true_lb()) + last.min(0);
         let high = i128::from(t.true_ub()) + last.max(0);
-        let low = (high - low <= MOST).then(|| i64::try_from(low).ok())??;
+        let low = (high - low <= MAX_SPAN).then(|| i64::try_from(low).ok())??;
         Some(Scratch { bytes: vec![0xA5; (high - i128::from(low)) as usize], low })
     }
 
@@ -127,14 +127,14 @@ impl Checked<'_> {
 
     /// Compares the bytes of the user's buffer after an unpack with the definition, and corrects
     /// them if they differ. Then compares the MPI library with the definition. Does nothing if the
-    /// instances span more than [`MOST`] bytes.
+    /// instances span more than [`MAX_SPAN`] bytes.
     ///
     /// # Safety
     /// As [`Checked::compare`], for an unpack.
     unsafe fn compare_unpack(&self) {
         let t = self.committed.datatype();
         let total = t.size() as usize * self.count as usize;
-        let (Some(mut expected), Some(mut ours)) = (Scratch::of(t, self.count), Scratch::of(t, self.count))
+        let (Some(mut expected), Some(mut ours)) = (Scratch::new(t, self.count), Scratch::new(t, self.count))
         else {
             return;
         };
@@ -181,7 +181,7 @@ impl Checked<'_> {
             // Some faults of the MPI library only lose bytes inside elements. They explain the
             // difference only if nothing but bytes of this kind is different. Otherwise only the
             // faults that move bytes to wrong places are considered.
-            let known = if different.is_lost_bytes { faults::of } else { faults::misplaces };
+            let known = if different.is_lost_bytes { faults::find } else { faults::misplaces };
             let difference = Difference { host, datatype, count, direction };
             difference.is_theirs(known(library, datatype), || different.what);
         }
@@ -240,12 +240,12 @@ impl Difference<'_> {
         }
         let Difference { datatype: t, count, direction, .. } = *self;
         let mut program = reproducer(t, count, direction);
-        if program.len() > MOST_TEXT {
+        if program.len() > MAX_TEXT {
             program = format!("(a C program of {} bytes)", program.len());
         }
         let mut text = t.to_string();
-        if text.len() > MOST_TEXT {
-            let cut = (0..=MOST_TEXT / 2).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0);
+        if text.len() > MAX_TEXT {
+            let cut = (0..=MAX_TEXT / 2).rev().find(|&n| text.is_char_boundary(n)).unwrap_or(0);
             text = format!("{}... ({} bytes)", &text[..cut], text.len());
         }
         let what = what();
@@ -261,7 +261,7 @@ mod tests {
     fn what_lies_at_addresses_is_compared_too() {
         let at = |text: &str, count| {
             let t: Datatype = text.parse().unwrap();
-            Scratch::of(&t, count).map(|s| (s.bytes.len(), s.low))
+            Scratch::new(&t, count).map(|s| (s.bytes.len(), s.low))
         };
         let address = 1_i64 << 46;
         let far = format!("hindexed([1,2],[{address},{}],int)", address + 64);
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(at("vector(3,1,2,int)", 2), Some((40, 0)));
         assert_eq!(at("hvector(3,1,-8,int)", 1), Some((20, -16)));
         assert_eq!(at(&format!("hindexed([1,1],[0,{address}],int)"), 1), None, "too far apart");
-        let mut scratch = Scratch::of(&far.parse().unwrap(), 1).unwrap();
+        let mut scratch = Scratch::new(&far.parse().unwrap(), 1).unwrap();
         scratch.piece(address + 68, 4).fill(7);
         assert_eq!(scratch.bytes[68..], [7; 4]);
     }

@@ -48,7 +48,7 @@ impl Fact {
     /// words that `ask` returns. If `ask` returns `None`, the fact stays unknown.
     #[inline]
     pub(crate) fn get(&self, ask: impl FnOnce() -> Option<[u64; 2]>) -> Option<[u64; 2]> {
-        self.met().or_else(|| {
+        self.cached().or_else(|| {
             let asked = ask()?;
             self.numbers.iter().zip(asked).for_each(|(number, asked)| number.store(asked, Ordering::Relaxed));
             self.known.store(1, Ordering::Release);
@@ -58,7 +58,7 @@ impl Fact {
 
     /// Returns the two words of the fact if they are known already, otherwise `None`.
     #[inline]
-    pub(crate) fn met(&self) -> Option<[u64; 2]> {
+    pub(crate) fn cached(&self) -> Option<[u64; 2]> {
         let known = self.known.load(Ordering::Acquire) != 0;
         let [first, second] = &self.numbers;
         known.then(|| [first.load(Ordering::Relaxed), second.load(Ordering::Relaxed)])

@@ -4,7 +4,7 @@
 //! makes the handle null, or makes a persistent request inactive. The error code and the statuses
 //! of the call show only how the operation has ended: with success and a status, or with an error.
 //!
-//! The program's error handler runs inside the call. The operations that have ended are settled
+//! The program's error handler runs inside the call. The operations that have ended are finished
 //! before the handler runs: their received bytes are unpacked, and ddtc no longer treats them as
 //! pending. So the handler finds the received bytes where it would find them without ddtc. If the
 //! handler leaves the call by an exception or a jump, all other operations stay pending.
@@ -17,7 +17,7 @@ use ddtc_hosts::abi::Abi;
 use crate::handles::handle_at;
 use crate::host::Host;
 use crate::partial_element::{RefusedMessage, raise_in_status};
-use crate::requests::{self, Asks, Completion, Found, Operations, in_status, settle};
+use crate::requests::{self, Asks, Completion, Found, Operations, finish_operation, in_status};
 use crate::status::{self, Status, Statuses};
 
 /// Memory in which a completion call reports how its operations have ended.
@@ -90,7 +90,7 @@ pub(crate) struct Batch {
     pub(crate) count: usize,
     /// The array of request handles, an argument of the call.
     handles: *const c_void,
-    /// Converted operations of the call that are not settled yet.
+    /// Converted operations of the call that are not finished yet.
     operations: Operations,
     /// Number of the thread on which the call began ([`requests::me`]), or 0 if the call neither
     /// completes nor frees requests.
@@ -105,7 +105,7 @@ pub(crate) struct Batch {
 unsafe impl Send for Batch {}
 
 impl Drop for Batch {
-    /// Makes the operations that are not settled visible to calls of other threads again, because
+    /// Makes the operations that are not finished visible to calls of other threads again, because
     /// the call has ended or was abandoned, and these operations are as pending as before the call.
     fn drop(&mut self) {
         requests::release_all(&self.operations, self.asker);
@@ -195,7 +195,7 @@ impl Batch {
         let abi = host.abi.filter(|_| requests::live() && !handles.is_null())?;
         requests::drain(host);
         // SAFETY: the caller promises that `handles` points to `count` handles.
-        let operations = unsafe { requests::find_all(each(host, count, handles), asks) };
+        let operations = unsafe { requests::find_all(masked_handles(host, count, handles), asks) };
         let count = usize::try_from(count).unwrap_or(0);
         let (answer, refused) = (Answer::Nowhere(None), Vec::new());
         let asker = if asks == Asks::Nothing { 0 } else { requests::me() };
@@ -223,7 +223,7 @@ impl Batch {
         if needed { own.unless(self.abi, user) } else { user }
     }
 
-    /// Returns the first operation that is not settled.
+    /// Returns the first operation that is not finished.
     pub(crate) fn first(&self) -> Option<Found> {
         self.operations.first().copied()
     }
@@ -276,24 +276,24 @@ impl Batch {
         }
     }
 
-    /// Settles one operation by [`settle`]. If ddtc refuses the message of the operation, keeps the
-    /// error in `refused`.
+    /// Finishes one operation by [`finish_operation`]. If ddtc refuses the message of the
+    /// operation, keeps the error in `refused`.
     ///
     /// # Safety
-    /// As [`settle`].
-    unsafe fn settle_as(&mut self, found: Found, end: Completion) {
-        // SAFETY: the caller promises all that `settle` requires.
-        let refused = unsafe { settle(self.host, found, end) };
+    /// As [`finish_operation`].
+    unsafe fn finish_operation(&mut self, found: Found, end: Completion) {
+        // SAFETY: the caller promises all that `finish_operation` requires.
+        let refused = unsafe { finish_operation(self.host, found, end) };
         self.refused.extend(refused.map(|refused| (found.index, refused)));
     }
 
-    /// Settles every operation that has ended, with the result that `said` returns for the
+    /// Finishes every operation that has ended, with the result that `said` returns for the
     /// operation. Makes the operations that have not ended visible to calls of other threads again.
     ///
     /// # Safety
     /// As [`Batch::end`]. If `said` reports a success, its status must be that of the operation.
     /// The program's buffers must still belong to the operations.
-    unsafe fn settle(&mut self, mut said: impl FnMut(&Found) -> Said) {
+    unsafe fn finish_ended(&mut self, mut said: impl FnMut(&Found) -> Said) {
         let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
             // SAFETY: the caller promises statuses and buffers. `Batch::end` returns
@@ -301,21 +301,21 @@ impl Batch {
             unsafe {
                 match self.end(&found, &said(&found)) {
                     Completion::Pending => pending.push(found),
-                    end => self.settle_as(found, end),
+                    end => self.finish_operation(found, end),
                 }
             }
         }
         requests::release_all(&pending, self.asker);
     }
 
-    /// Settles the operations of a call that completes at most one request. `code` is the error
+    /// Finishes the operations of a call that completes at most one request. `code` is the error
     /// code that the MPI library has returned. Returns the error code for the program.
     ///
     /// # Safety
-    /// As [`Batch::settle`].
-    pub(crate) unsafe fn settle_one(mut self, code: c_int, said: impl FnMut(&Found) -> Said) -> c_int {
-        // SAFETY: the caller promises all that `Batch::settle` requires.
-        unsafe { self.settle(said) };
+    /// As [`Batch::finish_ended`].
+    pub(crate) unsafe fn finish_one(mut self, code: c_int, said: impl FnMut(&Found) -> Said) -> c_int {
+        // SAFETY: the caller promises all that `Batch::finish_ended` requires.
+        unsafe { self.finish_ended(said) };
         self.raise_one(code)
     }
 
@@ -338,13 +338,13 @@ impl Batch {
     /// # Safety
     /// `status` must return only statuses with which the call has reported that request as
     /// complete, and the program's buffers must still belong to the operations.
-    unsafe fn note(&mut self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
+    unsafe fn unpack_reported(&mut self, mut status: impl FnMut(usize) -> Option<*mut c_void>) {
         let mut pending = Operations::new();
         for found in std::mem::take(&mut self.operations) {
             match status(found.index) {
                 None => pending.push(found),
                 // SAFETY: the caller promises status and buffer.
-                Some(status) => unsafe { self.settle_as(found, Completion::Seen(status)) },
+                Some(status) => unsafe { self.finish_operation(found, Completion::Seen(status)) },
             }
         }
         requests::release_all(&pending, self.asker);
@@ -356,12 +356,12 @@ impl Batch {
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, and the
     /// program's buffers must still belong to the operations.
-    pub(crate) unsafe fn note_all(mut self, code: c_int, done: bool) -> c_int {
+    pub(crate) unsafe fn unpack_all_reported(mut self, code: c_int, done: bool) -> c_int {
         let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
         // SAFETY: the caller promises statuses and buffers. If `done`, every request is complete,
         // and its status is that with its own index.
         unsafe {
-            self.note(|i| done.then_some(all.get(i)));
+            self.unpack_reported(|i| done.then_some(all.get(i)));
             self.raise_all(all, code)
         }
     }
@@ -372,12 +372,17 @@ impl Batch {
     /// # Safety
     /// The statuses of [`Answer::Nowhere`] must be those that the call has written, `indices` must
     /// be as in [`Places::new`], and the program's buffers must still belong to the operations.
-    pub(crate) unsafe fn note_some(mut self, code: c_int, count: c_int, indices: *const c_int) -> c_int {
+    pub(crate) unsafe fn unpack_some_reported(
+        mut self,
+        code: c_int,
+        count: c_int,
+        indices: *const c_int,
+    ) -> c_int {
         let Answer::Nowhere(Some(all)) = self.take_answer() else { return code };
         // SAFETY: the caller promises statuses, indices and buffers.
         unsafe {
             let places = Places::new(&raw const count, indices, self.count);
-            self.note(|i| places.of(i).map(|k| all.get(k)));
+            self.unpack_reported(|i| places.status_index(i).map(|k| all.get(k)));
             self.raise_some(all, code, &places)
         }
     }
@@ -387,32 +392,32 @@ impl Batch {
     /// other index. `code` is the error code of the call. Returns the error code for the program.
     ///
     /// # Safety
-    /// As [`Batch::note`].
-    pub(crate) unsafe fn note_one(
+    /// As [`Batch::unpack_reported`].
+    pub(crate) unsafe fn unpack_one_reported(
         mut self,
         code: c_int,
         status: impl FnMut(usize) -> Option<*mut c_void>,
     ) -> c_int {
-        // SAFETY: the caller promises all that `Batch::note` requires.
-        unsafe { self.note(status) };
+        // SAFETY: the caller promises all that `Batch::unpack_reported` requires.
+        unsafe { self.unpack_reported(status) };
         self.raise_one(code)
     }
 
-    /// Settles the operations of a call that completes either all its requests (`done` is true) or
+    /// Finishes the operations of a call that completes either all its requests (`done` is true) or
     /// none of them. If the call has failed with `MPI_ERR_IN_STATUS`, the statuses show which
     /// requests have failed. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses of [`Answer::All`] must be those of the call, the array of handles must still
     /// be there, and the program's buffers must still belong to the operations.
-    pub(crate) unsafe fn settle_all(mut self, code: c_int, done: bool) -> c_int {
+    pub(crate) unsafe fn finish_all(mut self, code: c_int, done: bool) -> c_int {
         let Answer::All(all) = self.take_answer() else { return code };
         let abi = self.abi;
         let in_status = in_status(self.host, code);
         // SAFETY: the caller promises statuses, handles and buffers. The status of each request is
         // that with its own index.
         unsafe {
-            self.settle(|found| match code {
+            self.finish_ended(|found| match code {
                 0 if done => Said::Success(all.get(found.index)),
                 0 => Said::Pending,
                 _ if in_status && (found.persistent || found.unpacks) => {
@@ -437,14 +442,14 @@ impl Batch {
         unsafe { self.with_refused(all, code, count, refused) }
     }
 
-    /// Settles the operations of a call that returns the indices of the requests that it has
+    /// Finishes the operations of a call that returns the indices of the requests that it has
     /// completed. Returns the error code for the program.
     ///
     /// # Safety
     /// The statuses, the count and the indices of [`Answer::Some`] must be those of the call, the
     /// array of handles must still be there, and the program's buffers must still belong to the
     /// operations.
-    pub(crate) unsafe fn settle_some(mut self, code: c_int) -> c_int {
+    pub(crate) unsafe fn finish_some(mut self, code: c_int) -> c_int {
         let answer = self.take_answer();
         let Answer::Some { statuses: all, count, indices } = answer else { return code };
         let abi = self.abi;
@@ -453,7 +458,7 @@ impl Batch {
         unsafe {
             let max_count = if code == 0 || in_status { self.count } else { 0 };
             let places = Places::new(count, indices, max_count);
-            self.settle(|found| match (places.of(found.index), code) {
+            self.finish_ended(|found| match (places.status_index(found.index), code) {
                 (Some(k), 0) => Said::Success(all.get(k)),
                 (None, 0) => Said::Pending,
                 (place, _) => by_status(abi, &all, place),
@@ -470,7 +475,7 @@ impl Batch {
     /// As [`Batch::with_refused`].
     unsafe fn raise_some(mut self, all: Statuses, code: c_int, places: &Places) -> c_int {
         let refused = std::mem::take(&mut self.refused);
-        let refused = refused.into_iter().filter_map(|(i, r)| Some((places.of(i)?, r))).collect();
+        let refused = refused.into_iter().filter_map(|(i, r)| Some((places.status_index(i)?, r))).collect();
         // SAFETY: the caller promises the statuses. There are `places.count` of them, and the index
         // of each refused message was mapped to that of its status.
         unsafe { self.with_refused(all, code, places.count, refused) }
@@ -513,14 +518,14 @@ impl Batch {
         if code == 0 { raise_in_status(host, abi) } else { code }
     }
 
-    /// Settles the operations that have ended, before an error handler of the program runs inside
+    /// Finishes the operations that have ended, before an error handler of the program runs inside
     /// the call. The error code that the handler gets is not used, because it may be the code of
     /// one operation although the call will return `MPI_ERR_IN_STATUS`. So only the handles and the
     /// statuses show which operations have ended and how.
     ///
     /// # Safety
     /// The call must be under way on this thread.
-    pub(crate) unsafe fn settle_for_a_handler(&mut self) {
+    pub(crate) unsafe fn finish_for_handler(&mut self) {
         if let Answer::Nowhere(_) = self.answer {
             return requests::release_all(&self.operations, self.asker);
         }
@@ -539,7 +544,7 @@ impl Batch {
                     Answer::All(all) => by_status(self.abi, all, Some(found.index)),
                     Answer::Some { statuses, count, indices } => {
                         let places = Places::new(*count, *indices, self.count);
-                        by_status(self.abi, statuses, places.of(found.index))
+                        by_status(self.abi, statuses, places.status_index(found.index))
                     }
                 };
                 self.end(&found, &said)
@@ -553,7 +558,7 @@ impl Batch {
                 // operation. The status of a persistent request may have old values, but the number
                 // of bytes in it is limited to the length of the staging buffer before anything is
                 // unpacked.
-                end => unsafe { self.settle_as(found, end) },
+                end => unsafe { self.finish_operation(found, end) },
             }
         }
         // The handler may leave the call. Then other calls complete the pending operations. So the
@@ -592,7 +597,7 @@ impl Places {
     }
 
     /// Returns the index of the status of the request with the index `index`.
-    pub(crate) fn of(&self, index: usize) -> Option<usize> {
+    pub(crate) fn status_index(&self, index: usize) -> Option<usize> {
         self.by_index.get(&index).copied()
     }
 }
@@ -604,14 +609,14 @@ impl Places {
 /// `handles` must be null or point to `count` handles.
 pub(crate) unsafe fn found(host: &Host, count: c_int, handles: *const c_void) -> Operations {
     // SAFETY: the caller promises the handles, and the iterator is used up here.
-    requests::find_all(unsafe { each(host, count, handles) }, Asks::Nothing)
+    requests::find_all(unsafe { masked_handles(host, count, handles) }, Asks::Nothing)
 }
 
 /// Returns an iterator over the `count` request handles at `handles`.
 ///
 /// # Safety
 /// `handles` must be null or point to `count` handles as long as the iterator is used.
-unsafe fn each(host: &Host, count: c_int, handles: *const c_void) -> impl Iterator<Item = u64> {
+unsafe fn masked_handles(host: &Host, count: c_int, handles: *const c_void) -> impl Iterator<Item = u64> {
     let bytes = host.abi.map_or(0, |a| a.handle_bytes);
     let count = if handles.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     // SAFETY: the caller promises `count` handles of `bytes` bytes each, and `i` is less than

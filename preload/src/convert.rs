@@ -15,7 +15,7 @@ use ddtc_hosts::policy;
 use ddtc_hosts::profile::WireForm;
 
 use crate::canary::packs_raw;
-use crate::deciding::met;
+use crate::deciding::count_use;
 use crate::decision::{Code, Decision, Facts, HookState, Known, Payload, Purpose, Record, Work, decide};
 use crate::guard::guard;
 use crate::host::{HandleWord, Host};
@@ -30,7 +30,7 @@ use crate::use_kind::UseKind;
 use crate::{check, comms, gpu, outcome, perf, types};
 
 /// Arguments of `MPI_Pack` or `MPI_Unpack`, named by their roles.
-pub(crate) struct Call<P> {
+pub(crate) struct PackCall<P> {
     pub(crate) direction: Direction,
     pub(crate) user: *mut c_void,
     pub(crate) count: P,
@@ -41,13 +41,13 @@ pub(crate) struct Call<P> {
     pub(crate) comm: HandleWord,
 }
 
-impl<P: Count> Call<P> {
+impl<P: Count> PackCall<P> {
     /// Returns the value of the argument `position`, or `None` if its pointer is null.
     ///
     /// # Safety
     /// If the pointer to the position is not null, it must point to a number.
     #[inline]
-    pub(crate) unsafe fn at(&self) -> Option<i64> {
+    pub(crate) unsafe fn position_value(&self) -> Option<i64> {
         // SAFETY: the pointer is null or points to a number, as the caller promises.
         unsafe { self.position.as_ref() }.map(|p| p.wide())
     }
@@ -92,9 +92,9 @@ struct Place<P> {
 /// # Safety
 /// If the pointer to the position is not null, it must point to a number.
 #[inline(always)]
-unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<Place<P>> {
+unsafe fn packed_place<P: Count>(entry: &'static TypeEntry, call: &PackCall<P>) -> Option<Place<P>> {
     // SAFETY: as the caller promises.
-    let at = unsafe { call.at() }?;
+    let at = unsafe { call.position_value() }?;
     let end = entry.size().checked_mul(call.count.wide()).and_then(|bytes| at.checked_add(bytes))?;
     if at < 0 || end < at || end > call.packed_size.wide() {
         return None;
@@ -112,7 +112,7 @@ unsafe fn place<P: Count>(entry: &'static TypeEntry, call: &Call<P>) -> Option<P
 fn facts<P: Count>(
     host: &'static Host,
     entry: &'static TypeEntry,
-    call: &Call<P>,
+    call: &PackCall<P>,
     place: Option<Place<P>>,
     code: Code,
     watch: u32,
@@ -120,7 +120,7 @@ fn facts<P: Count>(
     let is_null = !entry.takes(call.user) || call.packed.is_null() || call.position.is_null();
     Facts {
         purpose: Purpose::Pack {
-            is_met: watch & UNPROVEN == 0 && comms::accepted(host, call.comm),
+            is_accepted: watch & UNPROVEN == 0 && comms::accepted(host, call.comm),
             fits: place.is_some(),
             own_runs: host.own_runs,
         },
@@ -160,13 +160,13 @@ fn code(entry: &TypeEntry, direction: Direction) -> Code {
 /// # Safety
 /// As for [`convert`].
 #[inline(always)]
-pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<P>) -> bool {
+pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &PackCall<P>) -> bool {
     if reasons() & (PACKING | UNSEEN) != 0 {
         return false;
     }
     let Found::Convert(entry) = table::find(call.datatype & host.mask) else { return false };
     // SAFETY: as the caller promises.
-    let place = unsafe { place(entry, call) };
+    let place = unsafe { packed_place(entry, call) };
     let Decision::Stage(_) = decide(&facts(host, entry, call, place, code(entry, call.direction), 0)) else {
         return false;
     };
@@ -198,7 +198,7 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &Call<
 /// As for `MPI_Pack` and `MPI_Unpack`: if the MPI library's own call would succeed, the buffers
 /// must be what the arguments say.
 #[inline]
-pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> Outcome {
+pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &PackCall<P>) -> Outcome {
     let entry = match table::known(host, call.datatype) {
         Some(entry) if entry.size() > 0 => entry,
         known => match undecoded(host, call, known.is_some()) {
@@ -207,7 +207,7 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
         },
     };
     // SAFETY: as the caller promises.
-    let place = unsafe { place(entry, call) };
+    let place = unsafe { packed_place(entry, call) };
     let mut code = code(entry, call.direction);
     // The loop ends, because `decide` requires each kind of work at most once: the result of the
     // work is entered into the facts for the next turn.
@@ -267,7 +267,7 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &Call<P>) -> O
 unsafe fn watched<P: Count>(
     host: &'static Host,
     entry: &'static TypeEntry,
-    call: &Call<P>,
+    call: &PackCall<P>,
     count: u64,
     packed: *mut u8,
     watch: u32,
@@ -326,13 +326,17 @@ unsafe fn watched<P: Count>(
 #[inline]
 pub(crate) unsafe fn passed<P: Count>(
     host: &'static Host,
-    call: &Call<P>,
+    call: &PackCall<P>,
     outcome: Outcome,
     code: c_int,
     before: Option<i64>,
 ) {
+    if outcome != Outcome::PassAndLearn || code != 0 || before.is_none() {
+        return;
+    }
     // SAFETY: as the caller promises.
-    if outcome == Outcome::PassAndLearn && code == 0 && before.is_some() && unsafe { call.at() } > before {
+    let after = unsafe { call.position_value() };
+    if after > before {
         learn(host, call.datatype, call.comm);
     }
 }
@@ -352,26 +356,28 @@ fn bypass(decision: Decision) -> Outcome {
 #[cold]
 fn undecoded<P: Count>(
     host: &'static Host,
-    call: &Call<P>,
+    call: &PackCall<P>,
     is_known: bool,
 ) -> Result<&'static TypeEntry, Outcome> {
     let mut record = match is_known {
         true => Record::NotTaken,
-        false if hotness::has(call.datatype & host.mask) => Record::Noted { counts: true, declined: false },
+        false if hotness::has(call.datatype & host.mask) => {
+            Record::Undecoded { counts: true, declined: false }
+        }
         false => Record::Unseen,
     };
     let is_layers = watched_for(LAYER);
     loop {
-        let purpose = Purpose::Pack { is_met: true, fits: true, own_runs: 0 };
+        let purpose = Purpose::Pack { is_accepted: true, fits: true, own_runs: 0 };
         let facts = Facts { purpose, is_layers, ..Facts::of_type(policy::Call::Message, false, record) };
         match decide(&facts) {
             Decision::Work(Work::Decode) => {
-                if met(host, call.datatype, call.count.wide(), UseKind::Pack)
+                if count_use(host, call.datatype, call.count.wide(), UseKind::Pack)
                     && let Found::Convert(entry) = table::find(call.datatype & host.mask)
                 {
                     return Ok(entry);
                 }
-                record = Record::Noted { counts: true, declined: true };
+                record = Record::Undecoded { counts: true, declined: true };
             }
             decision => return Err(bypass(decision)),
         }

@@ -169,7 +169,7 @@ pub(crate) struct Row {
 
 /// Maximum number of types that have a [`Row`] of their own. All further types share one row, which
 /// is included in the totals of the report.
-const MOST_ROWS: usize = 4096;
+const MAX_ROWS: usize = 4096;
 
 /// Rows of all types of the program.
 #[derive(Default)]
@@ -187,7 +187,7 @@ impl Rows {
         let new = |t: &Datatype| Row {
             datatype: t.clone(),
             absolute: relative.is_some(),
-            class: Class::of(committed.nest()),
+            class: Class::from_nest(committed.nest()),
             layout: committed.near_hash(),
             commits: 0,
             calls: [0; 2],
@@ -197,7 +197,7 @@ impl Rows {
             schedule: [String::new(), String::new()],
         };
         if !self.rows.contains_key(t) {
-            if self.rows.len() >= MOST_ROWS {
+            if self.rows.len() >= MAX_ROWS {
                 return self.rest.get_or_insert_with(|| new(t));
             }
             self.order.push(t.clone());
@@ -273,8 +273,8 @@ fn name(what: impl FnOnce() -> String) {
 
 /// Returns the text, shortened to 160 characters and "..." if it is longer than that.
 pub(crate) fn short(text: &str) -> String {
-    const MOST: usize = 160;
-    match text.char_indices().nth(MOST) {
+    const MAX_CHARS: usize = 160;
+    match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }

@@ -48,10 +48,10 @@ pub(crate) fn end(host: &'static Host, counted: Counted, code: c_int, given: imp
         // call, the handle may be one that only the layer knows. Then the MPI library must not get
         // the handle, and all types count as used.
         let used = if given.is_layers(host) { &given.types } else { given.used(host) };
-        let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.noted);
+        let why = |&datatype: &HandleWord| why(host, &given, datatype, outcome.bypass_reason);
         // The call counts under the bypass reason of the type that came closest to being converted.
-        if let Some(left) = used.iter().filter_map(why).max_by_key(|&left| closeness(left)) {
-            add(left);
+        if let Some(reason) = used.iter().filter_map(why).max_by_key(|&reason| closeness(reason)) {
+            add(reason);
         }
     }
     drop(counted);
@@ -73,9 +73,9 @@ pub(crate) fn end_packing(host: &'static Host, counted: Counted, code: c_int, da
 }
 
 /// Returns the reason for which the buffer of one type of a call was bypassed. Returns `None` for a
-/// named type or a null handle. `noted`: the first bypass reason that was recorded when ddtc
+/// named type or a null handle. `recorded`: the first bypass reason that was recorded when ddtc
 /// decided about the buffers of the call.
-fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypass>) -> Option<Bypass> {
+fn why(host: &Host, given: &Arguments, datatype: HandleWord, recorded: Option<Bypass>) -> Option<Bypass> {
     let handle = datatype & host.mask;
     if handle == 0 || handle == host.type_null || host.named(handle).is_some() {
         return None;
@@ -84,7 +84,7 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
         return Some(Bypass::Untried);
     }
     let purpose = match given.always {
-        true => Purpose::Pack { is_met: true, fits: true, own_runs: i64::MAX },
+        true => Purpose::Pack { is_accepted: true, fits: true, own_runs: i64::MAX },
         false => Purpose::Argument { call: given.call, persistent: false },
     };
     let record = known_of_type(host, datatype, given.call, given.always);
@@ -94,17 +94,17 @@ fn why(host: &Host, given: &Arguments, datatype: HandleWord, noted: Option<Bypas
         // `decide` returns `Rare` here for a type whose commit was seen and that is not decoded.
         // ddtc examined the use of the type during the call, so a reason that was recorded then is
         // more exact than `Rare`.
-        Decision::Bypass(Bypass::Rare) => noted.unwrap_or(Bypass::Rare),
+        Decision::Bypass(Bypass::Rare) => recorded.unwrap_or(Bypass::Rare),
         Decision::Bypass(why) => why,
         Decision::Hook => Bypass::Hook,
-        _ => noted.unwrap_or(Bypass::Other),
+        _ => recorded.unwrap_or(Bypass::Other),
     })
 }
 
 /// Returns a number that ranks bypass reasons: the higher the number, the closer a buffer that was
-/// bypassed for the reason `left` came to being converted.
-fn closeness(left: Bypass) -> u8 {
-    match left {
+/// bypassed for this reason came to being converted.
+fn closeness(reason: Bypass) -> u8 {
+    match reason {
         Bypass::UnknownType | Bypass::TypeNotTaken | Bypass::Rare => 0,
         Bypass::Contiguous => 1,
         Bypass::Policy => 2,

@@ -70,7 +70,7 @@ impl Cuts {
     /// Reads Open MPI's description of a type of `size` bytes. `entries`: the entries of the
     /// description, without the last one, which only ends it. `sizes`: bytes of each basic type, by
     /// its kind. Returns `None` if the entries do not describe a type of that size.
-    pub(crate) fn of(entries: &[Entry], sizes: &[u64; KINDS], size: u64) -> Option<Cuts> {
+    pub(crate) fn from_entries(entries: &[Entry], sizes: &[u64; KINDS], size: u64) -> Option<Cuts> {
         let (body, bytes) = body(entries, sizes, 0)?;
         (bytes == size && size > 0).then(|| Cuts { size, body: body.into() })
     }
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn equal_elements_are_one_stretch() {
-        let cuts = Cuts::of(&[element(INT, 3, 2), element(INT, 1, 1)], &sizes(), 28).unwrap();
+        let cuts = Cuts::from_entries(&[element(INT, 3, 2), element(INT, 1, 1)], &sizes(), 28).unwrap();
         assert!(cuts.is_even());
         assert_eq!(ends(&cuts, 12), [0, 4, 8, 12]);
         // A loop over elements of one size is also part of the stretch that consists of its
@@ -185,7 +185,7 @@ mod tests {
         let ring =
             [Entry { kind: LOOP, count: 2, length: 5 | 7 << 32, ..Entry::default() }, element(INT, 1, 2)];
         let end = Entry { kind: END, count: 2, extent: 8, ..Entry::default() };
-        let cuts = Cuts::of(&[ring[0], ring[1], end, element(INT, 1, 1)], &sizes(), 44).unwrap();
+        let cuts = Cuts::from_entries(&[ring[0], ring[1], end, element(INT, 1, 1)], &sizes(), 44).unwrap();
         assert!(cuts.is_even());
     }
 
@@ -193,12 +193,12 @@ mod tests {
     fn elements_of_several_sizes_end_where_each_ends() {
         // {int, 2 doubles, 3 bytes}
         let one = [element(INT, 1, 1), element(DOUBLE, 1, 2), element(BYTE, 1, 3)];
-        let cuts = Cuts::of(&one, &sizes(), 23).unwrap();
+        let cuts = Cuts::from_entries(&one, &sizes(), 23).unwrap();
         assert_eq!(ends(&cuts, 28), [0, 4, 12, 20, 21, 22, 23, 27]);
         // Three times {int, double}, then an int.
         let ring = Entry { kind: LOOP, count: 3, length: 3, ..Entry::default() };
         let end = Entry { kind: END, count: 3, extent: 12, ..Entry::default() };
-        let cuts = Cuts::of(
+        let cuts = Cuts::from_entries(
             &[ring, element(INT, 1, 1), element(DOUBLE, 1, 1), end, element(INT, 1, 1)],
             &sizes(),
             40,
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn what_is_no_description_is_refused() {
         let all = sizes();
-        assert_eq!(Cuts::of(&[], &all, 0), None);
-        assert_eq!(Cuts::of(&[element(INT, 1, 1)], &all, 8), None);
-        assert_eq!(Cuts::of(&[element(27, 1, 1)], &all, 4), None);
-        assert_eq!(Cuts::of(&[element(INT, 0, 1)], &all, 0), None);
-        assert_eq!(Cuts::of(&[element(INT, u32::MAX, u64::MAX / 4)], &all, 4), None);
+        assert_eq!(Cuts::from_entries(&[], &all, 0), None);
+        assert_eq!(Cuts::from_entries(&[element(INT, 1, 1)], &all, 8), None);
+        assert_eq!(Cuts::from_entries(&[element(27, 1, 1)], &all, 4), None);
+        assert_eq!(Cuts::from_entries(&[element(INT, 0, 1)], &all, 0), None);
+        assert_eq!(Cuts::from_entries(&[element(INT, u32::MAX, u64::MAX / 4)], &all, 4), None);
         let ring = |items, length| Entry { kind: LOOP, count: items, length, ..Entry::default() };
         let end = |items, extent| Entry { kind: END, count: items, extent, ..Entry::default() };
-        assert!(Cuts::of(&[ring(2, 2), element(INT, 1, 1), end(2, 4)], &all, 8).is_some());
+        assert!(Cuts::from_entries(&[ring(2, 2), element(INT, 1, 1), end(2, 4)], &all, 8).is_some());
         for wrong in [
             [ring(1, 2), element(INT, 1, 1), end(2, 4)],
             [ring(3, 2), element(INT, 1, 1), end(2, 4)],
@@ -227,7 +227,7 @@ mod tests {
             [ring(2, 0), element(INT, 1, 1), end(2, 4)],
             [ring(0, 2), element(INT, 1, 1), end(2, 4)],
         ] {
-            assert_eq!(Cuts::of(&wrong, &all, 8), None, "{wrong:?}");
+            assert_eq!(Cuts::from_entries(&wrong, &all, 8), None, "{wrong:?}");
         }
     }
 }

@@ -80,7 +80,7 @@ fn look_derived(host: &'static Host, datatype: HandleWord, count: i64, call: Cal
             attended(host, entry, datatype, count, call, used)
         }
         Some(entry) => Looked::new(entry, decide(&Facts::of_type(call, false, record(entry, call)))),
-        None if hotness::has(datatype & host.mask) => noted(host, datatype, count, call, used),
+        None if hotness::has(datatype & host.mask) => look_undecoded(host, datatype, count, call, used),
         None => Looked::NOTHING,
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn known_of_type(host: &Host, datatype: HandleWord, call: Call, packs
     match table::known(host, datatype) {
         Some(entry) => record(entry, call),
         None if hotness::has(datatype & host.mask) => {
-            Record::Noted { counts: packs || use_rules(host).counts(call), declined: true }
+            Record::Undecoded { counts: packs || use_rules(host).counts(call), declined: true }
         }
         None => Record::Unseen,
     }
@@ -146,14 +146,14 @@ fn attended(
         if entry.served.is_asked() {
             hook.attend(host, entry, datatype & host.mask);
         }
-        if persistent && !entry.served.is_settled() {
+        if persistent && !entry.served.is_final() {
             hook.persists(host, entry, datatype & host.mask);
         }
         if let Record::Known(known) = &mut record
             && call.is_collective()
         {
             let bytes = entry.size().saturating_mul(count).max(0) as u64;
-            hook.passes(host, entry, bytes);
+            hook.record_collective(host, entry, bytes);
             // If compiled code inside the MPI library moves the messages of this collective call
             // faster than the library's own code, the call is bypassed here, before ddtc examines
             // its communicator and its buffers.
@@ -191,10 +191,16 @@ fn compile(entry: &'static TypeEntry) {
 /// Counts a use of a type that is not decoded. If decoding the type is expected to pay from this
 /// use on, decodes the type and looks it up. Otherwise returns [`Looked::NOTHING`].
 #[inline(never)]
-fn noted(host: &'static Host, datatype: HandleWord, count: i64, call: Call, used: UseKind) -> Looked {
-    let record = Record::Noted { counts: use_rules(host).counts(call), declined: false };
+fn look_undecoded(
+    host: &'static Host,
+    datatype: HandleWord,
+    count: i64,
+    call: Call,
+    used: UseKind,
+) -> Looked {
+    let record = Record::Undecoded { counts: use_rules(host).counts(call), declined: false };
     if decide(&Facts::of_type(call, false, record)) != Decision::Work(Work::Decode)
-        || !met(host, datatype, count, used)
+        || !count_use(host, datatype, count, used)
     {
         return Looked::NOTHING;
     }
@@ -229,7 +235,7 @@ fn use_rules(host: &Host) -> UseRules {
 /// decoding the type if that is expected to pay. Returns true if decoding was started. In that case
 /// decoding may still have failed.
 #[inline]
-pub(crate) fn met(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
+pub(crate) fn count_use(host: &'static Host, datatype: HandleWord, count: i64, used: UseKind) -> bool {
     if count <= 0 {
         return bypassed(Bypass::NothingToMove).unwrap_or(false);
     }
@@ -420,7 +426,7 @@ fn offer(host: &'static Host, entry: &'static TypeEntry, purpose: Purpose, bytes
 
 /// Returns the reason for bypassing a buffer for which `decide` has returned `decision`. If the
 /// reason holds for similar messages too, starts a back-off, in which the next similar messages are
-/// bypassed without being examined ([`rest`]).
+/// bypassed without being examined ([`back_off`]).
 #[inline(never)]
 fn reason(
     host: &'static Host,
@@ -437,7 +443,7 @@ fn reason(
         Decision::Bypass(why) => return why,
         Decision::Stage(_) | Decision::Work(_) => return Bypass::Other,
     };
-    rest(host, entry, given, purpose, bytes, by_policy);
+    back_off(host, entry, given, purpose, bytes, by_policy);
     why
 }
 
@@ -462,7 +468,7 @@ fn known(
         class,
         size: entry.size(),
         converts: entry.converts(call),
-        payloads: if call == Call::Message { entry.payloads() } else { policy(host).of(call, class) },
+        payloads: if call == Call::Message { entry.payloads() } else { policy(host).payloads(call, class) },
         verdict: match part {
             Some(bytes) if purpose.is_message() => verdict(host, entry, bytes, by),
             Some(part) if is_timed => entry.measured().and_then(|measured| measured.verdict(part, by)),
@@ -526,7 +532,7 @@ fn veto(entry: &'static TypeEntry, given: UserBuffer, purpose: Purpose) -> Optio
 /// to convert; if they are, the back-off holds only for messages that a later call completes. Any
 /// other reason holds for all similar messages. Also reports to Open MPI's convertor hook how much
 /// time the bypassed messages would have saved inside the MPI library.
-fn rest(
+fn back_off(
     host: &'static Host,
     entry: &TypeEntry,
     given: UserBuffer,
@@ -545,7 +551,8 @@ fn rest(
     let like = Like { count: given.count, by };
     // If the type is queued for the hook, no back-off is started, because the next message must be
     // examined.
-    let more = if entry.served.is_asked() { 0 } else { hotness::bypassed(given.datatype & host.mask, like) };
+    let more =
+        if entry.served.is_asked() { 0 } else { hotness::start_back_off(given.datatype & host.mask, like) };
     if let Some(hook) = hook(host) {
         hook.misses(host, &|| {
             let gain = entry.measured().and_then(|measured| measured.gain_inside(bytes));

@@ -86,7 +86,7 @@ pub(crate) enum Purpose {
     Pack {
         /// True if the MPI library's packing was tested and the MPI library has accepted the
         /// communicator of the pack or unpack in an earlier call.
-        is_met: bool,
+        is_accepted: bool,
         /// True if the packed bytes of the call fit into the packed buffer from the given position
         /// on.
         fits: bool,
@@ -109,7 +109,7 @@ pub(crate) enum Purpose {
         /// because the buffer on the other side of the call is converted. If only one of the two
         /// buffers became contiguous, the MPI library could not use its fast path for contiguous
         /// buffers. 0 if the other side is not converted.
-        beside: u64,
+        convert_below: u64,
         completed_by: CompletedBy,
     },
     /// Buffer that is written to a file or read from it. If `uncached` is not 0, a contiguous
@@ -131,7 +131,7 @@ pub(crate) enum Record {
     /// The commit of the type was not seen.
     Unseen,
     /// The commit of the type was seen, and the type is not decoded.
-    Noted {
+    Undecoded {
         /// True if uses of types in calls of this kind add to hotness counters, because some type
         /// may be converted in these calls.
         counts: bool,
@@ -317,9 +317,9 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
     }
     let known = match &facts.record {
         Record::Known(known) => known,
-        Record::Noted { counts: false, .. } => return bypass(Bypass::Policy),
-        Record::Noted { declined: true, .. } => return bypass(Bypass::Rare),
-        Record::Noted { .. } => return Decision::Work(Work::Decode),
+        Record::Undecoded { counts: false, .. } => return bypass(Bypass::Policy),
+        Record::Undecoded { declined: true, .. } => return bypass(Bypass::Rare),
+        Record::Undecoded { .. } => return Decision::Work(Work::Decode),
         Record::NotTaken => return bypass(Bypass::TypeNotTaken),
         // A pack or unpack of a type that is not known goes to the MPI library first. If the MPI
         // library accepts the call, the type is valid.
@@ -330,7 +330,7 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
     // call, a buffer is also converted if the buffer on the other side of the call is converted.
     let is_given = match facts.purpose {
         Purpose::Pack { .. } => true,
-        Purpose::Elements { beside, .. } => known.converts || beside > 0,
+        Purpose::Elements { convert_below, .. } => known.converts || convert_below > 0,
         _ => known.converts,
     };
     if !is_given {
@@ -351,11 +351,11 @@ pub(crate) fn decide(facts: &Facts) -> Decision {
     if payload.is_null {
         return bypass(Bypass::NullBuffer);
     }
-    if let Purpose::Pack { is_met, fits, own_runs } = facts.purpose {
+    if let Purpose::Pack { is_accepted, fits, own_runs } = facts.purpose {
         // If the packed buffer is too small, the call is bypassed, so that the MPI library raises
         // the error.
         return match payload.bytes {
-            _ if !is_met => bypass(Bypass::FirstUse),
+            _ if !is_accepted => bypass(Bypass::FirstUse),
             Some(bytes) if fits && bytes >= own_runs && known.class == Class::Dense => {
                 bypass(Bypass::Contiguous)
             }
@@ -399,7 +399,7 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
             None => why_not(bytes as u64),
             Some(verdict) => (!verdict.wants(has(bytes as u64))).then_some(Bypass::Policy),
         },
-        Purpose::Elements { part, beside, .. } => {
+        Purpose::Elements { part, convert_below, .. } => {
             // If each instance gets a gap of its own, the policy must also convert the length of a
             // single instance.
             let each = match wire_form {
@@ -407,7 +407,8 @@ pub(crate) fn unwanted(purpose: Purpose, known: &Known, wire_form: WireForm, byt
                 _ => u64::MAX,
             };
             let part = known.size.saturating_mul(part).max(0) as u64;
-            let mut lengths = [each, part].into_iter().filter(|&bytes| bytes >= beside && bytes != u64::MAX);
+            let mut lengths =
+                [each, part].into_iter().filter(|&bytes| bytes >= convert_below && bytes != u64::MAX);
             // The costs of conversions in collective calls are not measured. So the policy must
             // convert both lengths (of a part and, with a gap in each instance, of an instance),
             // and the measured times of messages must not show that a conversion loses time.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ddtc_hosts::tried::{Kinds, Standing};
+use ddtc_hosts::tried::{Kinds, TrialStatus};
 
 use crate::canary::packs_raw;
 use crate::guard::guard;
@@ -99,8 +99,8 @@ fn decide(host: &'static Host) -> bool {
 fn supported(host: &Host) -> bool {
     let known = !host.kinds.get().is_empty() && host.packed != 0 && host.byte != 0;
     let is_asked = settings().policy == Choice::All && !settings().unproven;
-    if known && is_asked && matches!(host.standing, Standing::Untried { .. }) {
-        warn(format_args!("{}", host.standing.in_words(&host.library, true)));
+    if known && is_asked && matches!(host.trial_status, TrialStatus::Untried { .. }) {
+        warn(format_args!("{}", host.trial_status.in_words(&host.library, true)));
     }
     known
 }

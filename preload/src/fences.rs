@@ -93,7 +93,7 @@ impl Fenced {
     }
 
     /// Returns the address of the buffer.
-    pub(crate) fn at(&self) -> NonNull<u8> {
+    pub(crate) fn address(&self) -> NonNull<u8> {
         let at = self.region.wrapping_byte_add(self.all - FENCE - self.bytes);
         NonNull::new(at.cast()).unwrap_or(NonNull::dangling())
     }
@@ -106,7 +106,7 @@ impl Fenced {
 
     /// Returns the address of the first byte before the buffer whose value is checked on drop.
     fn before(&self) -> *mut u8 {
-        self.at().as_ptr().wrapping_sub(self.slack())
+        self.address().as_ptr().wrapping_sub(self.slack())
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ddtc::internal::kind::Direction;
 
-use crate::convert::{Call, Outcome, convert, passed};
+use crate::convert::{Outcome, PackCall, convert, passed};
 use crate::fortran_bridge::{Bridge, bridge};
 use crate::host::{Host, c_name, host, host_of_caller};
 use crate::outcome::Counted;
@@ -115,7 +115,7 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
     // and communicator by reference to default integers, which have 4 bytes if there is a bridge.
     // The two functions of the bridge accept any integer.
     let c = unsafe {
-        Call {
+        PackCall {
             direction: call.direction,
             user: call.user,
             count: *call.count,
@@ -137,7 +137,7 @@ unsafe fn bridged(host: &'static Host, call: &FortranCall, host_call: impl FnOnc
         Outcome::Done => unsafe { *ierror = 0 },
         outcome => {
             // SAFETY: Fortran passes the position by reference to an integer.
-            let before = unsafe { c.at() };
+            let before = unsafe { c.position_value() };
             host_call(ierror);
             // SAFETY: `ierror` points to `own` or to the caller's integer for the error code, and
             // Fortran passes the position by reference to an integer.

@@ -76,7 +76,7 @@ impl Gap {
     /// Returns the offset in bytes from element 0 to the element with index `element` in a staging
     /// buffer whose elements have `size` packed bytes each.
     #[inline]
-    pub(crate) fn place(self, element: i64, size: i64) -> usize {
+    pub(crate) fn offset(self, element: i64, size: i64) -> usize {
         (element * if self.is_none() { size } else { size + HOLE as i64 }) as usize
     }
 
@@ -84,7 +84,7 @@ impl Gap {
     /// staging buffer: the offset of these bytes from the first element, and their number. The
     /// number is at most `max_bytes`, and at most the number of bytes after the last hole.
     pub(crate) fn end(self, elements: i64, size: i64, max_bytes: usize) -> (usize, usize) {
-        let end = self.place(elements, size);
+        let end = self.offset(elements, size);
         let bytes = if self.is_none() { max_bytes.min(end) } else { max_bytes.min(self.tail) };
         (end - bytes, bytes)
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn packed_bytes_are_parted_and_joined() {
         let gap = Gap { size: 50, tail: 16 };
-        assert_eq!((gap.memory(150), gap.place(2, 50)), (150 + 96, 164));
+        assert_eq!((gap.memory(150), gap.offset(2, 50)), (150 + 96, 164));
         let packed: Vec<u8> = (1..=50).collect();
         let mut memory = [packed.clone(), vec![0; 32]].concat();
         // SAFETY: `memory` has room for an element of 50 bytes and its hole of 32.
@@ -187,7 +187,7 @@ mod tests {
         // SAFETY: `memory` has room for an element of 50 bytes and its hole of 32.
         unsafe { gap.close(memory.as_mut_ptr()) };
         assert_eq!(memory[..50], packed);
-        assert_eq!((Gap::NONE.memory(7), Gap::NONE.place(3, 7)), (7, 21));
+        assert_eq!((Gap::NONE.memory(7), Gap::NONE.offset(3, 7)), (7, 21));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Looked {
     /// check. The new numbers are stored only after `look` has returned, so a thread that calls
     /// this function meanwhile checks the objects too. No thread waits for another thread here,
     /// because the constructor of an object that is being loaded may call this function.
-    fn at(&self, (loads, unloads): (u64, u64), look: impl FnOnce(Vec<String>)) {
+    fn when_changed(&self, (loads, unloads): (u64, u64), look: impl FnOnce(Vec<String>)) {
         let now = [loads, unloads];
         if self.0.iter().zip(now).any(|(known, now)| known.load(Ordering::Acquire) != now) {
             look(loaded_objects());
@@ -99,7 +99,7 @@ pub(crate) fn refresh() {
 /// coarse clock has not advanced.
 pub(crate) fn refresh_now() {
     let now = look(TICK.load(Ordering::Acquire));
-    READ.at(now, |loaded| objects::look(&loaded, now.1));
+    READ.when_changed(now, |loaded| objects::look(&loaded, now.1));
 }
 
 /// Checks the file names of newly loaded objects, and records `tick` as the time of the check.
@@ -107,7 +107,7 @@ pub(crate) fn refresh_now() {
 #[cold]
 fn look(tick: i64) -> (u64, u64) {
     let now = loads();
-    NAMED.at(now, |loaded| loaded.iter().for_each(|object| name(object)));
+    NAMED.when_changed(now, |loaded| loaded.iter().for_each(|object| name(object)));
     TICK.store(tick, Ordering::Release);
     now
 }

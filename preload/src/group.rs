@@ -47,7 +47,7 @@ pub(crate) enum Role {
 impl Group {
     /// Returns the [`Group`] of a collective call if this rank may convert the call; `None` if the
     /// call must be bypassed.
-    pub(crate) fn of(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
+    pub(crate) fn for_call(host: &'static Host, comm: HandleWord, call: Call) -> Option<Group> {
         if host.abi.is_none() || !policy(host).any(call) {
             return None;
         }
@@ -63,8 +63,8 @@ impl Group {
     /// Returns the [`Group`] of a communicator, if the values were read from the MPI library
     /// before.
     #[inline]
-    pub(crate) fn met(comm: &Comm) -> Option<Group> {
-        comm.group.met().map(Group::from)
+    pub(crate) fn cached(comm: &Comm) -> Option<Group> {
+        comm.group.cached().map(Group::from)
     }
 
     /// Reads the [`Group`] of a communicator from the MPI library; returns `None` if that fails.

@@ -14,7 +14,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::held::before_a_handler;
+use crate::call_memory::before_a_handler;
 
 /// Address of an entry point. The real signature is that of the program's error handler.
 type Entry = unsafe extern "C-unwind" fn();

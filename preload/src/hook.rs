@@ -77,7 +77,7 @@ pub(crate) trait Hook: Sync {
 
     /// Records that the program passes `bytes` bytes of a type to a collective call, from which the
     /// MPI library makes messages.
-    fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
+    fn record_collective(&self, host: &'static Host, entry: &TypeEntry, bytes: u64);
 
     /// Returns whether compiled code packs or unpacks a message of `bytes` bytes inside the MPI
     /// library, in all these directions.

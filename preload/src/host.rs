@@ -24,7 +24,7 @@ use ddtc_hosts::policy::{Call, Library};
 use ddtc_hosts::profile::{OTHER, PartialElement, Profile};
 use ddtc_hosts::proof::{self, Grant};
 use ddtc_hosts::transport::{Transport, Transports};
-use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, Standing};
+use ddtc_hosts::tried::{Kind, Kinds, SharedKinds, TrialStatus};
 
 use crate::layers::{Layers, Successors};
 use crate::loader::{Opened, object_of};
@@ -347,7 +347,7 @@ pub(crate) struct Host {
     pub(crate) profile: &'static Profile,
     /// What the project's test runs, the matrix of MPI libraries, have shown about this release
     /// with the transport of this job.
-    pub(crate) standing: Standing,
+    pub(crate) trial_status: TrialStatus,
     /// Files that may have proofs of the MPI library. Empty if the release was tried.
     pub(crate) proofs: Vec<PathBuf>,
     /// What these files permit, from the moment when the first message would be converted.
@@ -380,12 +380,12 @@ const _: () = assert!(std::mem::offset_of!(Host, next) <= 64);
 /// the nearest older one, or of the oldest. No kind is permitted if the profile of the MPI library
 /// does not stage ([`Profile::stages`]). `DDTC_UNPROVEN` permits all kinds in any case, if there is
 /// a profile of the library's family or ABI.
-fn kinds(profile: &Profile, standing: Standing) -> Kinds {
+fn kinds(profile: &Profile, trial_status: TrialStatus) -> Kinds {
     let settings = settings();
     if settings.unproven && profile.policy != OTHER.policy {
         Kinds::ALL
     } else if profile.stages {
-        standing.kinds(settings.policy == Choice::All)
+        trial_status.kinds(settings.policy == Choice::All)
     } else {
         Kinds::NONE
     }
@@ -399,7 +399,7 @@ impl Host {
         let lookup = |name: &CStr| scope.symbol(name);
         let (f, counted) = (Functions::find(&lookup), CountedFunctions::find(&lookup));
         let successors = Successors::new(scope);
-        let onwards = |name: &CStr| successors.of(name);
+        let onwards = |name: &CStr| successors.function(name);
         let (next, next_counted) = (Functions::find(&onwards), CountedFunctions::find(&onwards));
         successors.look_for_fortran_packs();
         let layers = successors.into_layers();
@@ -418,15 +418,15 @@ impl Host {
         }
         let none = |_: &CStr| std::ptr::null_mut();
         let direct = if counting && converts { CountedFunctions::find(&none) } else { next_counted.clone() };
-        let library = Library::of(if converts { &version } else { "" });
-        let place = Place::of(scope);
-        let transports = Transports::of(&version, |name| std::env::var(name).ok());
-        let standing = Standing::of(&library, transports.inside);
-        let (profile, proofs) = profile_and_proofs(&library, abi, standing, &place.object);
-        let without_proof = kinds(profile, standing);
+        let library = Library::from_version_text(if converts { &version } else { "" });
+        let place = Place::from_scope(scope);
+        let transports = Transports::determine(&version, |name| std::env::var(name).ok());
+        let trial_status = TrialStatus::find(&library, transports.inside);
+        let (profile, proofs) = profile_and_proofs(&library, abi, trial_status, &place.object);
+        let without_proof = kinds(profile, trial_status);
         let permitted = if proofs.is_empty() { without_proof } else { without_proof.or(proof::provable()) };
         // A proof holds for the ranks of one job.
-        let beyond = kinds(profile, Standing::of(&library, transports.beyond));
+        let beyond = kinds(profile, TrialStatus::find(&library, transports.beyond));
         let mut host = Host {
             mask: abi.map_or(0, |a| a.handle_mask),
             named_ranges: [NO_RANGE; 2],
@@ -451,7 +451,7 @@ impl Host {
             own_runs: if settings().policy == Choice::All { i64::MAX } else { profile.costs.own_runs },
             library,
             profile,
-            standing,
+            trial_status,
             kinds: SharedKinds::new(permitted),
             proofs,
             grant: Awaited::new(),
@@ -474,7 +474,7 @@ impl Host {
     /// Returns true if calls of this kind may be converted.
     #[inline]
     pub(crate) fn permits(&self, call: Call) -> bool {
-        Kind::of(call).is_none_or(|kind| self.kinds.get().has(kind))
+        Kind::from_call(call).is_none_or(|kind| self.kinds.get().has(kind))
     }
 
     /// Returns true if fewer kinds of calls may be converted than before the process was connected
@@ -483,10 +483,11 @@ impl Host {
         self.kinds.get() != self.allowed()
     }
 
-    /// Returns the kinds of calls that may be converted while this process is not connected to another
-    /// job, as far as that is known. Before the proofs are read, these include what they can permit.
+    /// Returns the kinds of calls that may be converted while this process is not connected to
+    /// another job, as far as that is known. Before the proofs are read, these include what they
+    /// can permit.
     pub(crate) fn allowed(&self) -> Kinds {
-        let kinds = kinds(self.profile, self.standing);
+        let kinds = kinds(self.profile, self.trial_status);
         match self.grant.get() {
             Some(grant) => kinds.or(grant.permitted).without(grant.refused),
             None if self.proofs.is_empty() => kinds,
@@ -553,7 +554,7 @@ impl Host {
     /// Runs `call`, a call of ddtc's own that uses `MPI_COMM_WORLD` or `MPI_COMM_SELF`, and returns
     /// its result. Returns `None` if the world is not initialized or `MPI_Finalize` has begun. If
     /// an `MPI_Finalize` of the program begins while `call` runs, it waits until `call` has ended
-    /// (at most `PATIENCE` of [`crate::users`]).
+    /// (at most `MAX_WAIT` of [`crate::users`]).
     pub(crate) fn with_world<T>(&self, call: impl FnOnce() -> T) -> Option<T> {
         let _internal = self.users.internal()?;
         self.world_is_up().then(call)
@@ -636,27 +637,27 @@ impl Host {
     }
 }
 
-/// Returns the profile of an MPI library, and the files that may have proofs of it. Only a library that
-/// was not tried has such files. `object`: the file of the library.
+/// Returns the profile of an MPI library, and the files that may have proofs of it. Only a library
+/// that was not tried has such files. `object`: the file of the library.
 fn profile_and_proofs(
     library: &Library,
     abi: Option<&'static Abi>,
-    standing: Standing,
+    trial_status: TrialStatus,
     object: &str,
 ) -> (&'static Profile, Vec<PathBuf>) {
-    let is_tried = matches!(standing, Standing::Tried { .. });
-    let profile = abi.filter(|_| !is_tried).and_then(|abi| Profile::of_untried(library, abi.flavour));
+    let is_tried = matches!(trial_status, TrialStatus::Tried { .. });
+    let profile = abi.filter(|_| !is_tried).and_then(|abi| Profile::find_untried(library, abi.flavour));
     match profile.filter(|profile| profile.stages) {
         Some(profile) if settings().unproven => (profile, Vec::new()),
         Some(profile) => {
             let variable = |name| std::env::var(name).ok();
             let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
             match proof::existing_files(object, config.as_deref(), home.as_deref()) {
-                files if files.is_empty() => (Profile::of(library), files),
+                files if files.is_empty() => (Profile::find(library), files),
                 files => (profile, files),
             }
         }
-        None => (Profile::of(library), Vec::new()),
+        None => (Profile::find(library), Vec::new()),
     }
 }
 
@@ -668,7 +669,7 @@ fn detect(f: &Functions, scope: &Opened, version: &str) -> Option<&'static Abi> 
     let file = object_of(scope.symbol(c"PMPI_Pack"));
     let has = |name| !scope.symbol(name).is_null();
     let (has_ompi_int, has_mpir_dup_fn) = (has(c"ompi_mpi_int"), has(c"MPIR_Dup_fn"));
-    match Abi::of(&Signs { has_ompi_int, has_mpir_dup_fn, abi_version, file: &file, version }) {
+    match Abi::find(&Signs { has_ompi_int, has_mpir_dup_fn, abi_version, file: &file, version }) {
         Ok(abi) => Some(abi),
         Err(what) => {
             warn(format_args!("{what}; its calls are not converted"));

@@ -52,25 +52,25 @@ struct Slot {
     /// of the class.
     class: AtomicRef<SimilarityClass>,
     /// Back-off: the number of next uses of the type that pass without any decision about them. The
-    /// low 16 bits ([`LEFT`]) are the number of uses that are left, and the next 16 bits are the
-    /// number at the start of the back-off. If the upper half is not 0, the back-off is limited to
-    /// the messages that it names ([`Like::bits`]).
-    rest: AtomicU64,
+    /// low 16 bits ([`USES_LEFT`]) are the number of uses that are left, and the next 16 bits are
+    /// the number at the start of the back-off. If the upper half is not 0, the back-off is limited
+    /// to the messages that it names ([`Like::bits`]).
+    back_off: AtomicU64,
     /// True if another handle with the hash of this slot has or had a slot in [`OTHERS`].
     is_shared: AtomicBool,
 }
 
-/// Mask of the bits of [`Slot::rest`] that count down the uses that are left in a back-off.
-const LEFT: u64 = u16::MAX as u64;
-/// Position in [`Slot::rest`] of the lowest of the 16 bits that hold the number of uses at the
+/// Mask of the bits of [`Slot::back_off`] that count down the uses that are left in a back-off.
+const USES_LEFT: u64 = u16::MAX as u64;
+/// Position in [`Slot::back_off`] of the lowest of the 16 bits that hold the number of uses at the
 /// start of a back-off.
 const USES_AT: u32 = 16;
-/// Position in [`Slot::rest`] of the lowest of the bits that [`Like::bits`] returns, which limit a
-/// back-off to similar messages.
+/// Position in [`Slot::back_off`] of the lowest of the bits that [`Like::bits`] returns, which
+/// limit a back-off to similar messages.
 const LIKE_AT: u32 = 32;
 /// Number of messages in the back-off that starts after a message of a decoded type was bypassed.
 /// This many of the next similar messages pass without any decision about them.
-const ALIKE_PASS: u64 = 63;
+const BACK_OFF_MESSAGES: u64 = 63;
 
 /// Property by which messages of one type are similar: the number of elements, and whether the call
 /// that begins a message completes it, or a later call does.
@@ -81,7 +81,7 @@ pub(crate) struct Like {
 }
 
 impl Like {
-    /// Returns the upper half of [`Slot::rest`] for a back-off that is limited to messages like
+    /// Returns the upper half of [`Slot::back_off`] for a back-off that is limited to messages like
     /// this: the number of elements, and whether a later call completes the messages. Returns 0 if
     /// the number of elements is not between 1 and 2^31 - 1. A back-off whose upper half is 0 is
     /// for all uses of the type.
@@ -112,7 +112,7 @@ impl Slot {
             next: AtomicU64::new(0),
             moved: AtomicU64::new(0),
             class: AtomicRef::none(),
-            rest: AtomicU64::new(0),
+            back_off: AtomicU64::new(0),
             is_shared: AtomicBool::new(false),
         }
     }
@@ -153,35 +153,35 @@ impl Slot {
     /// difference between `until` and `spent`, and at most as much as the uses before the last one
     /// have cost. `spent`: the cost of all uses so far. `until`: the cost at which the next
     /// decision about the type is made.
-    fn rest(&self, cost: u64, spent: u64, until: u64) {
+    fn start_back_off(&self, cost: u64, spent: u64, until: u64) {
         let uses = until.saturating_sub(spent).min(spent.saturating_sub(cost)) / cost.max(1);
         if uses > 0 {
-            let uses = uses.min(LEFT);
-            self.rest.store(uses << USES_AT | uses, Relaxed);
+            let uses = uses.min(USES_LEFT);
+            self.back_off.store(uses << USES_AT | uses, Relaxed);
         }
     }
 
     /// Returns true if a use passes in the back-off, and then counts the back-off down by one use.
-    /// `rest`: the value of [`Slot::rest`], whose number of uses left is not 0. `like`: the
+    /// `back_off`: the value of [`Slot::back_off`], whose number of uses left is not 0. `like`: the
     /// property of the use's message; `None` if the use is not a message.
     #[inline(always)]
-    fn passes(&self, rest: u64, like: Option<Like>) -> bool {
-        let of = rest >> LIKE_AT;
+    fn passes_in_back_off(&self, back_off: u64, like: Option<Like>) -> bool {
+        let of = back_off >> LIKE_AT;
         if of != 0 && !like.is_some_and(|like| like.is_of(of)) {
             return false;
         }
         // If another thread changes the back-off at the same time, or commits a type that gets the
         // slot, one of the two changes is lost. Then the next decision about a type is made earlier
         // or later, with no other effect.
-        self.rest.store(rest - 1, Relaxed);
+        self.back_off.store(back_off - 1, Relaxed);
         true
     }
 
     /// Ends the back-off. Returns the number of uses that have passed in it.
-    fn passed(&self) -> u64 {
-        let rest = self.rest.load(Relaxed);
-        self.rest.store(0, Relaxed);
-        (rest >> USES_AT & LEFT) - (rest & LEFT)
+    fn end_back_off(&self) -> u64 {
+        let back_off = self.back_off.load(Relaxed);
+        self.back_off.store(0, Relaxed);
+        (back_off >> USES_AT & USES_LEFT) - (back_off & USES_LEFT)
     }
 
     /// Gives the slot to a handle, and resets all counts.
@@ -193,7 +193,7 @@ impl Slot {
         self.next.store(worth::DECODE, Relaxed);
         self.moved.store(0, Relaxed);
         self.class.store(None);
-        self.rest.store(0, Relaxed);
+        self.back_off.store(0, Relaxed);
     }
 
     /// Adds the bytes that the slot's type has moved to the statistics of its similarity class.
@@ -208,9 +208,9 @@ impl Slot {
     /// Ends the back-off, and adds the bytes of the uses that have passed in it to the bytes that
     /// the type has moved. If the type is decoded, that sum is in its table entry, otherwise in the
     /// slot.
-    fn end_rest(&self, handle: u64) {
-        let count = (self.rest.load(Relaxed) >> LIKE_AT >> 1).max(1);
-        let elements = self.passed().saturating_mul(count);
+    fn count_and_end_back_off(&self, handle: u64) {
+        let count = (self.back_off.load(Relaxed) >> LIKE_AT >> 1).max(1);
+        let elements = self.end_back_off().saturating_mul(count);
         let bytes = |size: i64| elements.saturating_mul(size.unsigned_abs());
         match table::find(handle) {
             Found::Convert(entry) => entry.moves(bytes(entry.size())),
@@ -334,7 +334,7 @@ pub(crate) fn forget(handle: u64) -> bool {
     if home.handle.load(Relaxed) != handle {
         return !HAS_OTHERS.load(Relaxed);
     }
-    if home.rest.load(Relaxed) != 0 {
+    if home.back_off.load(Relaxed) != 0 {
         return false;
     }
     // Another thread may record a type in this slot between the test above and this store. That
@@ -350,7 +350,7 @@ pub(crate) fn forget(handle: u64) -> bool {
 pub(crate) fn forget_other(handle: u64) {
     let home = home(handle);
     if home.handle.load(Relaxed) == handle {
-        home.end_rest(handle);
+        home.count_and_end_back_off(handle);
         forget(handle);
     } else if !is_inconsistent()
         && let Some(slot) = OTHERS.find(handle)
@@ -385,7 +385,7 @@ pub(crate) fn forget_all() {
     used.flat_map(|(_, page)| page).for_each(|slot| slot.handle.store(0, Relaxed));
     if HAS_OTHERS.load(Relaxed) && !is_inconsistent() {
         let others = RefCell::new(Vec::new());
-        OTHERS.each(|slot| others.borrow_mut().push(slot));
+        OTHERS.for_each_bound(|slot| others.borrow_mut().push(slot));
         for slot in others.into_inner() {
             OTHERS.unbind(slot);
             OTHERS.give_back(slot);
@@ -406,40 +406,42 @@ pub(crate) fn has(handle: u64) -> bool {
 /// is needed. The back-off is then counted down by one use. `like`: the property of the use's
 /// message; `None` if the use is not a message.
 #[inline(always)]
-pub(crate) fn passes(handle: u64, like: Option<Like>) -> bool {
+pub(crate) fn passes_in_back_off(handle: u64, like: Option<Like>) -> bool {
     let home = home(handle);
-    let rest = home.rest.load(Relaxed);
+    let back_off = home.back_off.load(Relaxed);
     // A back-off of a slot in `OTHERS` has no effect, because finding that slot takes a function
     // call, for which registers would be saved in every MPI call.
-    rest & LEFT != 0 && home.handle.load(Relaxed) == handle && home.passes(rest, like)
+    back_off & USES_LEFT != 0
+        && home.handle.load(Relaxed) == handle
+        && home.passes_in_back_off(back_off, like)
 }
 
 /// Starts a back-off after a message of a decoded type was bypassed. The next messages of the type
 /// that have the property `like` pass in it. Returns their number, which is 0 if the handle has no
 /// slot in [`COUNTERS`], or if `like` does not fit into a slot.
-pub(crate) fn bypassed(handle: u64, like: Like) -> u64 {
+pub(crate) fn start_back_off(handle: u64, like: Like) -> u64 {
     let (slot, of) = (home(handle), like.bits());
     if slot.handle.load(Relaxed) != handle || of == 0 {
         return 0;
     }
-    slot.end_rest(handle);
-    slot.rest.store(of << LIKE_AT | ALIKE_PASS << USES_AT | ALIKE_PASS, Relaxed);
-    ALIKE_PASS
+    slot.count_and_end_back_off(handle);
+    slot.back_off.store(of << LIKE_AT | BACK_OFF_MESSAGES << USES_AT | BACK_OFF_MESSAGES, Relaxed);
+    BACK_OFF_MESSAGES
 }
 
 /// Ends the back-off of a type, so that a decision is made about its next use. Does not wait for
 /// any lock or thread.
-pub(crate) fn wake(handle: u64) {
+pub(crate) fn end_back_off(handle: u64) {
     if let Some(slot) = find(handle) {
-        slot.rest.store(0, Relaxed);
+        slot.back_off.store(0, Relaxed);
     }
 }
 
 /// Returns true if a handle has a slot and at least one call was seen that uses the handle's type.
 pub(crate) fn is_used(handle: u64) -> bool {
     let Some(slot) = find(handle).filter(|_| handle != 0) else { return false };
-    let rest = slot.rest.load(Relaxed);
-    slot.size.load(Relaxed) != 0 || rest >> USES_AT & LEFT != rest & LEFT
+    let back_off = slot.back_off.load(Relaxed);
+    slot.size.load(Relaxed) != 0 || back_off >> USES_AT & USES_LEFT != back_off & USES_LEFT
 }
 
 /// Adds `n` to a sum, and returns the new sum. If two threads add to the sum at once, one of the
@@ -468,7 +470,7 @@ pub(crate) fn used(
         size.checked_mul(count).and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0)?;
     let blocks = slot.class.load().map_or(0, |class| class.blocks(count.unsigned_abs()));
     let cost = used.cost(&host.profile.costs, bytes).saturating_add(blocks.saturating_mul(BLOCK));
-    let uses = 1 + slot.passed();
+    let uses = 1 + slot.end_back_off();
     let spent = add(&slot.spent, cost.saturating_mul(uses));
     let moved = add(&slot.moved, bytes.saturating_mul(uses));
     if rules.at_once() {
@@ -476,7 +478,7 @@ pub(crate) fn used(
     }
     let next = slot.next.load(Relaxed);
     if spent < next && used != UseKind::Persistent {
-        slot.rest(cost, spent, next);
+        slot.start_back_off(cost, spent, next);
         return None;
     }
     let arguments =
@@ -525,7 +527,7 @@ fn looked_at(
         return Some(worth::arguments(budget));
     }
     let next = slot.look_later();
-    slot.rest(cost, slot.spent.load(Relaxed), next);
+    slot.start_back_off(cost, slot.spent.load(Relaxed), next);
     None
 }
 

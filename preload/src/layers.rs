@@ -121,7 +121,7 @@ impl<'a> Successors<'a> {
     /// layer, or if no layer has one, the MPI library's function under its `PMPI_` name. If a layer
     /// has the function, adds it to the layers that were found. `profiling`: the `PMPI_` name of
     /// the function.
-    pub(crate) fn of(&self, profiling: &CStr) -> *mut c_void {
+    pub(crate) fn function(&self, profiling: &CStr) -> *mut c_void {
         let own = self.library.symbol(profiling);
         let Some(name) = without_first_letter(profiling) else { return own };
         let Some(layer) = self.layer(name, own, &[profiling]) else { return own };
@@ -254,7 +254,7 @@ mod tests {
     fn functions_that_nobody_has_are_no_layers() {
         let global = Opened::global().unwrap();
         let successors = Successors::new(&global);
-        assert!(successors.of(c"PMPI_Nobody_has_this").is_null());
+        assert!(successors.function(c"PMPI_Nobody_has_this").is_null());
         assert!(successors.of_fortran(c"mpi_nobody_", c"pmpi_nobody_").is_none());
         // `without_first_letter` removes any first letter. The C library, which has `strlen`,
         // defines no function of MPI.

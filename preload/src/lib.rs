@@ -15,6 +15,7 @@
 
 mod atomic_ref;
 mod bindings;
+mod call_memory;
 mod calls;
 mod canary;
 mod check;
@@ -43,7 +44,6 @@ mod group;
 mod guard;
 mod handlers;
 mod handles;
-mod held;
 mod hook;
 mod hooks;
 mod host;

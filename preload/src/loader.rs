@@ -21,7 +21,7 @@ pub(crate) fn global_symbol(name: &CStr) -> *mut c_void {
 }
 
 /// Calls `f` with the loader's record of every loaded object until `f` returns `Break`.
-fn each<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(mut f: F) {
+fn for_each_object<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(mut f: F) {
     unsafe extern "C" fn one<F: FnMut(&libc::dl_phdr_info) -> ControlFlow<()>>(
         info: *mut libc::dl_phdr_info,
         _size: usize,
@@ -65,7 +65,7 @@ fn name(info: &libc::dl_phdr_info) -> String {
 /// the loader's record of the program has no file name.
 pub(crate) fn object_of(address: *const c_void) -> String {
     let (at, mut found) = (address.addr() as u64, None);
-    each(|info| {
+    for_each_object(|info| {
         if segments_of(info).any(|segment| segment.contains(&at)) {
             found = Some(name(info));
             return ControlFlow::Break(());
@@ -95,7 +95,7 @@ fn program(address: *const c_void) -> String {
 /// no object contains it.
 pub(crate) fn segments_around(address: *const c_void) -> Vec<Range<u64>> {
     let (at, mut found) = (address.addr() as u64, Vec::new());
-    each(|info| {
+    for_each_object(|info| {
         if segments_of(info).any(|segment| segment.contains(&at)) {
             found.extend(segments_of(info));
             return ControlFlow::Break(());
@@ -125,7 +125,7 @@ pub(crate) fn callers(ours: &str) -> Vec<String> {
 /// Returns the address ranges of the segments of all loaded objects.
 pub(crate) fn segments() -> Vec<Range<u64>> {
     let mut all = Vec::new();
-    each(|info| {
+    for_each_object(|info| {
         all.extend(segments_of(info));
         ControlFlow::Continue(())
     });
@@ -135,7 +135,7 @@ pub(crate) fn segments() -> Vec<Range<u64>> {
 /// Returns the file names of all loaded objects except the program.
 pub(crate) fn loaded_objects() -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    each(|info| {
+    for_each_object(|info| {
         names.extend(Some(name(info)).filter(|name| !name.is_empty()));
         ControlFlow::Continue(())
     });
@@ -147,7 +147,7 @@ pub(crate) fn loaded_objects() -> Vec<String> {
 /// then. This test is cheap.
 pub(crate) fn loads() -> (u64, u64) {
     let mut counts = (0, 0);
-    each(|info| {
+    for_each_object(|info| {
         counts = (info.dlpi_adds, info.dlpi_subs);
         ControlFlow::Break(())
     });
@@ -219,7 +219,7 @@ fn identity(info: &libc::dl_phdr_info, file: &str) -> String {
 /// wanted, in alphabetical order.
 pub(crate) fn identities(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
-    each(|info| {
+    for_each_object(|info| {
         let file = name(info);
         if is_wanted(&file) {
             let last = file.rsplit('/').next().unwrap_or(&file);

@@ -43,10 +43,10 @@ const MOVED_BY_TIMING: u64 = 3 * ROUNDS;
 pub(crate) const CLASSES: usize = 40;
 /// Maximum number of layouts whose times are kept. For messages of other layouts, the times of the
 /// similarity class decide, or the policy table.
-const MOST: usize = 2048;
+const MAX_LAYOUTS: usize = 2048;
 
 /// Measured times of one size class of a layout, or of a similarity class.
-struct Class {
+struct SizeClass {
     /// Bytes that messages of the size class have moved before the class was timed.
     moved: AtomicU64,
     bytes: AtomicU32,
@@ -58,9 +58,9 @@ struct Class {
     saves: AtomicU32,
 }
 
-impl Class {
-    const fn new() -> Class {
-        Class {
+impl SizeClass {
+    const fn new() -> SizeClass {
+        SizeClass {
             moved: AtomicU64::new(0),
             bytes: AtomicU32::new(0),
             host: AtomicU32::new(0),
@@ -96,16 +96,16 @@ pub(crate) struct Measured {
     /// others do not. The times of the similarity class decide nothing about these size classes.
     /// Used only in the times of a similarity class.
     mixed: AtomicU64,
-    classes: [Class; CLASSES],
+    classes: [SizeClass; CLASSES],
 }
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::default);
 
 /// Returns the times of the layout with the hash `key` and these runs. If the layout has no times
 /// yet, makes a value for them and enters the times that the profile cache has from earlier runs of
-/// the program. If [`MOST`] other layouts have times already, returns `similar`, the times of the
-/// similarity class.
-pub(crate) fn of(
+/// the program. If [`MAX_LAYOUTS`] other layouts have times already, returns `similar`, the times
+/// of the similarity class.
+pub(crate) fn find_or_insert(
     host: &Host,
     key: u64,
     runs: Runs,
@@ -115,12 +115,12 @@ pub(crate) fn of(
         return Some(measured);
     }
     // The profile cache is read before the lock is taken, because reading it may read a file.
-    let learnt = profile_cache::of(host, key);
+    let learnt = profile_cache::times_of(host, key);
     if let Some(similar) = similar {
         let _ = similar.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
     }
     let mut known = KNOWN.lock();
-    if known.len() >= MOST && !known.contains_key(&key) {
+    if known.len() >= MAX_LAYOUTS && !known.contains_key(&key) {
         return similar;
     }
     let new = || Box::leak(Box::new(Measured { similar, ..Measured::new(runs.word()) }));
@@ -163,7 +163,7 @@ impl Measured {
             gains: AtomicU64::new(0),
             loses: AtomicU64::new(0),
             mixed: AtomicU64::new(0),
-            classes: [const { Class::new() }; CLASSES],
+            classes: [const { SizeClass::new() }; CLASSES],
         }
     }
 
@@ -206,7 +206,7 @@ impl Measured {
     /// Returns the size classes, one bit for each, for which a conversion gains according to the
     /// similarity class and which were not timed for the layout itself. Size classes about which
     /// the layouts of the similarity class disagree are left out.
-    pub(crate) fn hoped(&self) -> u64 {
+    pub(crate) fn expected_gains(&self) -> u64 {
         let gains =
             self.similar().map_or(0, |similar| similar.gains.load(Relaxed) & !similar.mixed.load(Relaxed));
         gains & !self.timed.load(Relaxed)
@@ -253,25 +253,26 @@ impl Measured {
     /// Counts a message of `bytes` bytes, which is about to be sent or received. Returns true if
     /// the message's size class is to be timed now. That is so if this layout has moved enough
     /// bytes in messages of this size class, or if its similarity class has moved enough bytes in
-    /// them and does not decide about them yet. `least` is the minimum number of bytes; if `least`
-    /// is 0, a size class is timed at its first message.
+    /// them and does not decide about them yet. `min_bytes` is the minimum number of bytes; if
+    /// `min_bytes` is 0, a size class is timed at its first message.
     #[inline]
-    pub(crate) fn due(&self, bytes: u64, least: u64) -> bool {
+    pub(crate) fn due(&self, bytes: u64, min_bytes: u64) -> bool {
         if self.is_timed(bytes) {
             return false;
         }
         let (similar, decided) = (self.similar(), self.is_decided(bytes));
         // If the similarity class decides already, timing this layout too gives little new
         // information. So the layout must have moved more bytes itself before it is timed.
-        let own = self.has_moved(bytes, if decided { least.saturating_mul(SIMILAR_FACTOR) } else { least });
-        own || !decided && similar.is_some_and(|similar| similar.has_moved(bytes, least))
+        let own =
+            self.has_moved(bytes, if decided { min_bytes.saturating_mul(SIMILAR_FACTOR) } else { min_bytes });
+        own || !decided && similar.is_some_and(|similar| similar.has_moved(bytes, min_bytes))
     }
 
     /// Counts a message of `bytes` bytes. Returns true if the messages of its size class have moved
-    /// enough bytes for a timing, this message included. `least` is as in [`Measured::due`].
-    fn has_moved(&self, bytes: u64, least: u64) -> bool {
+    /// enough bytes for a timing, this message included. `min_bytes` is as in [`Measured::due`].
+    fn has_moved(&self, bytes: u64, min_bytes: u64) -> bool {
         let before = self.classes[class(bytes)].moved.fetch_add(bytes, Relaxed);
-        let worth = if least == 0 { 0 } else { least.max(MOVED_BY_TIMING * bytes.min(PART)) };
+        let worth = if min_bytes == 0 { 0 } else { min_bytes.max(MOVED_BY_TIMING * bytes.min(PART)) };
         before.saturating_add(bytes) >= worth
     }
 
@@ -387,9 +388,8 @@ impl Measured {
     pub(crate) fn serialize(&self) -> (u64, Vec<(usize, Times)>) {
         let mixed = self.mixed.load(Relaxed);
         let is_mixed = |at: usize| mixed >> at & 1 != 0;
-        let told =
-            self.decided().map(|(at, times)| (at, if is_mixed(at) { Times::default() } else { times }));
-        let rows = told.filter(|&(at, times)| is_mixed(at) || times.bytes > 0).collect();
+        let all = self.decided().map(|(at, times)| (at, if is_mixed(at) { Times::default() } else { times }));
+        let rows = all.filter(|&(at, times)| is_mixed(at) || times.bytes > 0).collect();
         (self.runs.load(Relaxed), rows)
     }
 
@@ -431,10 +431,11 @@ impl Measured {
                  a copy {copy} ns"
             )
         });
-        let hoped = self.hoped();
-        let hoped = (0..CLASSES).map(|at| 1u64 << at).filter(|bit| hoped & bit != 0);
-        let alike = hoped.map(|from| format!("messages from {from} B: converted, as those of similar types"));
-        timed.chain(alike).collect()
+        let expected = self.expected_gains();
+        let expected = (0..CLASSES).map(|at| 1u64 << at).filter(|bit| expected & bit != 0);
+        let by_similar =
+            expected.map(|from| format!("messages from {from} B: converted, as those of similar types"));
+        timed.chain(by_similar).collect()
     }
 }
 
@@ -453,11 +454,11 @@ mod tests {
         // and separately from then on.
         let due = |e: &Measured, n: u64| (0..n).filter(|_| e.due(4096, 80 << 10)).count();
         assert_eq!((due(&one, 15), due(&other, 4), due(&third, 1)), (0, 0, 1));
-        assert!(one.hoped() == 0 && !one.wants(4096, SameCall, false));
+        assert!(one.expected_gains() == 0 && !one.wants(4096, SameCall, false));
         let slow = Times { bytes: 4096, host: 9000, ours: 900, copy: 100 };
         one.learn_bytes(&profile::INTEL.costs, 4096, slow);
-        assert!(other.hoped() == 4096 && other.wants(4096, SameCall, false));
-        assert!(one.hoped() == 0 && !other.wants(8192, SameCall, false));
+        assert!(other.expected_gains() == 4096 && other.wants(4096, SameCall, false));
+        assert!(one.expected_gains() == 0 && !other.wants(8192, SameCall, false));
         assert_eq!((other.saves(4096), other.spares(4096)), (one.saves(4096), Some(8100)));
         assert_eq!((due(&other, 315), due(&other, 1)), (0, 1));
         // If a layout has times of its own, they decide about it. If two layouts have times that
@@ -465,7 +466,9 @@ mod tests {
         other.learn_bytes(&profile::INTEL.costs, 4096, Times { ours: 9000, ..slow });
         assert!(!other.wants(4096, SameCall, false) && one.wants(4096, SameCall, false));
         assert!(
-            third.hoped() == 0 && third.wants(4096, SameCall, true) && !third.wants(4096, SameCall, false)
+            third.expected_gains() == 0
+                && third.wants(4096, SameCall, true)
+                && !third.wants(4096, SameCall, false)
         );
     }
 
@@ -511,16 +514,16 @@ mod tests {
         let other = Measured { similar: Some(similar), ..Measured::new(4) };
         other.learn_bytes(&profile::MPICH.costs, 1024, Times { ours: 9000, ..little });
         similar.give_up(2 << 20);
-        let (runs, told) = similar.serialize();
-        assert_eq!((runs, &told[..]), (4, &[(10, Times::default()), (14, slow)][..]));
+        let (runs, written) = similar.serialize();
+        assert_eq!((runs, &written[..]), (4, &[(10, Times::default()), (14, slow)][..]));
         let later = Measured::new(0);
-        later.deserialize(&profile::MPICH.costs, runs, told.iter().copied().chain([(CLASSES, slow)]));
+        later.deserialize(&profile::MPICH.costs, runs, written.iter().copied().chain([(CLASSES, slow)]));
         let verdicts = |e: &Measured| {
             [1024, 16384, 2 << 20].map(|n| (e.is_decided(n), e.wants(n, SameCall, false), e.saves(n)))
         };
         assert_eq!(verdicts(&later)[..2], verdicts(similar)[..2]);
         assert!(!later.is_decided(1024) && later.wants(16384, SameCall, false));
-        assert_eq!(later.serialize(), (runs, told));
+        assert_eq!(later.serialize(), (runs, written));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) unsafe fn pack(
         };
         let buffer = Buffer::get(gap.memory(bytes as u64))?;
         overhead_budget::saved(entry.saves(bytes as u64));
-        let packed: *mut u8 = buffer.at().cast();
+        let packed: *mut u8 = buffer.address().cast();
         let buffers = PackBuffers { user: given.buf.cast(), count: given.count as u64, packed };
         // SAFETY: the caller promises that the program's buffer has the elements that the arguments
         // name, and the entry is that of the buffer's type. The staging buffer is this call's own,
@@ -89,7 +89,10 @@ pub(crate) unsafe fn pack(
             gap.open(packed);
         }
         converted();
-        Some(Packed { replacement: UserBuffer { buf: buffer.at(), count, datatype, entry: None }, buffer })
+        Some(Packed {
+            replacement: UserBuffer { buf: buffer.address(), count, datatype, entry: None },
+            buffer,
+        })
     })?
 }
 
@@ -229,7 +232,7 @@ impl Staging {
     /// Returns the arguments that the MPI library gets instead of the program's buffer.
     pub(crate) fn replacement(&self) -> UserBuffer {
         let Substitute { count, datatype, .. } = self.replacement;
-        UserBuffer { buf: self.buffer.at(), count, datatype, entry: None }
+        UserBuffer { buf: self.buffer.address(), count, datatype, entry: None }
     }
 
     /// Returns how many bytes of the limit on all staging buffers this staging buffer takes.
@@ -239,7 +242,7 @@ impl Staging {
 
     /// Returns the memory of the staging buffer.
     pub(crate) fn buffer(&self) -> *mut c_void {
-        self.buffer.at()
+        self.buffer.address()
     }
 
     /// Returns the program's buffer.
@@ -265,7 +268,8 @@ impl Staging {
     /// # Safety
     /// As for `Committed::pack_raw` with the program's buffer.
     pub(crate) unsafe fn fill(&self, host: &'static Host) -> bool {
-        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        let buffers =
+            PackBuffers { user: self.user, count: self.count, packed: self.buffer.address().cast() };
         // SAFETY: as the caller promises; the staging buffer has room for the packed bytes and the
         // gap.
         let filled = guard(|| unsafe {
@@ -316,7 +320,7 @@ impl Staging {
     pub(crate) unsafe fn expect(&self) {
         // SAFETY: the staging buffer has room for the message; nobody else uses it, as the caller
         // promises.
-        unsafe { self.mark_end(self.buffer.at().cast(), 1, self.bytes) }
+        unsafe { self.mark_end(self.buffer.address().cast(), 1, self.bytes) }
     }
 
     /// Unpacks the staging buffer after a receive that has failed, if a message has filled the
@@ -331,7 +335,7 @@ impl Staging {
         // SAFETY: as the caller promises. If the mark at the end of the buffer is gone, the message
         // has filled the buffer.
         unsafe {
-            if self.origin != Origin::File && self.came(self.buffer.at().cast(), 1, self.bytes) {
+            if self.origin != Origin::File && self.came(self.buffer.address().cast(), 1, self.bytes) {
                 self.unpacked(host);
             }
         }
@@ -342,7 +346,8 @@ impl Staging {
     /// # Safety
     /// All packed bytes must have come. As for `Committed::unpack_raw` with the program's buffer.
     pub(crate) unsafe fn unpacked(&self, host: &'static Host) {
-        let buffers = PackBuffers { user: self.user, count: self.count, packed: self.buffer.at().cast() };
+        let buffers =
+            PackBuffers { user: self.user, count: self.count, packed: self.buffer.address().cast() };
         // SAFETY: as the caller promises; the staging buffer has room for the packed bytes and the
         // gap.
         let _ = guard(|| unsafe {
@@ -413,7 +418,7 @@ impl Staging {
                     unsafe { partial_element::examine(host, datatype, bytes, before, self.origin, at) };
                 (received, refused) = (before + taken, error);
             }
-            let packed = self.buffer.at().cast::<u8>();
+            let packed = self.buffer.address().cast::<u8>();
             // SAFETY: the staging buffer has room for the message and its gap.
             unsafe { self.replacement.gap.close(packed) };
             let watch = reasons() & (COUNT | CHECK | PERF);
@@ -449,8 +454,8 @@ impl Staging {
 
 /// Makes a staging buffer for a buffer of a call, if the buffer is to be converted. Packs nothing
 /// yet. `peer`: the rank that the call names; `None` if it does not name a single rank.
-/// `max_bytes`: maximum number of bytes that the call of the MPI library can carry. `direction`: the
-/// direction in which the call moves the bytes of the buffer.
+/// `max_bytes`: maximum number of bytes that the call of the MPI library can carry. `direction`:
+/// the direction in which the call moves the bytes of the buffer.
 ///
 /// # Safety
 /// As for `MPI_Recv`.

@@ -22,12 +22,12 @@ pub(crate) fn within_segments(named: &[(u64, Named)]) -> [(u64, u64); 2] {
     let mut ranges: Vec<(usize, (u64, u64))> = Vec::new();
     for segment in loader::segments() {
         let before = |address| named.partition_point(|&(handle, _)| handle < address);
-        let held = &named[before(segment.start)..before(segment.end)];
-        if let (Some(&(first, _)), Some(&(last, _))) = (held.first(), held.last()) {
-            ranges.push((held.len(), (first, last - first)));
+        let handles = &named[before(segment.start)..before(segment.end)];
+        if let (Some(&(first, _)), Some(&(last, _))) = (handles.first(), handles.last()) {
+            ranges.push((handles.len(), (first, last - first)));
         }
     }
-    ranges.sort_unstable_by_key(|&(held, _)| std::cmp::Reverse(held));
+    ranges.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
     let mut ranges = ranges.into_iter().map(|(_, range)| range);
     std::array::from_fn(|_| ranges.next().unwrap_or(NO_RANGE))
 }

@@ -12,7 +12,7 @@ const COUNT: u64 = c_int::MAX as u64;
 /// The number of sources is in the lowest bits of the same word.
 const DESTINATIONS: u32 = 32;
 /// Bit in the first word of the packed form of [`Neighbours`] that is set if `absent` is `None`.
-const MANY: u64 = 1 << 63;
+const ABSENT_UNKNOWN: u64 = 1 << 63;
 
 /// Numbers of blocks that a process receives and sends in a neighbourhood collective call.
 #[derive(Clone, Copy)]
@@ -32,28 +32,28 @@ impl Neighbours {
     /// communicator is not known or has no topology.
     pub(crate) fn known(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let near = &comms::find(host, comm)?.near;
-        near.get(|| Neighbours::of(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
+        near.get(|| Neighbours::query(host, comm).map(Neighbours::numbers)).map(Neighbours::from)
     }
 
     /// Returns the neighbours in a communicator if the MPI library was queried for them before,
     /// otherwise `None`.
     #[inline]
-    pub(crate) fn met(comm: &Comm) -> Option<Neighbours> {
-        comm.near.met().map(Neighbours::from)
+    pub(crate) fn cached(comm: &Comm) -> Option<Neighbours> {
+        comm.near.cached().map(Neighbours::from)
     }
 
     /// Returns the packed form of the neighbours: a word with both numbers of neighbours and the
-    /// bit [`MANY`], and a word with the bits of `absent`.
+    /// bit [`ABSENT_UNKNOWN`], and a word with the bits of `absent`.
     fn numbers(self) -> [u64; 2] {
-        let many = if self.absent.is_none() { MANY } else { 0 };
+        let unknown = if self.absent.is_none() { ABSENT_UNKNOWN } else { 0 };
         let counts = self.sources as u64 | (self.destinations as u64) << DESTINATIONS;
-        [counts | many, self.absent.unwrap_or(0)]
+        [counts | unknown, self.absent.unwrap_or(0)]
     }
 
     /// Queries the MPI library for the neighbours in a communicator that it has accepted before, or
     /// that the program has passed to the present call. Returns `None` if the communicator has no
     /// topology, or if a query fails.
-    pub(crate) fn of(host: &Host, comm: HandleWord) -> Option<Neighbours> {
+    pub(crate) fn query(host: &Host, comm: HandleWord) -> Option<Neighbours> {
         let (abi, f) = (host.abi?, &host.f);
         let [graph, cart, dist_graph] = abi.topologies;
         let mut topology = 0;
@@ -107,13 +107,13 @@ impl Neighbours {
 
     /// Returns true if ddtc knows for every block whether its neighbour is a process or
     /// `MPI_PROC_NULL`.
-    pub(crate) fn told_apart(&self) -> bool {
+    pub(crate) fn knows_absent(&self) -> bool {
         self.absent.is_some()
     }
 
     /// Returns true if the neighbour of block `i` is a process and not `MPI_PROC_NULL`, both as the
     /// source and as the destination of the block. The result is meaningful only if
-    /// [`Neighbours::told_apart`] returns true.
+    /// [`Neighbours::knows_absent`] returns true.
     pub(crate) fn there(&self, i: usize) -> bool {
         let bit = self.absent.unwrap_or(0).checked_shr(i as u32).unwrap_or(0);
         bit & 1 == 0
@@ -132,7 +132,7 @@ impl From<[u64; 2]> for Neighbours {
         Neighbours {
             sources: (numbers & COUNT) as i64,
             destinations: (numbers >> DESTINATIONS & COUNT) as i64,
-            absent: (numbers & MANY == 0).then_some(absent),
+            absent: (numbers & ABSENT_UNKNOWN == 0).then_some(absent),
         }
     }
 }

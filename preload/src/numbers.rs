@@ -70,7 +70,7 @@ impl<N: Count> Numbers<N> {
     ///
     /// # Safety
     /// The array `given` must have `parts` elements, or be null.
-    pub(crate) unsafe fn of<S: Copy, L: Copy>(
+    pub(crate) unsafe fn from_array<S: Copy, L: Copy>(
         forms: &Forms<S, L>,
         given: *const N,
         parts: i64,
@@ -113,7 +113,7 @@ impl<N: Count> Vector<N> {
     ///
     /// # Safety
     /// Each of the arrays must have `parts` elements, or be null.
-    pub(crate) unsafe fn of<S: Copy, L: Copy>(
+    pub(crate) unsafe fn from_arrays<S: Copy, L: Copy>(
         forms: &Forms<S, L>,
         counts: *const N,
         displs: *const N,
@@ -121,9 +121,10 @@ impl<N: Count> Vector<N> {
     ) -> Option<Vector<N>> {
         let given = (counts, displs);
         let (small, n) = (!(N::LARGE && forms.large.is_some()), usize::try_from(parts).unwrap_or(0));
-        // SAFETY: the caller promises for both arrays what `Numbers::of` requires.
-        let (counts, displs) =
-            unsafe { (Numbers::of(forms, counts, parts)?, Numbers::of(forms, displs, parts)?) };
+        // SAFETY: the caller promises for both arrays what `Numbers::from_array` requires.
+        let (counts, displs) = unsafe {
+            (Numbers::from_array(forms, counts, parts)?, Numbers::from_array(forms, displs, parts)?)
+        };
         Some(Vector { counts, displs, given, parts: n, small })
     }
 
@@ -132,7 +133,7 @@ impl<N: Count> Vector<N> {
     /// total number of elements does not fit the form in which the MPI library is called.
     ///
     /// # Safety
-    /// As [`Vector::of`]: the program's arrays must still have their elements.
+    /// As [`Vector::from_arrays`]: the program's arrays must still have their elements.
     pub(crate) unsafe fn parts(&self) -> Option<Parts> {
         let (counts, displs) = self.given;
         if counts.is_null() || displs.is_null() || self.parts == 0 {
@@ -160,8 +161,8 @@ impl<N: Count> Vector<N> {
     /// the program's own displacements if `displs` is `None`.
     ///
     /// # Safety
-    /// As [`Vector::of`]: the program's arrays must still have their elements. If there are parts,
-    /// neither array may be null.
+    /// As [`Vector::from_arrays`]: the program's arrays must still have their elements. If there
+    /// are parts, neither array may be null.
     pub(crate) unsafe fn widen(&mut self, displs: Option<Vec<i64>>) {
         let (counts, places) = self.given;
         // SAFETY: `i` is below the number of elements, and the caller promises that each array has

@@ -30,7 +30,7 @@ pub(crate) struct Outcome {
     /// True if at least one buffer of the call was converted.
     pub(crate) converted: bool,
     /// First reason that was recorded for bypassing a buffer of the call.
-    pub(crate) noted: Option<Bypass>,
+    pub(crate) bypass_reason: Option<Bypass>,
 }
 
 thread_local! {
@@ -50,19 +50,19 @@ impl Counted {
     /// inside a call that is counted.
     #[inline]
     pub(crate) fn begin() -> Option<Counted> {
-        if watched_for(COUNT) { Counted::open(here()) } else { None }
+        if watched_for(COUNT) { Counted::begin_outermost(here()) } else { None }
     }
 
     #[cold]
-    fn open(place: usize) -> Option<Counted> {
-        let open = |now: &Cell<Option<(usize, Outcome)>>| {
+    fn begin_outermost(place: usize) -> Option<Counted> {
+        let begin = |now: &Cell<Option<(usize, Outcome)>>| {
             if now.get().is_some_and(|(outer, _)| place < outer) {
                 return None;
             }
             now.set(Some((place, Outcome::default())));
             Some(Counted(()))
         };
-        NOW.try_with(open).ok().flatten()
+        NOW.try_with(begin).ok().flatten()
     }
 
     /// Returns the outcome of the call up to now.
@@ -82,7 +82,7 @@ impl Drop for Counted {
 #[inline]
 pub(crate) fn bypassed<T>(why: Bypass) -> Option<T> {
     if watched_for(COUNT) {
-        change(|outcome| outcome.noted = outcome.noted.or(Some(why)));
+        change(|outcome| outcome.bypass_reason = outcome.bypass_reason.or(Some(why)));
     }
     None
 }

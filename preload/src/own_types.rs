@@ -17,7 +17,7 @@ use crate::handles::set_handle;
 use crate::host::{HandleWord, Host};
 
 /// Maximum number of types in [`OWN_TYPES`]. A buffer that would need another type is bypassed.
-const MOST: usize = 4096;
+const MAX_OWN_TYPES: usize = 4096;
 
 /// Committed type that ddtc has created, and the number of instances of the program's type that it
 /// replaces, in one word. The handle takes 48 bits of the word, because in every MPI library a
@@ -64,12 +64,12 @@ pub(crate) fn known(key: u128) -> Option<OwnType> {
 
 /// Keeps a newly created type under its key in [`OWN_TYPES`], and returns it. If another thread has
 /// kept a type under this key meanwhile, that type may be in use, so it stays and is returned, and
-/// `made` is freed. If [`MOST`] types are kept already, frees `made` and returns `None`.
+/// `made` is freed. If [`MAX_OWN_TYPES`] types are kept already, frees `made` and returns `None`.
 pub(crate) fn keep(host: &Host, key: u128, made: OwnType) -> Option<OwnType> {
     let mut own_types = OWN_TYPES.lock();
     let kept = match own_types.get(&key) {
         Some(&kept) => Some(kept),
-        None if own_types.len() >= MOST => None,
+        None if own_types.len() >= MAX_OWN_TYPES => None,
         None => {
             own_types.insert(key, made);
             return Some(made);
@@ -91,12 +91,12 @@ pub(crate) fn of_bytes(host: &Host, size: i64) -> Option<HandleWord> {
     keep(host, key, commit(host, made)?).map(OwnType::handle)
 }
 
-/// Creates the type `contiguous(n, of)`, and does not commit it. Returns `None` if `n` is no `int` or
-/// the MPI library returns an error.
+/// Creates the type `contiguous(n, of)`, and does not commit it. Returns `None` if `n` is no `int`
+/// or the MPI library returns an error.
 fn contiguous(host: &Host, n: i64, of: HandleWord) -> Option<HandleWord> {
     let (n, mut made): (c_int, HandleWord) = (c_int::try_from(n).ok()?, 0);
-    // SAFETY: `n` is a count and `of` a type. The new handle is written to a word, which has room for
-    // any handle.
+    // SAFETY: `n` is a count and `of` a type. The new handle is written to a word, which has room
+    // for any handle.
     let code = unsafe { host.f.type_contiguous?(n, of, (&raw mut made).cast()) };
     (code == 0).then_some(made)
 }

@@ -52,12 +52,12 @@ pub(crate) enum Origin {
 }
 
 /// Number of bytes of the longest basic element, `MPI_COMPLEX32`.
-const LONGEST: u64 = 32;
+const MAX_ELEMENT_BYTES: u64 = 32;
 
 /// Returns how many of the first `bytes` packed bytes of an instance of `t` belong to whole basic
 /// elements. `bytes` must be less than the size of an instance.
 fn whole(t: &Datatype, bytes: u64) -> u64 {
-    let mut ends = (0..LONGEST).map_while(|k| bytes.checked_sub(k));
+    let mut ends = (0..MAX_ELEMENT_BYTES).map_while(|k| bytes.checked_sub(k));
     ends.find(|&n| elements(t, n).is_some()).unwrap_or(bytes)
 }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_refuse_what_they_refuse_bare() {
+    fn hosts_refuse_what_they_refuse_unmodified() {
         for (text, one) in [
             ("vector(4,1,2,int)", true),
             ("struct([1,1],[0,8],[int,int])", true),

@@ -111,7 +111,7 @@ impl Parts {
 
     /// Calls `f` for all parts. Equal parts are one run of elements, so `f` is called once for all
     /// of them together.
-    fn each(&self, mut f: impl FnMut(Part)) {
+    fn for_each_part(&self, mut f: impl FnMut(Part)) {
         match self {
             Parts::Equal { blocks, count } => f(Part { at: 0, count: blocks * count, packed: 0 }),
             Parts::Own { parts, .. } => parts.iter().for_each(|&p| f(p)),
@@ -143,7 +143,8 @@ pub(crate) enum Own {
 }
 
 /// Makes one staging buffer for all parts of a collective call's buffer, if the buffer is to be
-/// converted. `beside` and `completed_by`: as in [`Purpose::Elements`]. `direction`: as in [`stage`].
+/// converted. `convert_below` and `completed_by`: as in [`Purpose::Elements`]. `direction`: as in
+/// [`stage`].
 ///
 /// # Safety
 /// As for the collective call.
@@ -152,12 +153,13 @@ pub(crate) unsafe fn stage_parts(
     call: Call,
     given: UserBuffer,
     parts: &Parts,
-    beside: u64,
+    convert_below: u64,
     completed_by: CompletedBy,
     direction: Direction,
 ) -> Option<Box<Staging>> {
     let all = UserBuffer { count: parts.total()?, ..given };
-    let purpose = Purpose::Elements { call, count: given.count, part: parts.average(), beside, completed_by };
+    let purpose =
+        Purpose::Elements { call, count: given.count, part: parts.average(), convert_below, completed_by };
     // SAFETY: as the caller promises. The `Origin` has an effect only on messages and files, so any
     // value does for a collective call.
     unsafe { stage(host, all, None, i64::MAX, Origin::Matched, purpose, direction) }
@@ -190,7 +192,7 @@ impl Staging {
     /// `direction`. The staging buffer must be that of `parts`.
     pub(crate) unsafe fn move_parts(&self, host: &'static Host, parts: &Parts, direction: Direction) {
         let _ = guard(|| {
-            parts.each(|part| {
+            parts.for_each_part(|part| {
                 // SAFETY: as the caller promises; the staging buffer has room for all parts.
                 unsafe { self.move_part(host, part, direction) };
             });
@@ -266,7 +268,7 @@ impl Staging {
         PackBuffers {
             user: self.user().wrapping_offset((part.at * self.extent()) as isize),
             count: part.count as u64,
-            packed: self.buffer().cast::<u8>().wrapping_add(self.gap().place(part.packed, self.size())),
+            packed: self.buffer().cast::<u8>().wrapping_add(self.gap().offset(part.packed, self.size())),
         }
     }
 }

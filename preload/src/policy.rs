@@ -10,7 +10,7 @@ use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::host::Host;
 use crate::measured::{self, Measured};
-use crate::profile_cache::is_told;
+use crate::profile_cache::should_warn;
 use crate::settings::{Choice, settings};
 use crate::similar::SimilarityClass;
 use crate::times::Runs;
@@ -54,9 +54,13 @@ impl Rules {
         Rules { class: Class::Dense, calls: 0, messages: 0, measured: None, similar: None };
 
     /// Returns the rules for a type of the similarity class `similar`.
-    pub(crate) fn of(host: &Host, committed: &Committed, similar: Option<&'static SimilarityClass>) -> Rules {
+    pub(crate) fn new(
+        host: &Host,
+        committed: &Committed,
+        similar: Option<&'static SimilarityClass>,
+    ) -> Rules {
         let ((class, run), policy) = (Class::and_run(committed.nest()), policy(host));
-        let calls = Call::ALL.into_iter().filter(|&call| policy.of(call, class) != 0);
+        let calls = Call::ALL.into_iter().filter(|&call| policy.payloads(call, class) != 0);
         let calls: u32 = calls.map(|call| 1 << call as u32).sum();
         let is_timed =
             settings().policy == Choice::Measure && class != Class::Dense && policy_may_change(host);
@@ -66,8 +70,14 @@ impl Rules {
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
         };
-        let found =
-            || measured::of(host, committed.near_hash(), runs(), similar.map(|class| &class.measured));
+        let found = || {
+            measured::find_or_insert(
+                host,
+                committed.near_hash(),
+                runs(),
+                similar.map(|class| &class.measured),
+            )
+        };
         let measured = if is_timed { found() } else { None };
         // If the layout is timed, the measured times may show that messages of any size gain from
         // conversion, whatever the table says. So the bit for messages is set.
@@ -101,7 +111,7 @@ fn tuned(path: &Path, library: &Library) -> Option<Policy> {
     let text = match files::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        Err(error) if !is_told(&error, settings().report.is_some()) => return None,
+        Err(error) if !should_warn(&error, settings().report.is_some()) => return None,
         Err(error) => {
             warn(format_args!("{}: {error}; the shipped policy is used", path.display()));
             return None;

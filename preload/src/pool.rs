@@ -25,7 +25,7 @@ use crate::reserve;
 use crate::settings::settings;
 
 /// Binary logarithm of the smallest size of a buffer: 256 bytes.
-const LEAST: u32 = 8;
+const MIN_SIZE_LOG2: u32 = 8;
 /// Number of size classes of buffers: from 256 bytes to 2^40 bytes.
 const SIZES: usize = 33;
 /// Number of size classes whose buffers may wait with a thread. They are the smallest ones, up to
@@ -36,7 +36,7 @@ const OWN: usize = 9;
 const WAITING: usize = 64 << 20;
 
 /// Bytes of all buffers, in use or waiting.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static TOTAL_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the buffers that wait in [`LISTS`].
 static IDLE: AtomicUsize = AtomicUsize::new(0);
 
@@ -115,7 +115,7 @@ fn list(size: usize) -> Guard<'static, Vec<Block>> {
 /// Returns the memory layout of the buffers of the size class with index `size`. Buffers of 4096
 /// bytes and more are aligned to 4096 bytes, and shorter buffers to 64 bytes.
 fn layout(size: usize) -> Option<Layout> {
-    let bytes = 1usize << (size + LEAST as usize);
+    let bytes = 1usize << (size + MIN_SIZE_LOG2 as usize);
     Layout::from_size_align(bytes, if bytes < 4096 { 64 } else { 4096 }).ok()
 }
 
@@ -123,7 +123,7 @@ impl Buffer {
     /// Returns a buffer of at least `bytes` bytes. Returns `None` if the buffer would exceed the
     /// cap on all buffers, or if memory has run out.
     pub(crate) fn get(bytes: u64) -> Option<Buffer> {
-        let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(LEAST) as usize;
+        let size = bytes.max(1).checked_next_power_of_two()?.ilog2().saturating_sub(MIN_SIZE_LOG2) as usize;
         if size >= SIZES || reserve::is_short() {
             return refused();
         }
@@ -132,16 +132,16 @@ impl Buffer {
             return Buffer::fenced(bytes.max(1) as usize, size);
         }
         if let Some(block) = Own::take(size) {
-            return Some(Buffer::of(block, size));
+            return Some(Buffer::from_block(block, size));
         }
         if let Some(block) = list(size).pop() {
             IDLE.fetch_sub(layout(size)?.size(), Ordering::Relaxed);
-            return Some(Buffer::of(block, size));
+            return Some(Buffer::from_block(block, size));
         }
         Buffer::fresh(size)
     }
 
-    fn of(block: Block, size: usize) -> Buffer {
+    fn from_block(block: Block, size: usize) -> Buffer {
         Buffer {
             block,
             size,
@@ -154,21 +154,21 @@ impl Buffer {
     fn fenced(bytes: usize, size: usize) -> Option<Buffer> {
         let layout = Buffer::charge(size)?;
         let Some(fenced) = Fenced::new(bytes) else {
-            HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+            TOTAL_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
             return refused();
         };
-        Some(Buffer { block: Block(fenced.at()), size, fenced: Some(fenced) })
+        Some(Buffer { block: Block(fenced.address()), size, fenced: Some(fenced) })
     }
 
-    /// Adds the bytes of a buffer of the size class `size` to [`HELD`], if the cap allows that. If
-    /// it does not, frees waiting buffers and tries once more.
+    /// Adds the bytes of a buffer of the size class `size` to [`TOTAL_BYTES`], if the cap allows
+    /// that. If it does not, frees waiting buffers and tries once more.
     fn charge(size: usize) -> Option<Layout> {
         let layout = layout(size)?;
         let cap = settings().staging_bytes;
-        let take = |held: usize| held.checked_add(layout.size()).filter(|&sum| sum <= cap);
-        if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+        let take = |total: usize| total.checked_add(layout.size()).filter(|&sum| sum <= cap);
+        if TOTAL_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             trim();
-            if HELD.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            if TOTAL_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
                 refused();
                 return None;
             }
@@ -183,9 +183,9 @@ impl Buffer {
         // and not from [`crate::reserve`], because ddtc can do without it: a message for which
         // there is no memory is bypassed.
         match NonNull::new(unsafe { System.alloc(layout) }) {
-            Some(at) => Some(Buffer::of(Block(at), size)),
+            Some(at) => Some(Buffer::from_block(Block(at), size)),
             None => {
-                HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+                TOTAL_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
                 refused()
             }
         }
@@ -198,7 +198,7 @@ impl Buffer {
 
     /// Returns the address of the buffer's memory.
     #[inline]
-    pub(crate) fn at(&self) -> *mut c_void {
+    pub(crate) fn address(&self) -> *mut c_void {
         self.block.0.as_ptr().cast()
     }
 }
@@ -211,7 +211,7 @@ fn refused() -> Option<Buffer> {
 
 fn free(block: &Block, size: usize) {
     if let Some(layout) = layout(size) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        TOTAL_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: `fresh` has allocated the block with this layout. The caller owned the block and
         // does not use it any more.
         unsafe { System.dealloc(block.0.as_ptr(), layout) };
@@ -235,7 +235,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         #[cfg(debug_assertions)]
         if self.fenced.take().is_some() {
-            HELD.fetch_sub(layout(self.size).map_or(0, |l| l.size()), Ordering::Relaxed);
+            TOTAL_BYTES.fetch_sub(layout(self.size).map_or(0, |l| l.size()), Ordering::Relaxed);
             return;
         }
         if let Some(block) = Own::leave(Block(self.block.0), self.size) {
@@ -273,11 +273,11 @@ mod tests {
     #[test]
     fn buffers_are_reused_and_capped() {
         let first = Buffer::get(1000).unwrap();
-        let at = first.at();
+        let at = first.address();
         assert_eq!(at.addr() % 64, 0);
         drop(first);
         let again = Buffer::get(513).unwrap();
-        assert_eq!((again.at(), HELD.load(Ordering::Relaxed)), (at, 1024));
+        assert_eq!((again.address(), TOTAL_BYTES.load(Ordering::Relaxed)), (at, 1024));
         let cap = settings().staging_bytes as u64;
         // These buffers take only address space, since nothing is written to them.
         let large = Buffer::get(cap / 2).unwrap();
@@ -285,18 +285,21 @@ mod tests {
         assert_eq!(counted::OVER_STAGING_LIMIT.get(), 1);
         drop((again, large));
         // Waiting buffers are freed to make room.
-        assert!(HELD.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
-        assert_eq!((HELD.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
+        assert!(TOTAL_BYTES.load(Ordering::Relaxed) == 1024 && Buffer::get(cap).is_some());
+        assert_eq!((TOTAL_BYTES.load(Ordering::Relaxed), IDLE.load(Ordering::Relaxed)), (0, 0));
         // Three buffers of one size wait: two with the thread until it ends, and one in the lists.
         let three = || drop([Buffer::get(300), Buffer::get(300), Buffer::get(300)]);
         let left = std::thread::spawn(move || (three(), IDLE.load(Ordering::Relaxed)).1).join().unwrap();
-        assert_eq!((left, IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (512, 1536, 1536));
+        assert_eq!(
+            (left, IDLE.load(Ordering::Relaxed), TOTAL_BYTES.load(Ordering::Relaxed)),
+            (512, 1536, 1536)
+        );
         // The buffer that was used last waits, and waiting buffers of other sizes are freed for it.
         // A buffer longer than the limit never waits.
         drop([Buffer::get(WAITING as u64), Buffer::get(WAITING as u64 / 2)]);
         assert_eq!(IDLE.load(Ordering::Relaxed), WAITING / 2);
         drop(Buffer::get(WAITING as u64));
-        assert_eq!((IDLE.load(Ordering::Relaxed), HELD.load(Ordering::Relaxed)), (WAITING, WAITING));
+        assert_eq!((IDLE.load(Ordering::Relaxed), TOTAL_BYTES.load(Ordering::Relaxed)), (WAITING, WAITING));
         drop(Buffer::get(WAITING as u64 + 1));
         assert_eq!(IDLE.load(Ordering::Relaxed), WAITING);
     }

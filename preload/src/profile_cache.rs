@@ -28,7 +28,7 @@ use crate::warn::warn;
 /// Maximum number of rows of a profile cache. If there are more, those of the run that writes the
 /// file are kept first. There is a limit because each process that uses a type twice reads the
 /// whole file; 850 rows take 40 us (Zen 3).
-const MOST: usize = 2048;
+const MAX_ROWS: usize = 2048;
 /// Length in bytes of the line of a row in the file, with its newline.
 const LINE: usize = 64;
 /// Number of bytes at the start of a row's line that hold the hash of the row's layout.
@@ -38,8 +38,9 @@ const LAYOUT: usize = 16;
 /// class, and the measured times of that size class.
 pub(crate) type Row = (u64, usize, Times);
 
-/// Text of the file of a profile cache, whose rows are in ascending order. There are up to [`MOST`]
-/// rows, and a process looks up only a few of them. So a row is parsed only when it is looked up.
+/// Text of the file of a profile cache, whose rows are in ascending order. There are up to
+/// [`MAX_ROWS`] rows, and a process looks up only a few of them. So a row is parsed only when it is
+/// looked up.
 struct ProfileCache {
     text: String,
     /// Length in bytes of the file's first line, with its newline.
@@ -53,15 +54,15 @@ impl ProfileCache {
     ///
     /// # Errors
     /// The number of a line that does not have the form of the file, counted from 1. If the length
-    /// is not that of whole rows, or there are more than [`MOST`] rows, the number is that of the
-    /// line after the last whole row that is allowed.
+    /// is not that of whole rows, or there are more than [`MAX_ROWS`] rows, the number is that of
+    /// the line after the last whole row that is allowed.
     fn new(text: String, head: &str) -> Result<ProfileCache, usize> {
         let rest = text.strip_prefix(head).and_then(|rest| rest.strip_prefix('\n')).ok_or(1usize)?;
         let lines = rest.len() / LINE;
         // If the length is no multiple of a row's, the file was cut off, or some line has another
         // length.
-        if rest.len() % LINE != 0 || lines > MOST {
-            return Err(lines.min(MOST) + 2);
+        if rest.len() % LINE != 0 || lines > MAX_ROWS {
+            return Err(lines.min(MAX_ROWS) + 2);
         }
         Ok(ProfileCache { head: text.len() - rest.len(), text })
     }
@@ -77,7 +78,7 @@ impl ProfileCache {
     ///
     /// # Errors
     /// The number of a line of this layout that cannot be parsed, counted from 1.
-    fn of(&self, layout: u64) -> Result<Vec<(usize, Times)>, usize> {
+    fn times_of(&self, layout: u64) -> Result<Vec<(usize, Times)>, usize> {
         let (name, lines) = (format!("{layout:016x}"), self.lines());
         let from = lines.partition_point(|line| &line[..LAYOUT] < name.as_bytes());
         let own = lines.iter().zip(2usize..).skip(from).take_while(|(l, _)| l[..LAYOUT] == *name.as_bytes());
@@ -118,10 +119,10 @@ fn lines(mut rows: Vec<Row>) -> String {
 /// Returns the times that earlier runs have measured for a layout, with their size classes.
 /// `layout` may also be the key of a similarity class. If a line of the layout cannot be parsed,
 /// warns once in a process and returns nothing.
-pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
+pub(crate) fn times_of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
     static SAID: AtomicBool = AtomicBool::new(false);
-    cache(host).of(layout).unwrap_or_else(|line| {
-        if let Some((path, _)) = place(host)
+    cache(host).times_of(layout).unwrap_or_else(|line| {
+        if let Some((path, _)) = file_and_head(host)
             && !SAID.swap(true, Relaxed)
         {
             not_ours(path, line);
@@ -133,10 +134,11 @@ pub(crate) fn of(host: &Host, layout: u64) -> Vec<(usize, Times)> {
 /// Returns the content of the profile cache's file, which is read at the first call of this
 /// function. The time for reading it is exempt from the overhead budget.
 fn cache(host: &Host) -> &'static ProfileCache {
-    static REMEMBERED: Awaited<ProfileCache> = Awaited::new();
-    REMEMBERED.get_or_init(|| {
+    static CACHE: Awaited<ProfileCache> = Awaited::new();
+    CACHE.get_or_init(|| {
         let start = Instant::now();
-        let read = place(host).as_ref().map_or(ProfileCache::NOTHING, |(path, head)| read(path, head));
+        let read =
+            file_and_head(host).as_ref().map_or(ProfileCache::NOTHING, |(path, head)| read(path, head));
         overhead_budget::exempt(start.elapsed().as_nanos() as u64);
         read
     })
@@ -144,15 +146,15 @@ fn cache(host: &Host) -> &'static ProfileCache {
 
 /// Returns the path of the profile cache's file and the file's first line. Returns `None` if no
 /// profile cache is used.
-fn place(host: &Host) -> &'static Option<(PathBuf, String)> {
-    static PLACE: Awaited<Option<(PathBuf, String)>> = Awaited::new();
-    PLACE.get_or_init(|| find_place(host))
+fn file_and_head(host: &Host) -> &'static Option<(PathBuf, String)> {
+    static FILE_AND_HEAD: Awaited<Option<(PathBuf, String)>> = Awaited::new();
+    FILE_AND_HEAD.get_or_init(|| find_file_and_head(host))
 }
 
-/// Determines the path and the first line that [`place`] returns. No profile cache is used if
-/// `DDTC_PROFILE_CACHE=0` or a policy other than `measure` is set, or if neither `XDG_CACHE_HOME`
-/// nor `HOME` is an absolute path.
-fn find_place(host: &Host) -> Option<(PathBuf, String)> {
+/// Determines the path and the first line that [`file_and_head`] returns. No profile cache is used
+/// if `DDTC_PROFILE_CACHE=0` or a policy other than `measure` is set, or if neither
+/// `XDG_CACHE_HOME` nor `HOME` is an absolute path.
+fn find_file_and_head(host: &Host) -> Option<(PathBuf, String)> {
     if !settings().profile_cache || settings().policy != Choice::Measure {
         return None;
     }
@@ -196,13 +198,13 @@ fn processor() -> String {
 
 /// Reads the file of a profile cache, whose first line must be `head`. Returns no rows if the file
 /// does not exist. If the file cannot be read, returns no rows and warns on the conditions of
-/// [`is_told`]. If the file does not have the right form, returns no rows and warns.
+/// [`should_warn`]. If the file does not have the right form, returns no rows and warns.
 fn read(path: &Path, head: &str) -> ProfileCache {
     let text = match files::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return ProfileCache::NOTHING,
         Err(error) => {
-            if is_told(&error, settings().report.is_some()) {
+            if should_warn(&error, settings().report.is_some()) {
                 warn(format_args!("{}: {error}; layouts are measured again", path.display()));
             }
             return ProfileCache::NOTHING;
@@ -219,7 +221,7 @@ fn read(path: &Path, head: &str) -> ProfileCache {
 /// there is a warning only in a run with a report (`reported`). A file that breaks a rule of
 /// [`files`], for example a link, always gets a warning, because somebody else may have put it
 /// there.
-pub(crate) fn is_told(error: &std::io::Error, reported: bool) -> bool {
+pub(crate) fn should_warn(error: &std::io::Error, reported: bool) -> bool {
     reported || error.kind() == std::io::ErrorKind::InvalidInput
 }
 
@@ -236,18 +238,18 @@ pub(crate) const KEEPING: i32 = 4;
 
 /// Writes the times that this process knows to the file of the profile cache, if any of them are
 /// new. Only the first [`KEEPING`] ranks of a job call this function. Rows of other layouts that
-/// are in the file by then are kept, as far as [`MOST`] allows. If two processes write at the same
-/// moment, the rows of one may be lost; a later run measures these times again.
+/// are in the file by then are kept, as far as [`MAX_ROWS`] allows. If two processes write at the
+/// same moment, the rows of one may be lost; a later run measures these times again.
 pub(crate) fn keep(host: &Host, known: &[Row]) {
     // A process that has timed nothing returns before the file is read.
     if known.is_empty() {
         return;
     }
-    let Some((path, head)) = place(host) else { return };
+    let Some((path, head)) = file_and_head(host) else { return };
     let before = cache(host);
     let is_new = |&(layout, class, times): &Row| {
         let same = |&(at, old): &(usize, Times)| at == class && old.bytes == times.bytes;
-        !before.of(layout).unwrap_or_default().iter().any(same)
+        !before.times_of(layout).unwrap_or_default().iter().any(same)
     };
     if !known.iter().any(is_new) {
         return;
@@ -255,10 +257,10 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
     let mine: HashSet<u64> = known.iter().map(|&(layout, ..)| layout).collect();
     let there = read(path, head);
     let old = there.rows().filter(|(layout, ..)| !mine.contains(layout));
-    let text = format!("{head}\n{}", lines(known.iter().copied().chain(old).take(MOST).collect()));
+    let text = format!("{head}\n{}", lines(known.iter().copied().chain(old).take(MAX_ROWS).collect()));
     let made = path.parent().map(std::fs::create_dir_all).transpose();
     if let Err(error) = made.and_then(|_| files::replace(path, &text))
-        && is_told(&error, settings().report.is_some())
+        && should_warn(&error, settings().report.is_some())
     {
         warn(format_args!("{}: {error}; the measured times are not kept for later runs", path.display()));
     }
@@ -284,10 +286,10 @@ mod tests {
         std::fs::write(folder.join("home"), "").unwrap();
         let inside_a_file = folder.join("home/measured");
         let error = files::replace(&inside_a_file, "").unwrap_err();
-        assert_eq!((is_told(&error, false), is_told(&error, true)), (false, true));
+        assert_eq!((should_warn(&error, false), should_warn(&error, true)), (false, true));
         std::os::unix::fs::symlink(folder.join("home"), folder.join("link")).unwrap();
         let error = files::replace(&folder.join("link"), "").unwrap_err();
-        assert!(is_told(&error, false), "{error}");
+        assert!(should_warn(&error, false), "{error}");
     }
 
     #[test]
@@ -301,12 +303,12 @@ mod tests {
         let rows = [(255, 16, times(1)), (u64::MAX, 3, times(2)), (255, 2, times(3)), (0, 39, times(4))];
         let found = file(&lines(rows.to_vec())).unwrap();
         assert!(lines(rows.to_vec()).lines().all(|line| line.len() + 1 == LINE));
-        assert_eq!(found.of(255), Ok(vec![(2, times(3)), (16, times(1))]));
-        assert_eq!(found.of(u64::MAX), Ok(vec![(3, times(2))]));
-        assert_eq!((found.of(0), found.of(254)), (Ok(vec![(39, times(4))]), Ok(vec![])));
+        assert_eq!(found.times_of(255), Ok(vec![(2, times(3)), (16, times(1))]));
+        assert_eq!(found.times_of(u64::MAX), Ok(vec![(3, times(2))]));
+        assert_eq!((found.times_of(0), found.times_of(254)), (Ok(vec![(39, times(4))]), Ok(vec![])));
         assert_eq!(found.rows().count(), 4);
-        assert_eq!(file("").unwrap().of(0), Ok(vec![]));
-        assert_eq!(ProfileCache::NOTHING.of(0), Ok(vec![]));
+        assert_eq!(file("").unwrap().times_of(0), Ok(vec![]));
+        assert_eq!(ProfileCache::NOTHING.times_of(0), Ok(vec![]));
     }
 
     #[test]
@@ -317,11 +319,11 @@ mod tests {
         assert_eq!(wrong(format!("ddtc measured 5, x\n{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
-        assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MOST + 1))), MOST + 2);
+        assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MAX_ROWS + 1))), MAX_ROWS + 2);
         // A damaged line that has the right length is found only when it is looked up.
         for (from, to) in [(" 16 ", " 1x "), ("16", "\u{e9}"), ("\n", "0"), ("0800 ", "0800x")] {
             let found = file(&format!("{one}{}", one.replace(from, to))).unwrap();
-            assert_eq!(found.of(255), Err(3), "{from:?}");
+            assert_eq!(found.times_of(255), Err(3), "{from:?}");
         }
     }
 }

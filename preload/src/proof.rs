@@ -53,7 +53,7 @@ fn key(host: &Host) -> Key {
         NETWORKS.iter().any(|start| name.starts_with(start)) || name.contains(PROVIDER)
     };
     let objects = identities(|object| object == host.object() || is_network(object));
-    let transport = Transports::of(&host.version, variable).inside;
+    let transport = Transports::determine(&host.version, variable).inside;
     let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
     let variables: Vec<_> = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
     Key::new(&host.version, &objects.join(" "), &in_words(transport, &variables))
@@ -97,7 +97,7 @@ fn find(host: &Host) -> Grant {
     // SAFETY: the world exists, as the caller promises, and `ranks` may be written.
     let code = host.f.comm_size.map(|f| unsafe { f(host.world, &raw mut ranks) });
     let ranks = u32::try_from(ranks).ok().filter(|_| code == Some(0));
-    Grant::of(&proofs, &key(host), ranks.and_then(|ranks| nodes(ranks, variable)))
+    Grant::from_proofs(&proofs, &key(host), ranks.and_then(|ranks| nodes(ranks, variable)))
 }
 
 /// Writes the key of proofs of this process's MPI library to `text`, as a C string of lines.

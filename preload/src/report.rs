@@ -21,7 +21,7 @@ use ddtc::internal::object::runtime;
 use ddtc::internal::process::{Awaited, Mutex, to_stderr};
 use ddtc_hosts::bypass::Bypass;
 use ddtc_hosts::report::{COUNTS, Report, TypeRow};
-use ddtc_hosts::tried::Standing;
+use ddtc_hosts::tried::TrialStatus;
 
 use crate::counted::{self, REFUSALS, Row, Rows, rows, short};
 use crate::guard::{PANICS, guard};
@@ -242,20 +242,20 @@ fn sorted(rows: &Rows) -> Vec<&Row> {
 
 /// Returns what a user should know of a release of the MPI library that was not tried or was wrong.
 fn untried(host: &Host) -> Option<String> {
-    match host.standing {
+    match host.trial_status {
         _ if host.abi.is_none() || !host.profile.stages => None,
         _ if host.is_restricted() => Some(format!(
             "converted in a process that is connected to another job: {}, which were right with the transport between jobs",
             host.kinds.get()
         )),
-        Standing::Tried { .. } if !host.kinds.get().is_empty() => None,
+        TrialStatus::Tried { .. } if !host.kinds.get().is_empty() => None,
         // Without a message that would be converted, the proofs were not read.
-        standing if !host.proofs.is_empty() => {
+        status if !host.proofs.is_empty() => {
             let grant = host.grant.get()?;
             let is_asked = !host.kinds.get().without(grant.permitted).is_empty();
-            Some(if is_asked { standing.in_words(&host.library, true) } else { grant.words.clone() })
+            Some(if is_asked { status.in_words(&host.library, true) } else { grant.words.clone() })
         }
-        standing => Some(standing.in_words(&host.library, !host.kinds.get().is_empty())),
+        status => Some(status.in_words(&host.library, !host.kinds.get().is_empty())),
     }
 }
 

@@ -23,7 +23,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use ddtc::internal::process::{Latch, Latched, is_inconsistent};
+use ddtc::internal::process::{SpinGuard, SpinLock, is_inconsistent};
 use smallvec::SmallVec;
 
 use crate::host::{HandleWord, Host};
@@ -241,9 +241,9 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// lock of [`TABLE`], read without the lock.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 /// The table and its lock; `None` before the first converted operation of an epoch.
-static TABLE: Latch<Option<RequestTable>> = Latch::new(None);
+static TABLE: SpinLock<Option<RequestTable>> = SpinLock::new(None);
 
-fn table() -> Latched<Option<RequestTable>> {
+fn table() -> SpinGuard<Option<RequestTable>> {
     TABLE.lock()
 }
 
@@ -360,7 +360,11 @@ pub(crate) fn put(handle: u64, mut operation: Box<Operation>) {
 /// The status in `end` must be that of the operation's completion. If `end` is
 /// [`Completion::Failed`], the operation must have ended. The program's buffer must still belong to
 /// the operation.
-pub(crate) unsafe fn settle(host: &'static Host, found: Found, end: Completion) -> Option<RefusedMessage> {
+pub(crate) unsafe fn finish_operation(
+    host: &'static Host,
+    found: Found,
+    end: Completion,
+) -> Option<RefusedMessage> {
     if matches!(end, Completion::Pending) {
         return None;
     }
@@ -561,17 +565,17 @@ unsafe fn release(host: &Host, handle: u64) {
 
 /// Maximum time that finalization waits for requests that the program freed while they were active.
 /// The wait is limited because their messages may never arrive.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Completes the requests that the program freed while they were active. Called before the MPI
-/// library is finalized. After [`PATIENCE`] the requests that are still pending are given up.
+/// library is finalized. After [`MAX_DRAIN_TIME`] the requests that are still pending are given up.
 pub(crate) fn finish(host: &'static Host) {
     if !live() {
         return;
     }
     let start = Instant::now();
     while drain(host) > 0 {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > MAX_DRAIN_TIME {
             give_up(host);
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Returns the identity of the MPI library that is found in a scope.
-    pub(crate) fn of(scope: &Opened) -> Place {
+    pub(crate) fn from_scope(scope: &Opened) -> Place {
         let commit = scope.symbol(c"PMPI_Type_commit");
         Place { object: object_of(commit), commit: commit.addr() }
     }

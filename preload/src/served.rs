@@ -27,7 +27,8 @@ const fn asked(direction: Direction) -> u8 {
 
 /// Bit of a type's state that is set if the MPI library moves all requests of the type, for good.
 const REFUSED: u8 = 16;
-/// Bit of a type's state that is set if the MPI library moves the type's long requests ([`LONG`]).
+/// Bit of a type's state that is set if the MPI library moves the type's long requests
+/// ([`MIN_LONG_REQUEST`]).
 const SHORT: u8 = 32;
 /// Bit of a type's state that is set if the type is queued for a compiled copy from buffer to
 /// buffer.
@@ -41,20 +42,20 @@ const COPIES_REFUSED: u8 = 128;
 /// of these types the MPI library is as fast as compiled code, because the processor prefetches the
 /// memory for both loops. Compiled code took 0.9 of the MPI library's time at 384 KiB, and 1.2 at
 /// 1.5 MiB and 3 MiB (Sapphire Rapids, two ranks).
-const LONG: u64 = 1 << 20;
+const MIN_LONG_REQUEST: u64 = 1 << 20;
 
 /// Maximum number of doublings of the number of bytes after which a type is queued. It is the
 /// largest number of bits by which a `u64` can be shifted.
-const MOST_WAITS: u8 = 63;
+const MAX_WAITS: u8 = 63;
 
 /// State of one type in Open MPI's convertor hook.
 pub(crate) struct Served {
     state: AtomicU8,
     /// Bytes of requests, for each direction, that the MPI library's mover has moved since the type
     /// was last taken from the queue.
-    left: [AtomicU64; 2],
+    moved_by_mpi: [AtomicU64; 2],
     /// Number of times that the type was taken from the queue and was not made ready, because the
-    /// overhead budget was used up; at most [`MOST_WAITS`].
+    /// overhead budget was used up; at most [`MAX_WAITS`].
     waits: AtomicU8,
     /// Places in the packed stream at which elements of the MPI library's own description of the
     /// type end. A piece of a message that is sent must end at one of them. Null until the places
@@ -79,7 +80,7 @@ impl Served {
     pub(crate) const fn new() -> Served {
         Served {
             state: AtomicU8::new(0),
-            left: [const { AtomicU64::new(0) }; 2],
+            moved_by_mpi: [const { AtomicU64::new(0) }; 2],
             waits: AtomicU8::new(0),
             cuts: AtomicPtr::new(std::ptr::null_mut()),
             copied: AtomicU64::new(0),
@@ -96,7 +97,7 @@ impl Served {
     pub(crate) unsafe fn reset(&self) {
         self.state.store(0, Ordering::Relaxed);
         self.waits.store(0, Ordering::Relaxed);
-        self.left.iter().chain([&self.copied]).for_each(|left| left.store(0, Ordering::Relaxed));
+        self.moved_by_mpi.iter().chain([&self.copied]).for_each(|bytes| bytes.store(0, Ordering::Relaxed));
         let copies = self.copies.swap(std::ptr::null_mut(), Ordering::Acquire);
         if !copies.is_null() {
             // SAFETY: the pointer was made by `Box::into_raw` in `copy_by` and was taken out of its
@@ -134,9 +135,9 @@ impl Served {
         if self.state.load(Ordering::Relaxed) & (asked(direction) | REFUSED) != 0 {
             return false;
         }
-        let left = &self.left[direction as usize];
-        let all = left.load(Ordering::Relaxed).saturating_add(bytes);
-        left.store(all, Ordering::Relaxed);
+        let moved = &self.moved_by_mpi[direction as usize];
+        let all = moved.load(Ordering::Relaxed).saturating_add(bytes);
+        moved.store(all, Ordering::Relaxed);
         let is_due = all >= enough.saturating_mul(1 << self.waits.load(Ordering::Relaxed));
         if is_due {
             self.state.fetch_or(asked(direction), Ordering::Relaxed);
@@ -149,7 +150,7 @@ impl Served {
     pub(crate) fn wait_longer(&self) {
         // If two threads add at once, one addition may be lost. That does no harm, because only the
         // moment at which the type is queued depends on the number.
-        self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MOST_WAITS), Ordering::Relaxed);
+        self.waits.store((self.waits.load(Ordering::Relaxed) + 1).min(MAX_WAITS), Ordering::Relaxed);
     }
 
     /// Returns true if the type is queued, to be made ready or to get a compiled copy at a later
@@ -206,7 +207,7 @@ impl Served {
 
     /// Returns true if the type needs no more preparation, because compiled code moves its requests
     /// in both directions, or because the MPI library moves all of them for good.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         let (state, both) =
             (self.state.load(Ordering::Relaxed), ready(Direction::Pack) | ready(Direction::Unpack));
         state & REFUSED != 0 || state & both == both
@@ -217,20 +218,20 @@ impl Served {
     pub(crate) fn take(&self) -> [Option<u64>; 2] {
         Direction::BOTH.map(|direction| {
             let state = self.state.fetch_and(!asked(direction), Ordering::Relaxed);
-            let left = self.left[direction as usize].swap(0, Ordering::Relaxed);
-            (state & asked(direction) != 0).then_some(left)
+            let moved = self.moved_by_mpi[direction as usize].swap(0, Ordering::Relaxed);
+            (state & asked(direction) != 0).then_some(moved)
         })
     }
 
     /// Returns true if the length of a request, `bytes` bytes, does not exclude it from compiled
-    /// code: the request is not long ([`LONG`]), or the type's long requests gain by compiled code
-    /// too.
+    /// code: the request is not long ([`MIN_LONG_REQUEST`]), or the type's long requests gain by
+    /// compiled code too.
     #[inline]
     pub(crate) fn gains(&self, bytes: u64) -> bool {
-        bytes < LONG || self.state.load(Ordering::Relaxed) & SHORT == 0
+        bytes < MIN_LONG_REQUEST || self.state.load(Ordering::Relaxed) & SHORT == 0
     }
 
-    /// Leaves long requests of the type to the MPI library ([`LONG`]).
+    /// Leaves long requests of the type to the MPI library ([`MIN_LONG_REQUEST`]).
     pub(crate) fn keep_short(&self) {
         self.state.fetch_or(SHORT, Ordering::Relaxed);
     }
@@ -295,9 +296,9 @@ mod tests {
         sizes[6] = 4;
         let int = Entry { kind: 6, count: 1, length: 1, ..Entry::default() };
         assert!(served.keep(|| None).is_none());
-        assert!(served.keep(|| Cuts::of(&[int], &sizes, 4)).is_some());
+        assert!(served.keep(|| Cuts::from_entries(&[int], &sizes, 4)).is_some());
         served.serve(Direction::Unpack);
-        assert!(served.by(Direction::Pack).is_none() && !served.is_settled());
+        assert!(served.by(Direction::Pack).is_none() && !served.is_final());
         assert_eq!(served.by(Direction::Unpack).map(|cuts| cuts.before(7)), Some(4));
         // SAFETY: this test holds no reference that `by` or `copies` has returned, and no other
         // thread knows the value.
@@ -305,7 +306,7 @@ mod tests {
         assert!(served.by(Direction::Unpack).is_none());
         served.refuse();
         served.ask(Direction::Pack, 100, 25);
-        assert!(!served.is_asked() && served.is_settled());
+        assert!(!served.is_asked() && served.is_final());
     }
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
         let mut sizes = [0; KINDS];
         sizes[6] = 4;
         let int = Entry { kind: 6, count: 1, length: 1, ..Entry::default() };
-        served.keep(|| Cuts::of(&[int], &sizes, 4)).unwrap();
+        served.keep(|| Cuts::from_entries(&[int], &sizes, 4)).unwrap();
         served.serve(Direction::Pack);
         assert!(served.by(Direction::Pack).is_some());
         served.end();
@@ -330,7 +331,8 @@ mod tests {
         unsafe { served.reset() };
         served.serve(Direction::Unpack);
         assert!(
-            served.keep(|| Cuts::of(&[int], &sizes, 4)).is_some() && served.by(Direction::Unpack).is_some()
+            served.keep(|| Cuts::from_entries(&[int], &sizes, 4)).is_some()
+                && served.by(Direction::Unpack).is_some()
         );
     }
 

@@ -115,7 +115,7 @@ pub(crate) fn class(
             ..SimilarityClass::new(key, CONSTRUCTOR.saturating_add(arguments))
         };
         class.start(size);
-        class.deserialize(&host.profile.costs, &profile_cache::of(host, kept_as(key)));
+        class.deserialize(&host.profile.costs, &profile_cache::times_of(host, kept_as(key)));
         class
     })
 }
@@ -234,11 +234,11 @@ impl SimilarityClass {
     /// the number of arguments in place of the bytes. In place of the three times it has the number
     /// of types decoded in vain, the mean and the runs.
     fn serialize(&self) -> Vec<Row> {
-        let least = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let saturated = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let (runs, mut rows) = self.measured.serialize();
         let mean = self.mean();
         if mean > 0 || !rows.is_empty() {
-            let [bytes, host, ours, copy] = [self.arguments(), self.vain(), mean, runs].map(least);
+            let [bytes, host, ours, copy] = [self.arguments(), self.vain(), mean, runs].map(saturated);
             rows.push((CLASSES, Times { bytes, host, ours, copy }));
         }
         rows.into_iter().map(|(at, times)| (self.key, at, times)).collect()
@@ -360,8 +360,9 @@ mod tests {
 
     #[test]
     fn classes_do_not_take_each_others_slots() {
-        static FEW: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
-        let of = |key: u64| find(&FEW, key, || SimilarityClass::new(key, 1)).filter(|class| class.key == key);
+        static TABLE: [Once<Box<SimilarityClass>>; MAX_CLASSES] = [const { Once::new() }; MAX_CLASSES];
+        let of =
+            |key: u64| find(&TABLE, key, || SimilarityClass::new(key, 1)).filter(|class| class.key == key);
         let keys = || (0..MAX_CLASSES as u64 / 2).map(|n| (1 << 32) | (n << 8) | (n % 7));
         let found: Vec<_> = keys().map(of).collect();
         assert!(found.iter().flatten().count() * 100 >= found.len() * 99);

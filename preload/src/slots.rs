@@ -225,7 +225,7 @@ impl<E: Entry> Table<E> {
 
     /// Calls `f` for every bound entry. The lock of the table is held meanwhile, so that no entry
     /// is bound or unbound.
-    pub(crate) fn each(&'static self, f: impl Fn(&'static E)) {
+    pub(crate) fn for_each_bound(&'static self, f: impl Fn(&'static E)) {
         let _state = self.state();
         self.bound().into_iter().for_each(f);
     }

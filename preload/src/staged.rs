@@ -3,7 +3,7 @@
 //! Before the call, every buffer of the program that is to be converted gets a staging buffer, and
 //! the MPI library is given the staging buffer with a substitute datatype. For every other buffer
 //! the MPI library is given the program's arguments. After the call, received bytes are unpacked.
-//! While a blocking call is in the MPI library, [`crate::held`] keeps its staging buffers. A
+//! While a blocking call is in the MPI library, [`crate::call_memory`] keeps its staging buffers. A
 //! request keeps its staging buffers until it has completed ([`crate::requests`]).
 
 use std::ffi::{c_int, c_void};
@@ -333,7 +333,7 @@ impl Staged {
     /// Stages the parts of a buffer that this rank sends in a collective call, one after the other,
     /// if they are to be converted. If `moment` is [`Moment::Call`], also packs them. Returns the
     /// arguments for the MPI library, with a count of elements of the substitute datatype. Returns
-    /// no arguments if the buffer is bypassed. `beside`: as in [`Purpose::Elements`].
+    /// no arguments if the buffer is bypassed. `convert_below`: as in [`Purpose::Elements`].
     ///
     /// # Safety
     /// As for the collective call: if the MPI library's own call would succeed, the buffer must be
@@ -344,11 +344,11 @@ impl Staged {
         given: UserBuffer,
         parts: Parts,
         moment: Moment,
-        beside: u64,
+        convert_below: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe {
-            stage_parts(self.host, call, given, &parts, beside, self.completed_by, Direction::Pack)?
+            stage_parts(self.host, call, given, &parts, convert_below, self.completed_by, Direction::Pack)?
         };
         let replacement = staging.replacement();
         if moment == Moment::Call {
@@ -363,7 +363,8 @@ impl Staged {
     /// Stages the parts of a buffer that this rank receives into in a collective call, if they are
     /// to be converted. Returns the arguments for the MPI library; no arguments if the buffer is
     /// bypassed. `own`: parts that are in the buffer before the call because of `MPI_IN_PLACE`;
-    /// they are packed here if `moment` is [`Moment::Call`]. `beside`: as in [`Purpose::Elements`].
+    /// they are packed here if `moment` is [`Moment::Call`]. `convert_below`: as in
+    /// [`Purpose::Elements`].
     ///
     /// # Safety
     /// As for the collective call.
@@ -374,11 +375,11 @@ impl Staged {
         parts: Parts,
         own: Own,
         moment: Moment,
-        beside: u64,
+        convert_below: u64,
     ) -> Option<UserBuffer> {
         // SAFETY: as the caller promises.
         let staging = unsafe {
-            stage_parts(self.host, call, given, &parts, beside, self.completed_by, Direction::Unpack)?
+            stage_parts(self.host, call, given, &parts, convert_below, self.completed_by, Direction::Unpack)?
         };
         let replacement = staging.replacement();
         if moment == Moment::Call {

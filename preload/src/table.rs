@@ -265,12 +265,13 @@ impl TypeEntry {
         // If types of the similarity class gain by conversion, this type was decoded because the
         // gain was expected to pay for both decoding and compiling. So the type is compiled at
         // once.
-        let hoped = self.measured().is_some_and(|measured| measured.hoped() != 0);
-        let bytes = if hoped { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
+        let is_expected_to_gain = self.measured().is_some_and(|measured| measured.expected_gains() != 0);
+        let bytes =
+            if is_expected_to_gain { u64::MAX } else { bytes.saturating_mul(if short { 4 } else { 1 }) };
         // SAFETY: the caller promises what `committed` requires.
-        let settled = unsafe { self.committed() }
+        let is_compiled = unsafe { self.committed() }
             // `settled(direction, 0)` is true if the layout was compiled before, or if the mode is
-            // not `lazy`. In these cases settling takes no time, so neither free memory nor
+            // not `lazy`. In these cases the call takes no time, so neither free memory nor
             // overhead budget is needed.
             .is_some_and(|c| {
                 c.settled(direction, 0)
@@ -279,11 +280,11 @@ impl TypeEntry {
         let bit = 1 << direction as u8;
         // Another thread may have ended the conversion of the type after `ENDED` was tested at the
         // beginning of this function.
-        if settled && self.ready.fetch_or(bit, Ordering::Relaxed) & ENDED != 0 {
+        if is_compiled && self.ready.fetch_or(bit, Ordering::Relaxed) & ENDED != 0 {
             self.ready.fetch_and(!bit, Ordering::Relaxed);
             return false;
         }
-        settled
+        is_compiled
     }
 
     /// Ends the conversion of the type for all future calls. Calls that other threads are
@@ -411,7 +412,7 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
 ///
 /// [`Datatype::structural_hash`]: ddtc::internal::datatype::Datatype::structural_hash
 pub(crate) fn end_all(structural_hash: u128) {
-    TYPES.each(|entry| {
+    TYPES.for_each_bound(|entry| {
         // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
         // the cell of a bound entry only after it has unbound the entry under that lock, so the
         // entry is not retired while the reference lives.
@@ -425,7 +426,7 @@ pub(crate) fn end_all(structural_hash: u128) {
 /// Adds the use counts of all types in the table to the rows of the report and sets the counts to
 /// 0. The types stay in the table, and their uses are counted from 0 on.
 pub(crate) fn fold_all() {
-    TYPES.each(|entry| {
+    TYPES.for_each_bound(|entry| {
         // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
         // the cell of a bound entry only after it has unbound the entry under that lock, so the
         // entry is not retired while the reference lives.

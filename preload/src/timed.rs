@@ -14,11 +14,11 @@ use crate::run::run;
 use crate::times::{PART, ROUNDS, Times};
 
 /// Maximum number of rounds of one timing, including those that were interrupted.
-const MOST: u64 = 2 * ROUNDS;
+const MAX_ROUNDS: u64 = 2 * ROUNDS;
 /// Minimum nanoseconds for ending a timing early. An uninterrupted round ends the timing at once if
 /// the MPI library's packing takes at least this long in it and ddtc's kernel takes less than half
 /// as long as the MPI library.
-const LONG: u64 = 50_000;
+const EARLY_END_NANOS: u64 = 50_000;
 
 /// Returns how many times another thread has taken the core from this thread (involuntary context
 /// switches). The number is 0 if the system does not count them.
@@ -39,20 +39,20 @@ struct Round {
     interrupted: bool,
 }
 
-/// Repeats rounds until enough of them were not interrupted, at most [`MOST`] times, and
+/// Repeats rounds until enough of them were not interrupted, at most [`MAX_ROUNDS`] times, and
 /// returns the minimum of each time over all rounds. Returns `None` if a round fails.
 ///
 /// A short time counts even if its round was interrupted. But an interrupted round is not one of
 /// the [`ROUNDS`] that may show that the MPI library or ddtc's kernel is slow: if more processes
 /// run than there are cores, this thread may lose its core for longer than everything that is timed
-/// here takes. If all [`MOST`] rounds are interrupted, their minimum is returned.
-fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
-    let mut least = [u64::MAX; 3];
+/// here takes. If all [`MAX_ROUNDS`] rounds are interrupted, their minimum is returned.
+fn min_times(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
+    let mut minima = [u64::MAX; 3];
     let mut left = ROUNDS;
-    for _ in 0..MOST {
+    for _ in 0..MAX_ROUNDS {
         let Round { nanos, interrupted } = round()?;
-        for (least, now) in least.iter_mut().zip(nanos) {
-            *least = now.min(*least);
+        for (minima, now) in minima.iter_mut().zip(nanos) {
+            *minima = now.min(*minima);
         }
         if !interrupted {
             let [theirs, ours, _] = nanos;
@@ -60,12 +60,12 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
             // Only a slow MPI library ends the timing early. A round in which ddtc's kernel is slow
             // is repeated, because this thread may have lost its core without the system counting
             // it.
-            if left == 0 || theirs >= LONG && theirs / 2 > ours {
+            if left == 0 || theirs >= EARLY_END_NANOS && theirs / 2 > ours {
                 break;
             }
         }
     }
-    Some(least)
+    Some(minima)
 }
 
 /// Returns a buffer of at least `bytes` bytes whose pages have been written to. The first write to
@@ -74,7 +74,7 @@ fn least(mut round: impl FnMut() -> Option<Round>) -> Option<[u64; 3]> {
 fn touched(bytes: u64) -> Option<Buffer> {
     let buffer = Buffer::get(bytes)?;
     // SAFETY: the buffer has at least `bytes` bytes of memory, and nobody else has its address yet.
-    unsafe { buffer.at().cast::<u8>().write_bytes(0, bytes as usize) };
+    unsafe { buffer.address().cast::<u8>().write_bytes(0, bytes as usize) };
     Some(buffer)
 }
 
@@ -148,9 +148,9 @@ unsafe fn timed(
         // SAFETY: the caller promises that the elements can be read and that nobody writes to them.
         // `packed` has room for `bytes` bytes, which is the size of `count` instances. It was just
         // allocated, so it does not overlap the elements, and nobody else uses it.
-        unsafe { run(committed, Direction::Pack, user.cast(), count, packed.at().cast()) };
+        unsafe { run(committed, Direction::Pack, user.cast(), count, packed.address().cast()) };
         let ours = nanos(start);
-        let (mut position, out): (c_int, *mut c_void) = (0, more.at());
+        let (mut position, out): (c_int, *mut c_void) = (0, more.address());
         let start = Instant::now();
         // SAFETY: the caller promises that the elements can be read and that the MPI library has
         // accepted `datatype` as committed. `more` has room for `room` bytes, and nobody else uses
@@ -167,7 +167,7 @@ unsafe fn timed(
             // Nobody writes to them while the slices live, which is until the end of this
             // comparison.
             let [ours, theirs] = [&packed, &more].map(|buffer| unsafe {
-                std::slice::from_raw_parts(buffer.at().cast::<u8>(), bytes as usize)
+                std::slice::from_raw_parts(buffer.address().cast::<u8>(), bytes as usize)
             });
             *is_different = !are_same_but_lost(host.library, committed.datatype(), count, ours, theirs);
             if *is_different {
@@ -176,12 +176,14 @@ unsafe fn timed(
         }
         let start = Instant::now();
         // SAFETY: two different buffers, each with at least `bytes` bytes, which nobody else uses.
-        unsafe { more.at().cast::<u8>().copy_from_nonoverlapping(packed.at().cast(), bytes as usize) };
+        unsafe {
+            more.address().cast::<u8>().copy_from_nonoverlapping(packed.address().cast(), bytes as usize)
+        };
         let copy = nanos(start);
         Some(Round { nanos: [theirs, ours, copy], interrupted: interruptions() != before })
     };
-    let least = host.with_world(|| least(rounds)).flatten()?;
-    let [theirs, ours, copy] = least.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX));
+    let minima = host.with_world(|| min_times(rounds)).flatten()?;
+    let [theirs, ours, copy] = minima.map(|nanos| u32::try_from(nanos).unwrap_or(u32::MAX));
     Some(Times { bytes: u32::try_from(bytes).ok()?, host: theirs, ours, copy })
 }
 
@@ -189,10 +191,11 @@ unsafe fn timed(
 mod tests {
     use super::*;
 
-    /// Returns the result of [`least`] for these rounds, and the number of rounds that it has run.
-    fn of(rounds: &[([u64; 3], bool)]) -> (Option<[u64; 3]>, usize) {
+    /// Returns the result of [`min_times`] for these rounds, and the number of rounds that it has
+    /// run.
+    fn result_of(rounds: &[([u64; 3], bool)]) -> (Option<[u64; 3]>, usize) {
         let mut asked = 0;
-        let found = least(|| {
+        let found = min_times(|| {
             asked += 1;
             rounds.get(asked - 1).map(|&(nanos, interrupted)| Round { nanos, interrupted })
         });
@@ -207,16 +210,16 @@ mod tests {
         // library, the copy) takes much longer, because another thread takes the core. The result
         // is the same as without these rounds.
         let rounds = [cut(1), cut(0), cut(2), (quiet, false), (quiet, false), (quiet, false)];
-        assert_eq!(of(&rounds), (Some(quiet), 6));
+        assert_eq!(result_of(&rounds), (Some(quiet), 6));
         // On machines that do not report interruptions, one slow round of ddtc's kernel has no
         // effect.
-        assert_eq!(of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
+        assert_eq!(result_of(&[(cut(1).0, false), (quiet, false), (quiet, false)]), (Some(quiet), 3));
         // The rounds end even if all are interrupted. If the MPI library is slow by far, there is
         // only one round.
-        assert_eq!(of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MOST as usize));
+        assert_eq!(result_of(&[cut(0); 9]), (Some([4_008_000, 1000, 400]), MAX_ROUNDS as usize));
         let slow = [6_600_000, 20_000, 9000];
-        assert_eq!(of(&[(slow, false)]), (Some(slow), 1));
-        assert_eq!(of(&[(quiet, false)]), (None, 2));
+        assert_eq!(result_of(&[(slow, false)]), (Some(slow), 1));
+        assert_eq!(result_of(&[(quiet, false)]), (None, 2));
     }
 
     #[test]
@@ -230,7 +233,7 @@ mod tests {
             // SAFETY: the buffer has `bytes` bytes and begins at the start of a page, because the
             // pool aligns buffers of 4 KiB and more to 4096 bytes. `pages` has one byte for each of
             // its pages.
-            let code = unsafe { libc::mincore(buffer.at(), bytes as usize, pages.as_mut_ptr()) };
+            let code = unsafe { libc::mincore(buffer.address(), bytes as usize, pages.as_mut_ptr()) };
             assert_eq!(code, 0);
             pages.iter().filter(|page| *page & 1 != 0).count()
         };

@@ -179,8 +179,8 @@ impl Times {
         // If both ranks must convert the message, the message may still be completed by a later
         // call on one of them, which costs `LATER` more. With `LATER` as the minimum, the message
         // gains in that case too.
-        let least = if self.gain_on_both_ranks(costs, bytes, runs) == Some(true) { LATER } else { 0 };
-        u32::try_from(all.max(least)).unwrap_or(u32::MAX)
+        let minimum = if self.gain_on_both_ranks(costs, bytes, runs) == Some(true) { LATER } else { 0 };
+        u32::try_from(all.max(minimum)).unwrap_or(u32::MAX)
     }
 
     /// Returns two times for the timed part of a message of `bytes` bytes, both on one side of the
@@ -214,9 +214,9 @@ impl Times {
     /// must hold: our kernel takes a quarter of a nanosecond a byte or more, and our kernel and the
     /// copy of the packed bytes together are not faster than the MPI library ([`is_faster`]).
     /// Returns false if short packing times do not show how long the MPI library's messages take
-    /// (`Costs::packing_tells`).
+    /// (`Costs::packing_time_suffices`).
     pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
-        if !costs.packing_tells {
+        if !costs.packing_time_suffices {
             return false;
         }
         if let Some(gains) = self.gain_on_both_ranks(costs, bytes, runs) {

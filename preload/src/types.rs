@@ -100,9 +100,9 @@ pub(crate) fn committed(host: &'static Host, datatype: HandleWord) {
 
 /// Returns true if a buffer of a call is bypassed because of the handle and the count of its type
 /// alone. That is so if the type is a named type, or if this use passes in the back-off of the type
-/// ([`hotness::passes`]). The use of a type by a persistent request never passes in a back-off,
-/// because one persistent request stands for many uses. `completed_by` is the kind of call that
-/// completes the message, or `None` if the call transfers no message.
+/// ([`hotness::passes_in_back_off`]). The use of a type by a persistent request never passes in a
+/// back-off, because one persistent request stands for many uses. `completed_by` is the kind of
+/// call that completes the message, or `None` if the call transfers no message.
 #[inline(always)]
 pub(crate) fn is_hosts(
     host: &Host,
@@ -113,7 +113,7 @@ pub(crate) fn is_hosts(
 ) -> bool {
     let handle = datatype & host.mask;
     let like = completed_by.map(|by| Like { count, by });
-    host.is_named(handle) || !matches!(used, UseKind::Persistent) && hotness::passes(handle, like)
+    host.is_named(handle) || !matches!(used, UseKind::Persistent) && hotness::passes_in_back_off(handle, like)
 }
 
 static KEYVAL: Keyval = Keyval::new();
@@ -293,7 +293,7 @@ fn attach(host: &'static Host, datatype: HandleWord, handle: u64, arguments: u64
     }
     let is_decoded = committed.is_some();
     let (similar, moved) = hotness::class(handle).unzip();
-    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::of(host, c, similar));
+    let rules = committed.as_ref().map_or(Rules::NONE, |c| Rules::new(host, c, similar));
     if let Some((similar, committed)) = similar.zip(committed.as_ref()) {
         let is_new = Direction::BOTH.into_iter().all(|direction| !committed.settled(direction, 0));
         similar.decoded(is_new);

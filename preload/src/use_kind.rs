@@ -27,7 +27,7 @@ pub(crate) enum UseKind {
 
 impl UseKind {
     /// Returns the kind of use that a call makes of the types among its arguments.
-    pub(crate) const fn of(row: &CountedCall) -> UseKind {
+    pub(crate) const fn from_call(row: &CountedCall) -> UseKind {
         match (row.completion, row.call, row.direction()) {
             _ if row.packs() => UseKind::Pack,
             (Completion::Persistent, _, _) => UseKind::Persistent,
@@ -64,7 +64,7 @@ impl CompletedBy {
     /// Returns which call completes the messages of a call. Returns `None` for calls other than
     /// messages between two ranks (packs and unpacks, collective calls, files, windows), and for
     /// calls that make a persistent request.
-    pub(crate) const fn of(row: &CountedCall) -> Option<CompletedBy> {
+    pub(crate) const fn from_call(row: &CountedCall) -> Option<CompletedBy> {
         match (row.call, row.completion) {
             _ if row.packs() => None,
             (Call::Message, Completion::ThisCall) => Some(CompletedBy::SameCall),
@@ -155,7 +155,7 @@ mod tests {
             ("MPI_Recv_init", U::Persistent, None),
             ("MPI_Alltoallw_init", U::Persistent, None),
         ] {
-            assert!(U::of(row(name)) == used && CompletedBy::of(row(name)) == by, "{name}");
+            assert!(U::from_call(row(name)) == used && CompletedBy::from_call(row(name)) == by, "{name}");
         }
     }
 

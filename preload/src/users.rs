@@ -54,7 +54,7 @@ struct State {
 /// call of ddtc's own). The thread normally needs some milliseconds at most. But it may be gone,
 /// because this process is a child of a fork and does not have the thread, or because the thread
 /// has ended meanwhile.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 impl Users {
     pub(crate) const fn new() -> Users {
@@ -69,11 +69,11 @@ impl Users {
         }))
     }
 
-    /// Waits until `is_done` returns true for the state, at most [`PATIENCE`]. A thread that is
+    /// Waits until `is_done` returns true for the state, at most [`MAX_WAIT`]. A thread that is
     /// itself in a call of ddtc's own does not wait.
     fn wait(&self, is_done: impl Fn(&State) -> bool) {
         let start = Instant::now();
-        while !is_done(&self.0.lock()) && !is_inside() && start.elapsed() < PATIENCE {
+        while !is_done(&self.0.lock()) && !is_inside() && start.elapsed() < MAX_WAIT {
             std::thread::sleep(Duration::from_micros(100));
         }
     }

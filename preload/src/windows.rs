@@ -125,14 +125,14 @@ impl<T> Targets<T> {
     }
 
     /// Returns the lists of one target, or of all targets if `target` is `None`.
-    fn of(&mut self, target: Option<c_int>) -> impl Iterator<Item = (c_int, &mut Vec<T>)> {
+    fn lists_of(&mut self, target: Option<c_int>) -> impl Iterator<Item = (c_int, &mut Vec<T>)> {
         let range = target.map_or(c_int::MIN..=c_int::MAX, |target| target..=target);
         self.lists.range_mut(range).map(|(&target, list)| (target, list))
     }
 
     /// Takes out the operations on one target, or on all targets if `target` is `None`.
     fn take(&mut self, target: Option<c_int>) -> Taken<T> {
-        let lists = self.of(target).filter(|(_, list)| !list.is_empty());
+        let lists = self.lists_of(target).filter(|(_, list)| !list.is_empty());
         let taken: Taken<T> = lists.map(|(target, list)| (target, std::mem::take(list))).collect();
         self.len -= taken.iter().map(|(_, list)| list.len()).sum::<usize>();
         taken
@@ -149,7 +149,7 @@ impl<T> Targets<T> {
     /// target, or at those on all targets if `target` is `None`.
     fn retain(&mut self, target: Option<c_int>, mut wanted: impl FnMut(&T) -> bool) {
         let mut gone = 0;
-        for (_, list) in self.of(target) {
+        for (_, list) in self.lists_of(target) {
             let before = list.len();
             list.retain(&mut wanted);
             gone += before - list.len();
@@ -222,7 +222,7 @@ pub(crate) fn fetching(fetched: &Arc<Fetched>) {
     let target = fetched.target;
     change(fetched.win, |window| {
         let waiting = &mut window.fetched;
-        if waiting.of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
+        if waiting.lists_of(Some(target)).any(|(_, list)| list.len() == list.capacity()) {
             // The list is full. Before it grows, all gets whose requests have completed are removed
             // from it.
             waiting.retain(Some(target), |fetched| fetched.strong_count() > 0);
@@ -388,8 +388,8 @@ fn bytes(given: UserBuffer) -> Option<i64> {
 fn bytes_at(host: &Host, given: UserBuffer) -> Option<i64> {
     let handle = given.datatype & host.mask;
     if host.named(handle).is_none() {
-        let noted = || hotness::bytes(host, given.datatype)?.checked_mul(given.count);
-        return bytes(given).or_else(|| hotness::has(handle).then(noted)?);
+        let undecoded = || hotness::bytes(host, given.datatype)?.checked_mul(given.count);
+        return bytes(given).or_else(|| hotness::has(handle).then(undecoded)?);
     }
     let mut size = 0;
     // SAFETY: `handle` is the handle of a named type of the MPI library, and `size` is a local

@@ -26,10 +26,10 @@ use crate::guard::guard;
 use crate::host::{HandleWord, Host};
 use crate::own_types::{self, OwnType};
 
-/// Maximum number of basic elements in a dense equivalent that is not a repetition of shorter ones. A
-/// type with more elements needs a period of at most this many: its elements must be a repetition of
-/// its first ones.
-const MOST: usize = 4096;
+/// Maximum number of basic elements in a dense equivalent that is not a repetition of shorter ones.
+/// A type with more elements needs a period of at most this many: its elements must be a repetition
+/// of its first ones.
+const MAX_ELEMENTS: usize = 4096;
 /// Maximum number of instances of the program's type that a dense equivalent consists of. The size
 /// of 16 instances is a multiple of every alignment of up to 16 bytes, so the MPI library adds no
 /// padding at their end.
@@ -47,7 +47,7 @@ pub(crate) struct WireType(AtomicU64);
 
 /// Form of the packed bytes of a type, decoded from the word of a [`WireType`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum SentForm {
     /// Bytes, because no segment of bytes ends inside an element of the type, or because the
     /// profile of the MPI library has another wire form than [`WireForm::Segments`].
     Bytes,
@@ -66,20 +66,20 @@ impl WireType {
         self.0.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    fn form(&self, host: &Host, t: &Datatype) -> Form {
-        let WireForm::Segments { multiple, .. } = host.profile.wire_form else { return Form::Bytes };
+    fn form(&self, host: &Host, t: &Datatype) -> SentForm {
+        let WireForm::Segments { multiple, .. } = host.profile.wire_form else { return SentForm::Bytes };
         let known = self.0.load(Ordering::Acquire);
         let known = if known == UNKNOWN { self.find(host, t, multiple) } else { known };
         match known {
-            BYTES => Form::Bytes,
-            HOST => Form::Host,
-            own => Form::Own(OwnType::from_word(own)),
+            BYTES => SentForm::Bytes,
+            HOST => SentForm::Host,
+            own => SentForm::Own(OwnType::from_word(own)),
         }
     }
 
     #[cold]
     fn find(&self, host: &Host, t: &Datatype, multiple: i64) -> u64 {
-        let found = match Elements::of(t, multiple) {
+        let found = match Elements::examine(t, multiple) {
             Elements::Aligned => BYTES,
             Elements::Many => HOST,
             Elements::Ragged { period, periods } => {
@@ -94,9 +94,11 @@ impl WireType {
     /// MPI library may cut into segments; `None` if the message is bypassed.
     pub(crate) fn message(&self, host: &Host, t: &Datatype, count: i64) -> Option<(i64, HandleWord)> {
         match self.form(host, t) {
-            Form::Bytes => Some((count.checked_mul(t.size())?, host.packed)),
-            Form::Own(own) if count % own.instances() == 0 => Some((count / own.instances(), own.handle())),
-            Form::Own(_) | Form::Host => None,
+            SentForm::Bytes => Some((count.checked_mul(t.size())?, host.packed)),
+            SentForm::Own(own) if count % own.instances() == 0 => {
+                Some((count / own.instances(), own.handle()))
+            }
+            SentForm::Own(_) | SentForm::Host => None,
         }
     }
 
@@ -131,9 +133,9 @@ impl WireType {
     /// equivalent of a single instance can be made, so that the buffer is bypassed.
     pub(crate) fn element(&self, host: &Host, t: &Datatype) -> Option<HandleWord> {
         match self.form(host, t) {
-            Form::Bytes => own_types::of_bytes(host, t.size()),
-            Form::Own(own) if own.instances() == 1 => Some(own.handle()),
-            Form::Own(_) | Form::Host => None,
+            SentForm::Bytes => own_types::of_bytes(host, t.size()),
+            SentForm::Own(own) if own.instances() == 1 => Some(own.handle()),
+            SentForm::Own(_) | SentForm::Host => None,
         }
     }
 }
@@ -143,21 +145,21 @@ enum Elements {
     /// A segment of bytes never ends inside an element of the type.
     Aligned,
     /// A segment may end inside an element of the type. The elements of one instance are `periods`
-    /// repetitions of the elements of `period`, which are in packed order, as runs of one basic type.
-    /// A type of at most [`MOST`] elements has one period.
+    /// repetitions of the elements of `period`, which are in packed order, as runs of one basic
+    /// type. A type of at most [`MAX_ELEMENTS`] elements has one period.
     Ragged { period: Vec<(Named, c_int)>, periods: i64 },
-    /// The type has more than [`MOST`] elements, and they are no repetition of at most [`MOST`].
-    /// Whether a segment may end inside one of the elements is not examined.
+    /// The type has more than [`MAX_ELEMENTS`] elements, and they are no repetition of at most
+    /// [`MAX_ELEMENTS`]. Whether a segment may end inside one of the elements is not examined.
     Many,
 }
 
 impl Elements {
     /// Tests whether a segment of bytes may end inside an element of a type. `multiple`: the length
     /// of each segment is a multiple of this many bytes.
-    fn of(t: &Datatype, multiple: i64) -> Elements {
+    fn examine(t: &Datatype, multiple: i64) -> Elements {
         let size = |named: Named| named.pieces().iter().map(|&(_, bytes)| bytes).sum::<i64>();
-        // Returns true if no element of `bytes` bytes at offset `at` of a period lies across the end
-        // of a segment, in any period of any instance. That is so if the element's size divides
+        // Returns true if no element of `bytes` bytes at offset `at` of a period lies across the
+        // end of a segment, in any period of any instance. That is so if the element's size divides
         // `multiple`, the offset, and the size of a period.
         let fits = |at: i64, bytes: i64, period: i64| [multiple, at, period].iter().all(|n| n % bytes == 0);
         let mut map = t.type_map();
@@ -167,11 +169,11 @@ impl Elements {
         {
             return Elements::Aligned;
         }
-        let is_long = all.length() > MOST as i64;
+        let is_long = all.length() > MAX_ELEMENTS as i64;
         let (mut period, mut at, mut begun) = (Vec::<(Named, c_int)>::new(), 0, Signature::EMPTY);
         let mut places = Vec::new();
         for (i, (named, _)) in t.type_map().enumerate() {
-            if i >= MOST {
+            if i >= MAX_ELEMENTS {
                 return Elements::Many;
             }
             places.push((at, size(named)));
@@ -197,14 +199,14 @@ impl Elements {
     }
 }
 
-/// Returns a committed type that is the dense equivalent of one or several instances of `t`, each of
-/// which consists of `periods` repetitions of the basic elements `period`.
+/// Returns a committed type that is the dense equivalent of one or several instances of `t`, each
+/// of which consists of `periods` repetitions of the basic elements `period`.
 ///
 /// It is made of structures of the smallest number of periods, out of 1, 2, 4 and so on up to
-/// [`INSTANCES`], with which the extent of the structure is equal to its size. Only then does the MPI
-/// library treat the type as contiguous. The number of instances is the smallest for which whole
-/// structures suffice. Returns `None` if there is no such number of periods, or if a call of the MPI
-/// library failed.
+/// [`INSTANCES`], with which the extent of the structure is equal to its size. Only then does the
+/// MPI library treat the type as contiguous. The number of instances is the smallest for which
+/// whole structures suffice. Returns `None` if there is no such number of periods, or if a call of
+/// the MPI library failed.
 fn own_type(host: &Host, t: &Datatype, period: &[(Named, c_int)], periods: i64) -> Option<OwnType> {
     let key = t.signature().hash();
     if let Some(known) = own_types::known(key) {
@@ -245,7 +247,7 @@ mod tests {
 
     #[test]
     fn long_types_have_a_period_if_their_elements_repeat() {
-        let found = |text: &str| match Elements::of(&text.parse().unwrap(), 16) {
+        let found = |text: &str| match Elements::examine(&text.parse().unwrap(), 16) {
             Elements::Ragged { period, periods } => {
                 let runs: Vec<String> =
                     period.iter().map(|(named, n)| format!("{n} {}", named.text_name())).collect();

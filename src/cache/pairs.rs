@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 use super::totals::Totals;
-use crate::layout::{CompiledLayout, Joint};
+use crate::layout::{CompiledLayout, FusedCopy};
 use crate::nest::Leaf;
 
 /// Key of a pair: the addresses of the source layout and the target layout.
@@ -28,7 +28,7 @@ struct PairEntry<L> {
     /// Both layouts, held weakly. A weak reference keeps the memory of a dropped layout allocated,
     /// so no new layout can get its address while this entry exists, and the key stays unambiguous.
     layouts: [Weak<CompiledLayout<L>>; 2],
-    joint: Arc<Joint<L>>,
+    fused: Arc<FusedCopy<L>>,
     last_used: u64,
     /// Bytes that `Totals::bytes` currently contains for this pair.
     charged: usize,
@@ -43,39 +43,39 @@ impl<L: Leaf> Pairs<L> {
     /// contains the structs of two layouts, whose memory the weak references keep allocated even
     /// after the layouts have been dropped.
     const ENTRY: usize =
-        size_of::<(Key, PairEntry<L>)>() + size_of::<Joint<L>>() + 2 * size_of::<CompiledLayout<L>>();
+        size_of::<(Key, PairEntry<L>)>() + size_of::<FusedCopy<L>>() + 2 * size_of::<CompiledLayout<L>>();
 
     pub(super) fn get(
         &mut self,
         totals: &mut Totals,
         layouts: [&Arc<CompiledLayout<L>>; 2],
-    ) -> Option<Arc<Joint<L>>> {
+    ) -> Option<Arc<FusedCopy<L>>> {
         let entry = self.0.get_mut(&key(layouts))?;
         entry.last_used = totals.tick();
-        Some(Arc::clone(&entry.joint))
+        Some(Arc::clone(&entry.fused))
     }
 
-    /// Inserts `joint` for the pair of `layouts` and returns it. If the pair has an entry already,
+    /// Inserts `fused` for the pair of `layouts` and returns it. If the pair has an entry already,
     /// returns the fused copy of that entry.
     pub(super) fn insert(
         &mut self,
         totals: &mut Totals,
         layouts: [&Arc<CompiledLayout<L>>; 2],
-        joint: Joint<L>,
-    ) -> Arc<Joint<L>> {
+        fused: FusedCopy<L>,
+    ) -> Arc<FusedCopy<L>> {
         let last_used = totals.tick();
         let entry = self.0.entry(key(layouts)).or_insert_with(|| {
-            let charged = Self::ENTRY + joint.bytes();
+            let charged = Self::ENTRY + fused.bytes();
             totals.bytes += charged;
-            PairEntry { layouts: layouts.map(Arc::downgrade), joint: Arc::new(joint), last_used, charged }
+            PairEntry { layouts: layouts.map(Arc::downgrade), fused: Arc::new(fused), last_used, charged }
         });
-        Arc::clone(&entry.joint)
+        Arc::clone(&entry.fused)
     }
 
     /// Updates the charged size of the pair of `layouts`, if the pair has an entry.
     pub(super) fn update_charge(&mut self, totals: &mut Totals, layouts: [&Arc<CompiledLayout<L>>; 2]) {
         if let Some(entry) = self.0.get_mut(&key(layouts)) {
-            let now = Self::ENTRY + entry.joint.bytes();
+            let now = Self::ENTRY + entry.fused.bytes();
             totals.bytes = totals.bytes - entry.charged + now;
             entry.charged = now;
         }
@@ -85,7 +85,7 @@ impl<L: Leaf> Pairs<L> {
     /// use. If one of the two layouts has been dropped, the pair cannot be found any more. Its time
     /// is then given as 0, so that it is evicted first.
     pub(super) fn free(&self) -> impl Iterator<Item = (u64, Key)> {
-        let alone = self.0.iter().filter(|(_, entry)| Arc::strong_count(&entry.joint) == 1);
+        let alone = self.0.iter().filter(|(_, entry)| Arc::strong_count(&entry.fused) == 1);
         alone.map(|(&key, entry)| {
             let gone = entry.layouts.iter().any(|layout| layout.strong_count() == 0);
             (if gone { 0 } else { entry.last_used }, key)

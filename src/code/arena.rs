@@ -1,12 +1,15 @@
-//! Executable memory for kernels. Each kernel has a slot of its own, which is freed separately.
+//! Executable memory for kernels. The code of a kernel lies in a slot, and each slot is freed
+//! separately.
 //!
-//! A segment is a memfd that is mapped twice: once readable and writable, once readable and
-//! executable. So no page is ever writable and executable at once, and placing a kernel costs no
-//! `mprotect`. Segments are added on demand. A freed slot goes to the free list of its size class.
-//! If a segment cannot be made, for example because seccomp or a mount option forbids a memfd or
-//! its execution, the arena makes no segment any more, and slots that do not reuse memory of an
-//! earlier segment get anonymous pages of their own. These are written first and then made
-//! executable by one `mprotect`.
+//! Slots are parts of segments. A segment is a memfd that is mapped twice: once readable and
+//! writable, once readable and executable. So no page is ever writable and executable at once, and
+//! placing a kernel costs no `mprotect`. Segments are added on demand. A freed slot goes to the
+//! free list of its size class.
+//!
+//! The system may refuse to make a segment, for example because seccomp or a mount option forbids a
+//! memfd or its execution. From then on the arena makes no segment any more. A slot that does not
+//! reuse memory of an earlier segment then gets anonymous pages of its own, which are written first
+//! and then made executable by one `mprotect`.
 //!
 //! Invariants:
 //! * A slot has one owner: a [`Draft`] while the code is written, and a [`Slot`] afterwards.
@@ -14,8 +17,8 @@
 //!   every segment in both processes: memory of a sealed segment is never handed out again, and
 //!   both processes place their next kernels in new memfds.
 //!
-//! A segment records the value of the counter of forks ([`forks`]) at the time when it was made. It
-//! is sealed if the current value is different.
+//! Each segment records the value that the counter of forks ([`forks`]) had when the segment was
+//! made. The segment is sealed if the counter has a different value now.
 #![allow(unsafe_code)] // Maps pages and hands out addresses in them.
 
 mod pages;
@@ -35,8 +38,9 @@ const LINE: usize = 64;
 /// Minimum size of the first segment of an arena, in bytes. It holds about 300 kernels of usual
 /// size.
 const FIRST_SEGMENT: usize = 64 << 10;
-/// Maximum size of a segment in bytes, up to which each new segment is twice as large as the one
-/// before. A segment for a larger slot is as large as that slot needs.
+/// Maximum size of a segment in bytes. Each new segment is twice as large as the one before, up to
+/// this size. Only a segment for a slot that needs more than that is larger: it has the size of the
+/// slot.
 const LARGEST_SEGMENT: usize = 2 << 20;
 /// Maximum alignment of a slot, in bytes. The pages of all supported machines are at least this
 /// large.
@@ -47,8 +51,9 @@ const LARGEST_ALIGNMENT: u64 = 4096;
 pub struct Usage {
     /// Number of slots that were handed out and are not yet returned.
     pub live: usize,
-    /// Number of bytes charged against the limit: slots on pages of their own, and everything ever
-    /// handed out from segments that still exist, including slots that are free again.
+    /// Number of bytes that count towards the limit of the arena. They are the pages of slots with
+    /// pages of their own, and all bytes ever handed out from segments that still exist, including
+    /// those of slots that are free again.
     pub charged: usize,
     /// Number of mapped segments, including sealed ones.
     pub segments: usize,
@@ -58,8 +63,8 @@ pub struct Usage {
     pub own_pages: u64,
 }
 
-/// State of all arenas of the process, under one lock. A compile usually holds the lock for tens of
-/// nanoseconds, longer if a segment or pages must be mapped.
+/// State of all arenas of the process, under one lock. A compilation usually holds the lock for
+/// tens of nanoseconds, and longer if a segment or pages must be mapped.
 #[derive(Debug)]
 struct Registry {
     next: u64,
@@ -81,8 +86,9 @@ fn lock() -> Guard<'static, Registry> {
 }
 
 /// An allocator of executable memory with an upper bound on its size. Clones share the memory. All
-/// of it is unmapped when the last clone and the last slot are gone. The pages of a single slot are
-/// unmapped with that slot, and sealed segments once they have no slot.
+/// memory of the arena is unmapped when the last clone and the last slot are gone. Some is unmapped
+/// earlier: pages that belong to a single slot together with that slot, and a sealed segment once
+/// none of its slots is in use.
 #[derive(Clone, Debug)]
 pub struct Arena {
     handle: Arc<Handle>,
@@ -94,8 +100,8 @@ struct Handle {
 }
 
 impl Arena {
-    /// Returns an arena for slots of together at most `limit_bytes` bytes. Nothing is mapped before
-    /// the first slot is allocated.
+    /// Returns an arena whose slots take at most `limit_bytes` bytes in total. Nothing is mapped
+    /// before the first slot is allocated.
     pub fn new(limit_bytes: usize) -> Arena {
         Arena::with_source(limit_bytes, true)
     }
@@ -160,22 +166,24 @@ impl Arena {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Every slot holds the handle, so no slot exists any more. The lock is released at the end
-        // of this statement, and the memory is unmapped after that.
+        // Every slot holds a reference to the handle, so no slot exists any more. The next
+        // statement releases the lock at its end. The memory is unmapped by the `drop` after it, so
+        // without the lock.
         let state = lock().arenas.remove(&self.id);
         drop(state);
     }
 }
 
-/// A slot while its code is written. The address that a draft shows is not executable.
+/// A slot while its code is written. A draft gives its user the address for writing only, which is
+/// not executable.
 #[derive(Debug)]
 pub struct Draft {
     slot: Slot,
 }
 
 impl Draft {
-    /// Returns the address to write the code to. Its `len` bytes may be written until the draft is
-    /// sealed or dropped.
+    /// Returns the address to write the code to. As many bytes as were passed to
+    /// [`Arena::allocate`] may be written there, until the draft is sealed or dropped.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.slot.address.write.as_ptr()
     }
@@ -219,7 +227,8 @@ impl Draft {
         // the same memory, or the same address after the `mprotect`.
         unsafe { invalidate_instruction_cache(address.execute.as_ptr(), len) };
         let code = address.execute.as_ptr().cast::<c_void>().cast_const();
-        // These two calls do the rest: the caches of riscv64, and the pipelines of other threads.
+        // The next two calls do what is left: `clear_cache` flushes the instruction cache on
+        // riscv64, and `pipeline_flush_mt` the pipelines of other threads.
         // SAFETY: `code` is mapped for `len` bytes, and the call only maintains caches.
         unsafe { wasmtime_internal_jit_icache_coherence::clear_cache(code, len) }
             .and_then(|()| wasmtime_internal_jit_icache_coherence::pipeline_flush_mt())
@@ -242,7 +251,7 @@ pub struct Slot {
     address: SlotAddress,
     /// Number of bytes that the caller of [`Arena::allocate`] asked for.
     len: usize,
-    /// Number of bytes that the slot occupies, its size class.
+    /// Number of bytes that the slot occupies, which is its size class ([`size_class`]).
     size: usize,
     handle: Arc<Handle>,
 }
@@ -273,7 +282,8 @@ impl Drop for Slot {
 // SAFETY: the addresses are of mappings that belong to the whole process. A draft is written only
 // through `&mut self`, and a sealed slot is only read.
 unsafe impl Send for Slot {}
-// SAFETY: as above, no method writes through a shared slot or a shared draft.
+// SAFETY: no method writes through a shared slot or a shared draft, so threads that share a value
+// only read.
 unsafe impl Sync for Slot {}
 
 /// The two addresses of a slot: code is written through one mapping and executed through the other.
@@ -287,39 +297,41 @@ struct SlotAddress {
 }
 
 impl SlotAddress {
-    fn at(id: u64, segment: &Segment, offset: usize) -> SlotAddress {
+    fn new(id: u64, segment: &Segment, offset: usize) -> SlotAddress {
         let (write, execute) = segment.at(offset);
         SlotAddress { segment: Some(id), write, execute }
     }
 }
 
-/// Returns the number of bytes that a slot of `len` bytes occupies. Up to 1 KiB, this is the next
-/// multiple of the alignment or of a cache line, whichever is larger. Above, there are four size
-/// classes between a power of two and the next, or fewer if the alignment is larger than their
-/// distance.
+/// Returns the number of bytes that a slot for `len` bytes of code occupies, its size class. For up
+/// to 1 KiB of code, this is the next multiple of the alignment or of a cache line, whichever is
+/// larger. For longer code, there are four size classes between a power of two and the next one, or
+/// fewer if the alignment is larger than the distance between two of these classes.
 fn size_class(len: usize, alignment: usize) -> usize {
     let unit = LINE.max(alignment);
     let step = (len.next_power_of_two() / 8).max(unit);
     len.next_multiple_of(if len <= 1024 { unit } else { step })
 }
 
-/// Memory of one arena. It is accessed only under the lock of the registry, except when it is
+/// Memory of one arena. A state is accessed only under the lock of the registry, except when it is
 /// dropped.
 #[derive(Debug, Default)]
 struct State {
     limit: usize,
     memfd: bool,
     own_pages: u64,
-    /// Value of [`forks`] when the free lists were last checked.
+    /// Value of the counter of forks ([`forks`]) at the last call of [`State::notice_forks`].
     forks: u64,
     charged: usize,
     live: usize,
     segments: BTreeMap<u64, Segment>,
-    /// The segment from which new slots are cut.
+    /// Number of the segment in which new slots are placed; none before the first segment and after
+    /// a fork.
     current: Option<u64>,
     next_segment: u64,
     next_len: usize,
-    /// Free slots by size, each as a segment and an offset in it.
+    /// Free slots by size class. A slot is given by the number of its segment and its offset in
+    /// that segment.
     free: BTreeMap<usize, Vec<(u64, usize)>>,
 }
 
@@ -336,13 +348,13 @@ impl State {
     /// Returns a free slot of exactly this size class, or none.
     fn reuse(&mut self, size: usize, alignment: usize) -> Option<SlotAddress> {
         let list = self.free.get_mut(&size)?;
-        // All offsets are multiples of a cache line. Slots with a larger alignment are rare, so the
-        // list is searched for one.
+        // All offsets are multiples of a cache line, which suffices for nearly all slots. A larger
+        // alignment is rare, so the list is searched for an offset that has it.
         let at = list.iter().rposition(|&(_, offset)| offset % alignment == 0)?;
         let (id, offset) = list.swap_remove(at);
         let segment = self.segments.get_mut(&id)?;
         segment.live += 1;
-        Some(SlotAddress::at(id, segment, offset))
+        Some(SlotAddress::new(id, segment, offset))
     }
 
     /// Returns a slot in memory that was not handed out before.
@@ -358,15 +370,16 @@ impl State {
         }
         let len = size.next_multiple_of(page());
         self.charge(len)?;
-        // From here on the slot owns the pages. `release` makes a mapping of them again.
+        // From here on the slot owns the pages. When the slot is dropped, `release` turns the pages
+        // into a `Mapping` again, which unmaps them.
         let start = Mapping::own(len).inspect_err(|_| self.charged -= len)?.into_start();
         self.own_pages += 1;
         Ok(SlotAddress { segment: None, write: start, execute: start })
     }
 
     fn cut_segment(&mut self, size: usize, alignment: usize) -> Result<SlotAddress> {
-        // Take the slot from the current segment if that one has room and is not sealed. The bytes
-        // that the alignment skips are charged, too.
+        // Take the slot from the current segment if that segment has room and is not sealed. Bytes
+        // that are skipped for the alignment count towards the limit, too.
         if let Some(id) = self.current {
             let segment = &self.segments[&id];
             let offset = segment.used.next_multiple_of(alignment);
@@ -375,11 +388,11 @@ impl State {
                 let segment = self.segments.get_mut(&id).expect("just seen");
                 segment.used = offset + size;
                 segment.live += 1;
-                return Ok(SlotAddress::at(id, segment, offset));
+                return Ok(SlotAddress::new(id, segment, offset));
             }
         }
-        // A new segment is needed. Charge the slot before the segment is mapped, and undo that if
-        // the system refuses to map it.
+        // A new segment is needed. Charge the slot against the limit before the segment is mapped,
+        // and take the charge back if the system refuses to map the segment.
         self.sweep();
         self.charge(size)?;
         let wanted = self.next_len.max(FIRST_SEGMENT);
@@ -392,12 +405,13 @@ impl State {
         let segment = self.segments.entry(id).or_insert(segment);
         segment.used = size;
         segment.live = 1;
-        Ok(SlotAddress::at(id, segment, 0))
+        Ok(SlotAddress::new(id, segment, 0))
     }
 
-    /// Unmaps the sealed segments that have no live slot. These are the ones that were already
-    /// empty when they were sealed; others are unmapped by `release` with their last slot. This
-    /// runs under the lock, because it is rarely needed.
+    /// Unmaps the sealed segments that have no live slot. Such segments were already empty when
+    /// they were sealed; a segment that still had slots then is unmapped by `release` with its last
+    /// slot. The segments are unmapped while the lock is held, which is acceptable because this is
+    /// rarely needed.
     fn sweep(&mut self) {
         let charged = &mut self.charged;
         self.segments.retain(|_, segment| {
@@ -423,7 +437,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes back a slot, and returns the memory that is to be unmapped after the lock is released.
+    /// Takes back a slot. Returns memory that is no longer needed, if there is any; the caller
+    /// drops it after it has released the lock, which unmaps the memory.
     fn release(&mut self, address: &SlotAddress, size: usize) -> Option<Emptied> {
         self.live -= 1;
         let Some(id) = address.segment else {
@@ -448,9 +463,9 @@ impl State {
         self.segments.remove(&id).map(Emptied::Segment)
     }
 
-    /// Forgets the free slots and the current segment if the process has forked since the last
-    /// call, because memory that both processes see must not be written again. The sizes of new
-    /// segments start again at [`FIRST_SEGMENT`].
+    /// Forgets the free slots and the current segment if the process has forked since the last call
+    /// of this function. Parent and child both see the memory of these segments, so it must not be
+    /// written again. The sizes of new segments start again at [`FIRST_SEGMENT`].
     fn notice_forks(&mut self) {
         let forks = forks();
         if self.forks != forks {

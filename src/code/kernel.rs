@@ -1,6 +1,8 @@
-//! Kernels: native code in the arena, together with the tables and constants that it reads.
+//! Kernels. A kernel is native code together with its context: the constants, and the addresses of
+//! tables and micro-kernels, that the code reads at run time. The code is in the arena, or is part
+//! of this library (precompiled code).
 //!
-//! Code and context are separate, so that layouts which differ only in tables, strides or counts
+//! Code and context are separate, so that layouts that differ only in tables, strides or counts
 //! share code. This is the only module of the library in which an address becomes a function.
 #![allow(unsafe_code)] // Addresses of sealed code and of micro-kernels become functions.
 
@@ -21,10 +23,11 @@ mod provider;
 #[cfg(feature = "cranelift")]
 pub use provider::Provider;
 
-/// Target of code that a module of Cranelift places.
+/// Cranelift's description of a target, for code that a module of cranelift-jit places in memory.
 #[cfg(feature = "cranelift")]
 pub type ModuleTarget = cranelift_codegen::isa::OwnedTargetIsa;
-/// Target of code that a module of Cranelift places, in builds without Cranelift: there is none.
+/// Cranelift's description of a target. In builds without Cranelift, no code is placed by a module
+/// of Cranelift, so this type has no values.
 #[cfg(not(feature = "cranelift"))]
 pub type ModuleTarget = std::convert::Infallible;
 
@@ -32,17 +35,19 @@ pub use precompiled::{Counted, Form};
 
 /// Function type of compiled code. The arguments are `(user, packed, count, context)`.
 ///
-/// `user` is the buffer address of the call in the sense of MPI: displacement 0 of instance 0, or
-/// null if displacements are absolute. `packed` is the address of the first packed byte (in a fused
-/// copy, an address in the memory of the second layout), `count` the number of instances, and
-/// `context` the address of the words of a [`Context`].
+/// `user` is the buffer address in the sense of MPI: the address of displacement 0 of instance 0,
+/// or null if displacements are absolute addresses. `packed` is the address of the first packed
+/// byte. In a fused copy, which copies from one layout to another, it is an address in the memory
+/// of the second layout. `count` is the number of instances, and `context` is the address of the
+/// words of a [`Context`].
 pub type Entry = unsafe extern "C" fn(*mut u8, *mut u8, u64, *const u64);
 
 /// Words that code reads at run time. Word `i` is at the address `context + 8 * i`. A word is a
 /// constant, the address of a table or of its end, or the address of a micro-kernel.
 ///
-/// The words are stored in whole cache lines, and the first 8 bytes are reserved for the entry
-/// point of a kernel. So a call that needs up to seven words reads one line.
+/// The words are stored in whole cache lines, and the first 8 bytes are reserved for the address of
+/// the kernel's code. So a call of a kernel whose code needs up to seven words reads one cache
+/// line.
 #[derive(Clone, Debug)]
 pub struct Context {
     lines: Box<[Line]>,
@@ -57,27 +62,28 @@ pub struct Context {
 struct Line([u64; 8]);
 
 impl Context {
-    /// Returns the context that `template` describes, with the addresses of this process.
-    pub fn of(template: Template) -> Context {
+    /// Returns the context that `template` describes. Places for tables and micro-kernels are
+    /// filled with their addresses in this process.
+    pub fn from_template(template: Template) -> Context {
         let Template { words, tables } = template;
         let words = words.iter().map(|word| match *word {
             Word::Constant(k) => k as u64,
-            Word::Table(i) => tables[i.place()].as_ptr() as u64,
-            Word::TableEnd(i) => tables[i.place()].as_ptr() as u64 + tables[i.place()].bytes() as u64,
+            Word::Table(i) => tables[i.index()].as_ptr() as u64,
+            Word::TableEnd(i) => tables[i.index()].as_ptr() as u64 + tables[i.index()].bytes() as u64,
             Word::Callee(micro) => micro.address() as u64,
         });
         let (len, lines) = (words.len(), Context::lines(words));
         Context { lines, len, tables }
     }
 
-    /// Returns a context of `words`. Words that are addresses of tables should point into `tables`,
-    /// which live as long as the context.
+    /// Returns a context of `words`. The context keeps `tables` as long as it lives, so words that
+    /// are addresses of tables should point into these.
     pub fn new(words: &[u64], tables: Vec<Table>) -> Context {
         Context { lines: Context::lines(words.iter().copied()), len: words.len(), tables }
     }
 
-    /// Returns cache lines with `words`. The first word of the first line is left for the entry
-    /// point.
+    /// Returns cache lines that contain `words`. The first 8 bytes of the first line are left for
+    /// the address of the kernel's code.
     fn lines(words: impl ExactSizeIterator<Item = u64>) -> Box<[Line]> {
         let mut lines = vec![Line([0; 8]); words.len() / 8 + 1].into_boxed_slice();
         for (i, word) in words.enumerate() {
@@ -105,8 +111,8 @@ impl Context {
         self.len == 0
     }
 
-    /// Returns the number of bytes that the context holds: words and tables. Tables that are shared
-    /// with other contexts are counted, too.
+    /// Returns the number of bytes of the words and tables of the context. Tables that other
+    /// contexts share are counted, too.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.lines) + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
@@ -118,8 +124,9 @@ impl Default for Context {
     }
 }
 
-/// Address by which a kernel is called. The entry point of the code is stored there, followed by
-/// the context. The address points into a [`Kernel`] and is valid as long as the kernel lives.
+/// Address by which a kernel is called. It points into a [`Kernel`]: to a word with the address of
+/// the code, which is followed by the words of the context. It is valid as long as the kernel
+/// lives.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct EntryPoint(NonNull<u64>);
@@ -161,18 +168,19 @@ impl EntryPoint {
     }
 }
 
-/// Result of emission, as the loader takes it: code and the template of its context.
+/// Result of the stage `emit` and input of the stage `load`: code, and the template of its context.
 #[derive(Clone, Debug)]
 pub struct CompiledCode {
     /// The code.
     pub text: Text,
     /// Shape of the plan, if the code is new and other plans of that shape can share it.
     pub shape: Option<Shape>,
-    /// Template of the context that the code will read.
+    /// Template of the context that the code will read. It is a context whose addresses are not
+    /// filled in yet.
     pub context: Template,
 }
 
-/// Machine code that has its place in memory already, or not yet.
+/// Machine code, either new or already in executable memory.
 #[derive(Clone, Debug)]
 pub enum Text {
     /// New machine code without relocations.
@@ -182,22 +190,23 @@ pub enum Text {
         /// Alignment that the code needs, in bytes.
         alignment: u32,
     },
-    /// Code that exists already: precompiled code, or that of another kernel of the same shape.
+    /// Code that is already in executable memory: precompiled code, or the code of another kernel
+    /// whose plan has the same shape.
     Sealed(Code),
 }
 
-/// Sealed code without a context. Clones share the slot, and the last of them returns it to the
-/// arena.
+/// Executable code without a context. Clones share the slot that contains the code, and the last
+/// clone returns the slot to the arena.
 #[derive(Clone)]
 pub struct Code {
-    /// The slot with the code; none for precompiled code.
+    /// The slot of the arena that contains the code; none for precompiled code.
     slot: Option<Arc<Slot>>,
     entry: Entry,
 }
 
 impl Code {
-    /// Returns the code in a sealed slot. The code must follow the convention of [`Entry`] if it is
-    /// ever called.
+    /// Returns the code in `slot`. If this code is ever called, it must take the arguments of
+    /// [`Entry`].
     pub fn new(slot: Slot) -> Code {
         // SAFETY: source and result have the same size, and a function pointer must not be null:
         // the address of a slot is a `NonNull`. To call the function is unsafe by itself (`Entry`
@@ -213,18 +222,20 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A compiled kernel: code with its context. Kernels of one shape share code.
+/// A compiled kernel: code with its context. Kernels whose plans have the same shape can share
+/// code.
 pub struct Kernel {
     code: Code,
-    /// The words of the context. The first word of its first line is the entry point of `code`.
+    /// The context of the code. The first 8 bytes of its first cache line are the address of
+    /// `code`.
     context: Context,
 }
 
 impl Kernel {
     /// Returns a kernel of `code` that reads `context`.
     ///
-    /// Nothing is run or read here. That code and context belong together is a condition of
-    /// [`EntryPoint::call`].
+    /// This function neither runs the code nor reads the context. So it need not know that the two
+    /// belong together; this is a condition of [`EntryPoint::call`].
     pub fn new(code: Code, mut context: Context) -> Kernel {
         context.lines[0].0[0] = code.entry as usize as u64;
         Kernel { code, context }
@@ -240,7 +251,8 @@ impl Kernel {
         self.code.slot.is_none()
     }
 
-    /// Returns the address for calls of this kernel. It is valid as long as the kernel lives.
+    /// Returns the address by which this kernel is called. The address is valid as long as the
+    /// kernel lives.
     pub fn entry_point(&self) -> EntryPoint {
         EntryPoint(NonNull::from(&*self.context.lines).cast())
     }
@@ -248,8 +260,8 @@ impl Kernel {
     /// Runs the kernel on `count` instances.
     ///
     /// # Safety
-    /// The conditions of [`EntryPoint::call`], of which the first is met: `self` lives during the
-    /// call.
+    /// The conditions of [`EntryPoint::call`]. The first of them is met by this function, because
+    /// it calls the entry point of `self`, which lives during the call.
     #[inline]
     pub unsafe fn call(&self, user: *mut u8, packed: *mut u8, count: u64) {
         // SAFETY: `self` is borrowed, so the kernel lives. The caller vouches for the other
@@ -257,8 +269,8 @@ impl Kernel {
         unsafe { self.entry_point().call(user, packed, count) }
     }
 
-    /// Runs the kernel on `count` instances, the first of which is at the offsets `at` in the
-    /// buffers of a call.
+    /// Runs the kernel on `count` instances in the buffers `memory`. The first of them is at the
+    /// offsets `at`.
     pub(crate) fn run(&self, memory: &Buffers, at: Offsets, count: u64) {
         let (user, packed) = memory.at(at.user, at.packed);
         // SAFETY: `self` is borrowed, so the kernel lives. The caller of the unsafe `Buffers::new`
@@ -268,27 +280,28 @@ impl Kernel {
         unsafe { self.call(user, packed, count) }
     }
 
-    /// Returns the column among the tables of this kernel that equals `column`, so that the caller
-    /// need not keep a second copy. The result is none if there is no such column.
+    /// Returns the column among the tables of this kernel whose entries equal those of `column`, or
+    /// none if there is no such column. A caller that uses the returned column need not keep a
+    /// second copy of the entries.
     pub fn shared(&self, column: &Column) -> Option<Column> {
         let mut own = self.context.tables.iter().filter_map(Table::column);
         own.find(|own| *own == column).cloned()
     }
 
-    /// Returns the function of the kernel, for embedders that call it without this crate. It is
-    /// valid as long as the kernel lives.
+    /// Returns the function of the kernel, for embedders that call the function without this crate.
+    /// The function is valid as long as the kernel lives.
     pub fn entry(&self) -> Entry {
         self.code.entry
     }
 
-    /// Returns the context to pass to the function of [`Kernel::entry`]. It is valid as long as the
-    /// kernel lives.
+    /// Returns the address to pass as `context` to the function that [`Kernel::entry`] returns. The
+    /// address is valid as long as the kernel lives.
     pub fn context(&self) -> *const u64 {
         self.entry_point().as_ptr().wrapping_add(1)
     }
 
-    /// Returns the number of bytes of the context: constants, and the tables whose addresses it
-    /// has.
+    /// Returns the number of bytes of the context: its words, and the tables whose addresses are
+    /// among the words.
     pub fn context_bytes(&self) -> usize {
         self.context.bytes()
     }

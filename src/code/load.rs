@@ -1,21 +1,21 @@
-//! Stage `load`: makes a kernel of compiled code. It writes new code into a slot, and fills the
-//! addresses of this process into the template of the context.
+//! Stage `load`: makes a kernel of compiled code. It writes new code into a slot of the arena, and
+//! fills the addresses of this process into the template of the context.
 //!
-//! Bytes that Cranelift has produced are copied through a `JITModule`, for three reasons. First,
-//! emitting and loading are two stages, so that code for any target can be emitted, listed and
-//! compared on any machine; what arrives here is bytes. Second, the module is the means that
-//! cranelift-jit itself has to place such bytes: it asks its memory provider for the alignment,
-//! permissions and branch protection of the target, which the arena therefore need not know. Third,
-//! it costs only 0.7 us (AMD Zen 4, measured with a prototype), and only if Cranelift emitted the
-//! code: code of templates is written to its slot directly.
+//! What arrives here is bytes, because emitting and loading are two stages: code for any target can
+//! be emitted, listed and compared on any machine. Code of templates is written to its slot
+//! directly. Bytes that Cranelift has emitted are copied through a `JITModule`, which is the means
+//! that cranelift-jit itself has to place such bytes. The module asks its memory provider for the
+//! alignment, permissions and branch protection of the target, so the arena need not know these.
+//! This detour costs only 0.7 us (AMD Zen 4, measured with a prototype).
 //!
-//! Each load makes a new module. A module that is kept grows with every function and frees nothing,
-//! while a new one leaves only the slot. The module sees the writable address of the slot, the
-//! kernel gets the executable one.
+//! Each load makes a new module. A module that is kept would grow with every function and free
+//! nothing, while a module for one function is dropped and only the slot remains. The module sees
+//! the writable address of the slot, the kernel gets the executable address.
 //!
-//! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`. If it is set, names and
-//! addresses of functions are appended to `/tmp/perf-PID.map`. These are the writable addresses,
-//! which are useless for perf here.
+//! cranelift-jit reads one environment variable, `PERF_BUILDID_DIR`. If this variable is set,
+//! cranelift-jit appends names and addresses of functions to `/tmp/perf-PID.map`. The file is
+//! useless here, because perf sees the executable addresses of kernels and the file contains the
+//! writable ones.
 
 #[cfg(feature = "cranelift")]
 mod module;
@@ -26,21 +26,21 @@ use crate::error::Result;
 #[cfg(feature = "cranelift")]
 use module::by_module;
 
-/// Places new code in `arena`, seals it, and fills in the addresses of its context. The code goes
-/// through a module of Cranelift if there is a `target` for one. Code that is already sealed is
-/// used as it is.
+/// Makes a kernel of `code`. New code is placed in `arena` and made executable; if `target` is
+/// given, it is placed through a module of Cranelift. Code that is already executable is used as it
+/// is. The addresses of this process are filled into the template of the context.
 ///
 /// # Errors
 /// Class `NoMem` if the arena is full or the system refuses memory. Class `Arg` if
 /// [`Arena::allocate`] refuses the length of the code, which must not be zero, or its alignment.
-/// Class `Other` if [`Draft::seal`] cannot flush the instruction cache. Class `Intern` if the code
-/// or the target breaks a rule of the module.
+/// Class `Other` if [`Draft::seal`] cannot flush the instruction cache. Class `Intern` if a module
+/// of Cranelift is used and cannot place the code (see `by_module`).
 pub fn load(code: CompiledCode, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Kernel> {
     let text = match code.text {
         Text::Sealed(code) => code,
         Text::New { bytes, alignment } => Code::new(placed(&bytes, alignment, arena, target)?.seal()?),
     };
-    Ok(Kernel::new(text, Context::of(code.context)))
+    Ok(Kernel::new(text, Context::from_template(code.context)))
 }
 
 fn placed(bytes: &[u8], alignment: u32, arena: &Arena, target: Option<&ModuleTarget>) -> Result<Draft> {

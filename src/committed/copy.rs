@@ -12,7 +12,7 @@ use super::definition::Call;
 use crate::calls;
 use crate::column::try_with_capacity;
 use crate::datatype::{Match, Named, compare_signatures, element};
-use crate::engine::Joined;
+use crate::engine::Fusible;
 use crate::error::{Error, ErrorClass, Result};
 use crate::interval::gcd;
 use crate::kind::Direction;
@@ -20,7 +20,7 @@ use crate::kind::Direction;
 use crate::kind::{Op, Operation};
 #[cfg(feature = "operations")]
 use crate::layout::PlacedLayout;
-use crate::layout::{CompiledLayout, Joint, Tier};
+use crate::layout::{CompiledLayout, FusedCopy, Tier};
 use crate::nest::Leaf;
 #[cfg(feature = "operations")]
 use crate::nest::Value;
@@ -61,10 +61,10 @@ struct Inner {
 /// The operation that computes the bytes or values that are written to the target.
 enum Way {
     /// The bytes of the source are copied.
-    Copied(Arc<Joint>),
+    Copied(Arc<FusedCopy>),
     /// The values of the source are combined with those of the target by `op`.
     #[cfg(feature = "operations")]
-    Combined { op: Op, from: PlacedLayout<Value>, to: CommittedOperation, joint: Arc<Joint<Value>> },
+    Combined { op: Op, from: PlacedLayout<Value>, to: CommittedOperation, fused: Arc<FusedCopy<Value>> },
 }
 
 impl fmt::Debug for LayoutCopy {
@@ -96,7 +96,7 @@ impl Committed {
     /// # Errors
     /// Class `NoMem` if there is not enough memory.
     pub fn direct(&self, to: &Committed) -> Result<LayoutCopy> {
-        let way = Way::Copied(self.0.engine.joint([&self.0.layout, &to.0.layout])?);
+        let way = Way::Copied(self.0.engine.fused_copy([&self.0.layout, &to.0.layout])?);
         Ok(self.direct_by(to, way))
     }
 
@@ -124,8 +124,8 @@ impl Committed {
     pub fn direct_reduce(&self, to: &Committed, op: Op) -> Result<LayoutCopy> {
         let applied = to.for_operation(Operation::Reduce(op))?;
         let from = self.0.engine.values(self.datatype(), Operation::Reduce(op))?;
-        let joint = self.0.engine.joint([&from.layout, applied.layout()])?;
-        Ok(self.direct_by(to, Way::Combined { op, from, to: applied, joint }))
+        let fused = self.0.engine.fused_copy([&from.layout, applied.layout()])?;
+        Ok(self.direct_by(to, Way::Combined { op, from, to: applied, fused }))
     }
 
     fn direct_by(&self, to: &Committed, way: Way) -> LayoutCopy {
@@ -134,18 +134,18 @@ impl Committed {
     }
 }
 
-/// Returns one line that describes how calls of `joint` are served. If there is a kernel, the line
+/// Returns one line that describes how calls of `fused` are served. If there is a kernel, the line
 /// describes the kernel. A kernel moves whole joint periods: a joint period is the shortest part of
 /// the packed stream that consists of whole root iterations of both layouts.
 ///
 /// The bytes after the last whole period go through a buffer nevertheless. So do all bytes if
-/// values are combined and all periods lie at the same places in memory (`JointNest::still`).
-fn served<L: Leaf>(joint: &Joint<L>) -> String {
-    match (joint.nest(), joint.served()) {
+/// values are combined and all periods lie at the same places in memory (`FusedNest::still`).
+fn served<L: Leaf>(fused: &FusedCopy<L>) -> String {
+    match (fused.nest(), fused.served()) {
         (Err(reason), _) => format!("through a buffer: {reason}"),
         (Ok(_), None) => "not compiled yet: through a buffer".to_owned(),
         (Ok(_), Some(Tier::Kernel { schedule, .. })) => schedule.to_string(),
-        (Ok(_), Some(Tier::Walk { reason, .. })) => format!("through a buffer: {reason}"),
+        (Ok(_), Some(Tier::Interpreted { reason, .. })) => format!("through a buffer: {reason}"),
     }
 }
 
@@ -208,9 +208,9 @@ impl LayoutCopy {
     /// fused, so that there will never be a kernel.
     pub(crate) fn period(&self) -> Option<u64> {
         match &self.0.way {
-            Way::Copied(joint) => joint.nest().ok().map(|joint| joint.period),
+            Way::Copied(fused) => fused.nest().ok().map(|fused| fused.period),
             #[cfg(feature = "operations")]
-            Way::Combined { joint, .. } => joint.nest().ok().map(|joint| joint.period),
+            Way::Combined { fused, .. } => fused.nest().ok().map(|fused| fused.period),
         }
     }
 
@@ -219,9 +219,9 @@ impl LayoutCopy {
     /// ([`LayoutCopy::period`]).
     pub(crate) fn schedule(&self) -> String {
         match &self.0.way {
-            Way::Copied(joint) => served(joint),
+            Way::Copied(fused) => served(fused),
             #[cfg(feature = "operations")]
-            Way::Combined { joint, .. } => served(joint),
+            Way::Combined { fused, .. } => served(fused),
         }
     }
 
@@ -331,7 +331,7 @@ impl LayoutCopy {
         // buffers are new. `stream` has a capacity of `bytes` bytes if `checked` is true, and is
         // used only then.
         unsafe {
-            let done = self.joint(src, dst, bytes);
+            let done = self.move_whole_periods(src, dst, bytes);
             if done < bytes {
                 let mut piece = [MaybeUninit::<u8>::uninit(); BUFFER as usize];
                 self.staged(ends, done..bytes, (piece.as_mut_ptr().cast(), BUFFER))?;
@@ -361,9 +361,9 @@ impl LayoutCopy {
     /// Returns none if there is no kernel, or if this copy combines values.
     #[cfg(any(test, feature = "internal"))]
     pub(super) fn kernel_made(&self) -> Option<u64> {
-        let Way::Copied(joint) = &self.0.way else { return None };
+        let Way::Copied(fused) = &self.0.way else { return None };
         let layouts = [&self.0.from.0.layout, &self.0.to.0.layout];
-        let (nest, tier) = self.0.from.0.engine.serve_joint(layouts, joint, None)?;
+        let (nest, tier) = self.0.from.0.engine.serve_fused_copy(layouts, fused, None)?;
         tier.kernel().map(|_| nest.period)
     }
 
@@ -387,7 +387,7 @@ impl LayoutCopy {
         }
         // SAFETY: the memories are as the caller promises and do not overlap, as just checked. The
         // datatypes have the same size, so `count` instances of either have `bytes` packed bytes.
-        unsafe { self.joint(src, dst, bytes) == bytes }
+        unsafe { self.move_whole_periods(src, dst, bytes) == bytes }
     }
 
     /// Compares the result of a call of `bytes` bytes with the definition. A difference is counted
@@ -490,21 +490,21 @@ impl LayoutCopy {
     /// # Safety
     /// The promises of [`LayoutCopy::copy_raw`] must hold, and the memories must not overlap. The
     /// packed streams of the instances on both sides must have at least `bytes` bytes.
-    unsafe fn joint(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
+    unsafe fn move_whole_periods(&self, src: *const u8, dst: *mut u8, bytes: u64) -> u64 {
         let Inner { from, to, way, .. } = &*self.0;
-        // SAFETY: the memories and streams are as the caller promises. `joint` was made for these
+        // SAFETY: the memories and streams are as the caller promises. `fused` was made for these
         // two layouts. Adding the origins gives the addresses at which their nests begin.
         unsafe {
             match way {
-                Way::Copied(joint) => {
+                Way::Copied(fused) => {
                     let places = (src.wrapping_offset(from.0.origin), dst.wrapping_offset(to.0.origin));
-                    self.periods([&from.0.layout, &to.0.layout], joint, places, bytes)
+                    self.periods([&from.0.layout, &to.0.layout], fused, places, bytes)
                 }
                 #[cfg(feature = "operations")]
-                Way::Combined { from, to, joint, .. } => {
+                Way::Combined { from, to, fused, .. } => {
                     let places =
                         (src.wrapping_offset(from.origin as isize), dst.wrapping_offset(to.origin()));
-                    self.periods([&from.layout, to.layout()], joint, places, bytes)
+                    self.periods([&from.layout, to.layout()], fused, places, bytes)
                 }
             }
         }
@@ -514,17 +514,17 @@ impl LayoutCopy {
     /// moved. `src` and `dst` are the addresses at which the nests of the layouts begin.
     ///
     /// # Safety
-    /// The promises of [`LayoutCopy::joint`] must hold, `joint` must be the fused copy of
-    /// `layouts`, and `src` and `dst` must be the addresses that are described above.
-    unsafe fn periods<L: Joined>(
+    /// The promises of [`LayoutCopy::move_whole_periods`] must hold, `fused` must be the fused copy
+    /// of `layouts`, and `src` and `dst` must be the addresses that are described above.
+    unsafe fn periods<L: Fusible>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
-        joint: &Joint<L>,
+        fused: &FusedCopy<L>,
         (src, dst): (*const u8, *mut u8),
         bytes: u64,
     ) -> u64 {
         let engine = &self.0.from.0.engine;
-        let Some((nest, tier)) = engine.serve_joint(layouts, joint, Some(bytes)) else { return 0 };
+        let Some((nest, tier)) = engine.serve_fused_copy(layouts, fused, Some(bytes)) else { return 0 };
         let (periods, Some(kernel)) = (bytes / nest.period, tier.kernel()) else { return 0 };
         // If all periods lie at the same places in memory, a copy needs only one period. Values,
         // however, must be combined once for each period, so they go through the buffer.

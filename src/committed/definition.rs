@@ -34,11 +34,11 @@ impl Inner {
     /// sides.
     fn pieces(&self, call: &Call, f: &mut dyn FnMut(*mut u8, *mut u8, i64, usize, usize)) {
         let range = call.range.clone();
-        let walked = self.engine.define(&self.datatype, call.count, range, &mut |displacement, at, len| {
+        let result = self.engine.define(&self.datatype, call.count, range, &mut |displacement, at, len| {
             let user = call.user.wrapping_offset(displacement as isize);
             f(user, call.packed.wrapping_add(at), displacement, at, len);
         });
-        debug_assert!(walked.is_ok());
+        debug_assert!(result.is_ok());
     }
 
     /// Executes a call by the definition, one basic piece at a time.

@@ -142,7 +142,7 @@ impl CommittedOperation {
         match self.0.layout.served(direction) {
             None => "not compiled yet".to_owned(),
             Some(Tier::Kernel { schedule, .. }) => schedule.to_string(),
-            Some(Tier::Walk { reason, .. }) => format!("without a kernel: {reason}"),
+            Some(Tier::Interpreted { reason, .. }) => format!("without a kernel: {reason}"),
         }
     }
 

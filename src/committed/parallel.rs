@@ -63,7 +63,7 @@ impl Inner {
     /// Moves the packed bytes `range`, which are the piece of one thread.
     ///
     /// # Safety
-    /// The promises of [`Inner::walk`] must hold.
+    /// The promises of [`Inner::interpret`] must hold.
     unsafe fn piece(
         &self,
         direction: Direction,
@@ -74,7 +74,7 @@ impl Inner {
     ) {
         tracing::trace!(target: "ddtc", %direction, from = range.start, to = range.end, "piece");
         // SAFETY: the caller has promised what the calls in this block require.
-        unsafe { self.walk(direction, user, packed, count, range) }
+        unsafe { self.interpret(direction, user, packed, count, range) }
     }
 }
 

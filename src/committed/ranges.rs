@@ -280,7 +280,7 @@ impl Inner {
             if config.mode == Mode::Off {
                 self.define(&call);
             } else {
-                self.walk(direction, user, packed.wrapping_sub(range.start as usize), count, range);
+                self.interpret(direction, user, packed.wrapping_sub(range.start as usize), count, range);
             }
             if config.check {
                 self.compare(&call);

@@ -121,11 +121,12 @@ fn columns_are_walked_as_they_are_defined() {
         "hvector(4, 1, 4, hvector(5, 1, -68, hindexed([1], [800], int)))",
     ] {
         let t: Datatype = columns.parse().unwrap();
-        let walked = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t).unwrap();
+        let interpreted =
+            Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(&t).unwrap();
         for (direction, count) in Direction::BOTH.into_iter().flat_map(|d| [(d, 1), (d, 2)]) {
             for cuts in cuts(t.size() as usize * count as usize) {
                 assert!(
-                    matches_definition(&walked, direction, count, &cuts),
+                    matches_definition(&interpreted, direction, count, &cuts),
                     "{direction} {count} of {columns}"
                 );
             }

@@ -66,9 +66,9 @@ pub struct CorpusEntry {
     pub name: String,
     /// Size according to the suffix of the name. Layouts of applications have S or L.
     pub size: Size,
-    /// The type as it stands in the file, in which generated lists are not expanded.
+    /// Text of the type, exactly as in the file: generated lists are not expanded.
     pub text: String,
-    /// The type as a datatype.
+    /// The type as a datatype, built from `text`.
     pub datatype: Datatype,
     /// Number of instances that a test or benchmark packs.
     pub count: u64,

@@ -60,7 +60,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<RawEntry>> {
     Ok(entries)
 }
 
-/// Part of an entry that an indented line without a key of its own continues.
+/// Part of an entry. An indented line that does not begin with a key (`bounds:` or `packed:`)
+/// continues the part of the line before it.
 #[derive(Clone, Copy)]
 enum Key {
     Type,
@@ -90,8 +91,8 @@ fn first_line(comment: String, line: usize, mut lexer: Lexer<'_>) -> Result<RawE
     Ok(RawEntry { line, comment, name: name.into(), count, text: text.into(), bounds: None, packed: None })
 }
 
-/// Adds an indented line to `entry`, and returns the part of the entry that it belongs to: `key`,
-/// unless the line has a key of its own.
+/// Adds an indented line to `entry`, and returns the part of the entry that the line belongs to.
+/// This is `key`, the part of the line before, unless the line begins with `bounds:` or `packed:`.
 fn continued(entry: &mut RawEntry, key: Key, mut lexer: Lexer<'_>) -> Result<Key> {
     let body = lexer.rest();
     let (key, named) = match body {

@@ -159,13 +159,13 @@ impl Engine {
         let mut trace = Trace::collecting();
         let [from, to] = [self.nest(from, Bytes, &mut trace)?, self.nest(to, Bytes, &mut trace)?];
         let mut out = Explanation { origin: from.origin, ..Explanation::default() };
-        match self.join([&from.nest, &to.nest], &mut trace)? {
+        match self.fuse([&from.nest, &to.nest], &mut trace)? {
             Err(reason) => {
                 out.refusal = Some(reason);
                 out.stages = trace.stages.unwrap_or_default();
                 Ok(out)
             }
-            Ok(joint) => self.explain_nest(&joint.nest, joint.direction.into(), target, (trace, out)),
+            Ok(fused) => self.explain_nest(&fused.nest, fused.direction.into(), target, (trace, out)),
         }
     }
 

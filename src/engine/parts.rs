@@ -15,12 +15,12 @@ use super::Engine;
 use crate::code::kernel::Kernel;
 use crate::column::Column;
 use crate::error::Result;
-use crate::exec::walk::{Parts, Rows};
+use crate::exec::nest_interpreter::{Parts, Rows};
 use crate::kind::{Direction, Operation};
 use crate::layout::{CompiledLayout, Part, PartSlot, Tier};
 use crate::micro::{Argument, Buffers, Call, Role};
-use crate::nest::{Descent, EqualPieces, Level, Node, Offsets};
-use crate::plan::Op;
+use crate::nest::{Descent, EqualPieces, Node, NodeKind, Offsets};
+use crate::plan::PlanOp;
 use crate::target::cost;
 use crate::{calls, normalize, schedule};
 
@@ -55,7 +55,7 @@ impl<'e> Compiled<'e> {
         let mut made = false;
         let make = || {
             made = true;
-            engine.part(layout, i).unwrap_or(Part::Walked)
+            engine.part(layout, i).unwrap_or(Part::Interpreted)
         };
         let part = slot.get(bytes, engine.config().lazy_threshold, make);
         if made {
@@ -98,7 +98,7 @@ impl Parts for Compiled<'_> {
 
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool {
         let Some(slot) = self.slots.get(i) else { return false };
-        let Descent { level, step, .. } = slot.descent();
+        let Descent { kind, step, .. } = slot.descent();
         let kernel = slot.kernel(memory.direction());
         let found = || {
             self.kernel(
@@ -109,15 +109,15 @@ impl Parts for Compiled<'_> {
             )
         };
         let Some(kernel) = kernel.or_else(found) else { return false };
-        match level {
-            Level::Loop | Level::Strips | Level::Structures => {
+        match kind {
+            NodeKind::Loop | NodeKind::Strips | NodeKind::Structures => {
                 kernel.run(memory, at.step(*step, range.start as i64), range.end - range.start);
             }
-            Level::Table => {
+            NodeKind::Table => {
                 let node = &self.layout.nest().nodes()[i];
                 range.for_each(|row| kernel.run(memory, node.iteration(at, row), 1));
             }
-            Level::Leaf => return false,
+            NodeKind::Leaf => return false,
         }
         count(true);
         true
@@ -144,8 +144,8 @@ fn count(ran: bool) {
 
 impl Engine {
     /// Makes the part for node `i` of `layout`: a layout whose instances are iterations of the
-    /// node, the tables of a plan, or [`Part::Walked`] if neither helps. The origin of the part is
-    /// 0, since normal bodies and columns begin at offset 0.
+    /// node, the tables of a plan, or [`Part::Interpreted`] if neither helps. The origin of the
+    /// part is 0, since normal bodies and columns begin at offset 0.
     ///
     /// # Errors
     /// Returns class `NoMem` if there is no memory for the nest of the part, and otherwise only
@@ -166,13 +166,13 @@ impl Engine {
         // these rows. The plan for unpacking serves both directions: where unpacking may reorder
         // blocks, packing may reorder them too.
         let Ok(plan) = schedule::schedule(&nest, Direction::Unpack, self.target()) else {
-            return Ok(Part::Walked);
+            return Ok(Part::Interpreted);
         };
         let calls = plan.ops().iter().filter_map(|op| match op {
-            Op::Call { at, call } => Some((*at, call)),
+            PlanOp::Call { at, call } => Some((*at, call)),
             _ => None,
         });
-        let Some((_, call)) = calls.clone().next() else { return Ok(Part::Walked) };
+        let Some((_, call)) = calls.clone().next() else { return Ok(Part::Interpreted) };
         // If a kernel of the layout owns an equal table, share that table instead of keeping a
         // second.
         let shared = |column: &Column| {
@@ -193,10 +193,10 @@ impl Engine {
             // without a hole.
             let end = pieces.iter().try_fold(0, |end, next| (next.at.packed == end).then(|| next.end()));
             let all = end == Some(node.packed_bytes(1));
-            return Ok(if all { Part::Pieces(pieces) } else { Part::Walked });
+            return Ok(if all { Part::Pieces(pieces) } else { Part::Interpreted });
         }
         let column = |role| call.column(plan.tables(), role);
-        let Node::Blocks { user, .. } = node else { return Ok(Part::Walked) };
+        let Node::Blocks { user, .. } = node else { return Ok(Part::Interpreted) };
         Ok(match [Role::UserOffsets, Role::PackedOffsets, Role::Lengths].map(column) {
             // The table of the call has as many rows as the nest, but in another order: the plan
             // has sorted the rows within buckets. If the order is the same, the rows of the nest
@@ -204,7 +204,7 @@ impl Engine {
             [Some(offsets), Some(packed), Some(len)] if offsets.len() == user.len() && offsets != user => {
                 Part::Buckets([offsets, packed, len].map(shared))
             }
-            _ => Part::Walked,
+            _ => Part::Interpreted,
         })
     }
 

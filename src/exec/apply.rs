@@ -1,12 +1,12 @@
 //! Executor of nests of values: does to the values of a normal nest what a leaf operation says, for
 //! any range of the packed stream.
 //!
-//! For conversions and reductions this module is what the interpreter of nests (`walk`) is for
-//! bytes: the fallback where there is no compiled code, for example because the schedule refuses
-//! the nest. It keeps its position in the nest on an explicit stack, and passes runs of values, and
-//! whole loops around a single run, to the operation. The traversal knows nothing of the
-//! operations: each one is an arm in the function `run`, and conversions and reductions have a file
-//! each.
+//! For conversions and reductions this module is what the interpreter of nests (`nest_interpreter`)
+//! is for bytes: the fallback where there is no compiled code, for example because the schedule
+//! refuses the nest. It keeps its position in the nest on an explicit stack, and passes runs of
+//! values, and whole loops around a single run, to the operation. The traversal knows nothing of
+//! the operations: each one is an arm in the function `run`, and conversions and reductions have a
+//! file each.
 
 mod external32;
 mod reduce;
@@ -23,15 +23,15 @@ use crate::nest::{Body, Leaf, LoopNest, Node, Normal, Offsets, Value};
 /// operation is not defined for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// Position of the value in bytes: on the user side relative to the address that the offsets of
-    /// the nest are relative to, and in the packed stream. It is [`Offsets::ZERO`] if the operation
-    /// is not defined for the value at all.
+    /// Position of the value in bytes, on both sides. The user offset counts from the same address
+    /// as the user offsets of the nest, the packed offset from the start of the packed stream. The
+    /// position is [`Offsets::ZERO`] if the operation is not defined for the value at all.
     pub at: Offsets,
     /// Rule that the value does not meet.
     pub rule: &'static str,
 }
 
-/// `n` blocks at a constant step, with `units` contiguous values each.
+/// `n` blocks at a constant distance `step`. Each block has `units` contiguous values.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     at: Offsets,
@@ -64,11 +64,12 @@ impl Run {
     }
 }
 
-/// Does to all values of a run what `operation` says, in order.
+/// Applies `operation` to all values of a run, in order.
 fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     match operation {
-        // Nests of values are made for the other operations. A nest of values with this operation
-        // is moved as bytes, which is right if a value has the same bytes on both sides.
+        // Nests of values are made for the other operations. If one is used with this operation,
+        // its bytes are moved unchanged, which is right if a value has the same bytes on both
+        // sides.
         Operation::Bytes => {
             let len = run.units * run.value.user() as u64;
             memory.strided(run.at.user, run.at.packed, run.n, (run.step.user, run.step.packed), len);
@@ -86,8 +87,8 @@ enum Pending<'a> {
     Iterate { node: &'a Node<Value>, next: u64, end: u64, at: Offsets },
 }
 
-/// Does what `operation` says to the values in the packed bytes `range` of `count` instances of
-/// `nest`, in order. If the range contains only a part of a value, that value is left out.
+/// Applies `operation` to the values in the packed bytes `range` of `count` instances of `nest`, in
+/// order. If the range contains only a part of a value, that value is left out.
 ///
 /// # Errors
 /// The first value that the other side cannot hold, or for which the operation is not defined, such
@@ -119,7 +120,8 @@ pub fn combine(nest: &LoopNest<Normal, Value>, op: Op, memory: &Buffers, count: 
 /// do not lie so in memory, `f` gets copies, and what it changes on the user side is written back.
 ///
 /// # Errors
-/// None. The result has the type that the traversal needs.
+/// None: the result is always `Ok`. It is a `Result` only because the traversal calls functions
+/// that return one.
 pub fn hand_on(
     nest: &LoopNest<Normal, Value>,
     element: Element,
@@ -142,8 +144,8 @@ fn runs(
     range: Range<u64>,
     run: &mut dyn FnMut(Run) -> Result<(), Unfit>,
 ) -> Result<(), Unfit> {
-    // The positions are compared as `i64`. A range that ends after the largest of them is cut
-    // there; a stream is never that long.
+    // Positions in the stream are compared as `i64`. A range that begins or ends after `i64::MAX`
+    // is cut there. That loses nothing, because no stream is longer.
     let end = |at: u64| i64::try_from(at).unwrap_or(i64::MAX);
     let interval = Interval { from: end(range.start), to: end(range.end) };
     let root = |body: Body| Pending::Nodes { nodes: nest.body(body), at: Offsets::ZERO };

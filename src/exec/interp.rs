@@ -90,7 +90,7 @@ pub fn pack_range(
 ) -> Result<()> {
     inside(t, count, user.len(), origin)?;
     pieces(t, count, offset, packed.len(), &mut |from, at, len| {
-        let start = place(origin, from, len, user.len())?;
+        let start = buffer_index(origin, from, len, user.len())?;
         packed[at..at + len].copy_from_slice(&user[start..start + len]);
         Ok(())
     })
@@ -111,7 +111,7 @@ pub fn unpack_range(
 ) -> Result<()> {
     inside(t, count, user.len(), origin)?;
     pieces(t, count, offset, packed.len(), &mut |to, at, len| {
-        let start = place(origin, to, len, user.len())?;
+        let start = buffer_index(origin, to, len, user.len())?;
         user[start..start + len].copy_from_slice(&packed[at..at + len]);
         Ok(())
     })
@@ -199,7 +199,7 @@ fn total(t: &Datatype, count: u64, len: usize) -> Result<usize> {
 /// Returns the index in the buffer of the `len` bytes at a displacement. The callers have checked
 /// the whole call with `inside`, by the true bounds; the type map is computed independently of
 /// these, so every piece is checked again.
-fn place(origin: usize, displacement: i64, len: usize, buffer: usize) -> Result<usize> {
+fn buffer_index(origin: usize, displacement: i64, len: usize, buffer: usize) -> Result<usize> {
     let start = origin as i128 + i128::from(displacement);
     if start < 0 || start + len as i128 > buffer as i128 {
         return Err(Error::internal("interp", format!("entry at {displacement} outside the true bounds")));
@@ -273,8 +273,9 @@ mod tests {
     fn refusals_write_nothing() {
         let (t, user) = (of("vector(2, 1, 2, short)"), [7; 6]);
         let mut packed = [0xee; 4];
-        // In turn: data outside the user's buffer at its end and with a shorter buffer, a packed
-        // buffer that is too short, a range past the end of the stream, displacements past 64 bits.
+        // Each of these calls must fail. The reasons are, in order: the data end after the user's
+        // buffer because of the origin, the same because the buffer is shorter, the packed buffer
+        // is too short, the range ends after the stream, displacements do not fit in 64 bits.
         assert!(pack(&t, 1, &user, 1, &mut packed).is_err());
         assert!(pack(&t, 1, &user[..5], 0, &mut packed).is_err());
         assert!(pack(&t, 1, &user, 0, &mut packed[..3]).is_err());

@@ -132,14 +132,16 @@ pub struct Case {
 /// Maximum span of user memory, in bytes, for which a [`Case`] is made.
 const MAX_SPAN: i64 = 256 << 20;
 
-/// Number of bytes of memory for each entry of the type map while a [`Case`] is made: 24 for its
-/// offset and length, in a list that doubles when it grows.
+/// Number of bytes of memory for each entry of the type map while a [`Case`] is made. The offset
+/// and length of an entry take 24 bytes. Twice as much is counted, because the list of entries
+/// doubles when it grows.
 const ENTRY: u64 = 48;
 
-/// Number of images of the span, and of the packed stream, that exist at the same time: those of the
-/// [`Case`], the copies on which a stage works, and the buffers of the rig.
+/// Number of images of the span, and of the packed stream, that exist at the same time: those of
+/// the [`Case`], the copies on which a stage works, and the buffers of the [`Rig`], which lie next
+/// to inaccessible pages.
 const IMAGES: u64 = 10;
-/// What the process itself takes, with the engines of all levels.
+/// Number of bytes of memory that the process itself takes, with the engines of all levels.
 const PROCESS: u64 = 16 << 20;
 
 impl Case {
@@ -165,8 +167,8 @@ impl Case {
     /// bounds; for spans above 256 MiB, and for displacements that do not fit in 64 bits.
     pub fn new(t: &Datatype, count: u64) -> Check<Case> {
         let entries = i128::from(t.signature().length()) * i128::from(count);
-        // The length of the signature is checked only below. Until then, do not allocate much
-        // because of it.
+        // The length of the signature may be wrong: it is checked only below. So do not allocate
+        // more than a little because of it.
         let mut map: Vec<(i64, usize)> = Vec::with_capacity(entries.clamp(0, 4096) as usize);
         let listed = interp::for_each(t, count, &mut |at, len, _| map.push((at, len)));
         listed.map_err(Mismatch::error("interp"))?;
@@ -291,7 +293,7 @@ impl Case {
         Ok(())
     }
 
-    /// Checks the bytes of a nest in both directions, evaluated one at a time. `moved` is the user
+    /// Evaluates a nest byte by byte in both directions, and checks the result. `moved` is the user
     /// offset of the nest's origin, which is not part of the nest.
     ///
     /// # Errors
@@ -303,7 +305,7 @@ impl Case {
         })
     }
 
-    /// Checks the bytes of a plan in its direction, evaluated one operation at a time. `moved` is
+    /// Evaluates a plan one operation at a time in its direction, and checks the result. `moved` is
     /// as for [`Case::nest`].
     ///
     /// # Errors
@@ -314,8 +316,8 @@ impl Case {
             .map_err(|m| Mismatch { level: Some(plan.target().level()), ..m })
     }
 
-    /// Returns the index of displacement `moved` in the images of user memory. If it lies outside
-    /// of them it wraps around, as the addition of offsets does.
+    /// Returns the index of displacement `moved` in the images of user memory. If `moved` lies
+    /// outside of the images, the index wraps around, as the addition of offsets does.
     fn index(&self, moved: i64) -> usize {
         moved.wrapping_sub(self.low) as usize
     }
@@ -330,7 +332,7 @@ impl Case {
         Edge::BOTH.into_iter().try_for_each(|edge| self.whole(stage, committed, rig, edge))
     }
 
-    /// Checks a committed datatype with buffers next to inaccessible pages at one edge.
+    /// Checks a committed datatype with buffers that have an inaccessible page at `edge`.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -351,8 +353,8 @@ impl Case {
         })
     }
 
-    /// Checks whatever moves bytes, by one whole call or by calls for `pieces` in their order, with
-    /// buffers next to inaccessible pages at one edge.
+    /// Checks a [`Subject`], which is anything that moves bytes, by one whole call or by calls for
+    /// `pieces` in their order. The buffers have an inaccessible page at `edge`.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -461,8 +463,9 @@ impl Case {
         ensure(done == Ok(n) && user[ahead.len()..] == self.after, "slices", || {
             format!("unpack returned {done:?}")
         })?;
-        // Ranges from the start, from inside, of the last byte, and of nothing. The part buffer has
-        // as many bytes as are left of the stream, fewer, or more.
+        // Check ranges that begin at the start of the stream, inside it, at its last byte and at
+        // its end, where nothing is left. The buffer `part` has as many bytes as are left of the
+        // stream, fewer, or more.
         for (from, room) in [(0, n - 1), (n / 2, n), (n / 3, n / 3), (n - 1, 1), (n - 1, 9), (n, 9)] {
             let moved = room.min(n - from);
             let what = |done| format!("from {from} of {n}, room for {room}: returned {done:?}, not {moved}");
@@ -502,7 +505,7 @@ impl fmt::Display for Shown<'_> {
             }
             Subject::Applied(a) => write!(f, "{a:?}"),
             Subject::Kernel(k, moved) => write!(f, "origin {moved}, {k:?}"),
-            Subject::Walk(nest, moved, _) => write!(f, "origin {moved}\n{nest}"),
+            Subject::Nest(nest, moved, _) => write!(f, "origin {moved}\n{nest}"),
         }
     }
 }

@@ -19,8 +19,8 @@ enum Source<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// Returns the stream of the choices that `bytes` contain. After these it has the lowest choice
-    /// for ever.
+    /// Returns the stream of the choices that `bytes` contain. When the bytes are used up, every
+    /// further choice is the lowest one.
     pub fn from_bytes(bytes: &'a [u8]) -> Choices<'a> {
         Choices { source: Source::Bytes(bytes) }
     }

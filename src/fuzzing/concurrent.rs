@@ -1,5 +1,5 @@
-//! Threads that use one engine at the same time: they commit, pack, unpack, copy between and drop
-//! datatypes as choices say.
+//! Threads that use one engine at the same time: each thread commits, packs, unpacks and drops
+//! datatypes, and copies from one to another. A stream of choices decides what it does next.
 //!
 //! The cache is smaller than what the threads use, so layouts are dropped and compiled again often.
 //! The result of every call is checked.

@@ -22,7 +22,7 @@ use crate::target::{Arch, Target};
 use crate::{legalize, lower, schedule};
 
 /// Maximum number of bytes of the stream that one check copies.
-const MOST: u64 = 64 << 10;
+const MAX_STREAM_BYTES: u64 = 64 << 10;
 
 /// A copy of the first `bytes` bytes of one case's stream to the memory of another case, and that
 /// memory after the copy.
@@ -33,8 +33,9 @@ struct Pair<'a> {
     want: Vec<u8>,
 }
 
-/// Returns the memory of `to` after the bytes `stream`, the first ones of its stream, were unpacked
-/// by the type map. Returns none if a slice that begins at displacement 0 would be large.
+/// Returns the memory of `to` after `stream`, the first bytes of its packed stream, was unpacked by
+/// the type map. Returns none if more than 1 MiB lies between displacement 0 and the first mapped
+/// byte, because the slice for the unpacking begins at displacement 0.
 fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
     let before = to.images(Direction::Unpack)[0][0];
     let ahead = usize::try_from(to.low()).unwrap_or(0);
@@ -48,8 +49,8 @@ fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
     Some(memory)
 }
 
-/// Returns the datatype of the memory that is written: the same one, a vector of it, bytes, the
-/// same one at half the extent, or another one.
+/// Returns a datatype for the memory that is written: `t` itself, a vector of `t`, bytes, `t` with
+/// half its extent, or a random datatype.
 fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
     let other = match c.below(6) {
         0 => Ok(t.clone()),
@@ -67,12 +68,12 @@ impl<'a> Pair<'a> {
     fn new(from: &'a Case, c: &mut Choices<'_>) -> Option<Pair<'a>> {
         let all = from.packed_len() as u64;
         let to = partner(from.datatype(), c);
-        if all == 0 || all > MOST || to.size() == 0 {
+        if all == 0 || all > MAX_STREAM_BYTES || to.size() == 0 {
             return None;
         }
         let to = Case::new(&to, all.div_ceil(to.size() as u64)).ok()?;
-        // The end may be anywhere. Messages consist of whole elements, but a part of a message
-        // takes the same code paths.
+        // The copy may end inside an element. A message consists of whole elements, but a part of a
+        // message may end anywhere and takes the same code paths.
         let bytes = if c.chance(64) { 1 + c.below(all) } else { all };
         let want = unpacked(&to, &from.images(Direction::Pack)[1][1][..bytes as usize])?;
         Some(Pair { from, to, bytes, want })
@@ -116,11 +117,11 @@ impl<'a> Pair<'a> {
             if periods == 0 {
                 continue;
             }
-            // Evaluate the nest over the whole periods that the copy contains. Where no step moves
-            // either side (`still`), all periods have the same addresses, and one iteration
+            // Evaluate the nest over the whole periods that the copy contains. If `still` is true,
+            // no step moves either side, so all periods have the same addresses and one iteration
             // suffices.
             let count = if still { 1 } else { periods };
-            let joint = Joint {
+            let case = FusedCase {
                 pair: self,
                 direction,
                 origins: [user.origin, packed.origin],
@@ -128,20 +129,20 @@ impl<'a> Pair<'a> {
             };
             let mut visits = Vec::new();
             nest.visit(count, |v| visits.push(v));
-            joint.visits("refine", &visits, &nest)?;
+            case.visits("refine", &visits, &nest)?;
             // Normalization may move the origins of both sides. The normal nest must copy the same
             // bytes, and what it says about overlap must hold.
             let made = normalize::normalize(&nest, 1000).map_err(Mismatch::error("normalize"))?;
             made.nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{}", made.nest)))?;
-            let joint = Joint {
-                origins: [joint.origins[0] + made.origin, joint.origins[1] + made.packed_origin],
-                ..joint
+            let case = FusedCase {
+                origins: [case.origins[0] + made.origin, case.origins[1] + made.packed_origin],
+                ..case
             };
             visits.clear();
             made.nest.visit(count, |v| visits.push(v));
-            joint.visits("normalize", &visits, &made.nest)?;
-            joint.disjoint(&visits, made.nest.disjoint_when(direction), count)?;
-            targets.iter().try_for_each(|&target| joint.plans(&made.nest, count, target, emitters))?;
+            case.visits("normalize", &visits, &made.nest)?;
+            case.disjoint(&visits, made.nest.disjoint_when(direction), count)?;
+            targets.iter().try_for_each(|&target| case.plans(&made.nest, count, target, emitters))?;
         }
         Ok(())
     }
@@ -171,8 +172,9 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// A nest from one memory to the other, and the result of copying its whole periods.
-struct Joint<'a> {
+/// A nest from one memory to the other, and the result of copying its whole periods. A period is
+/// the part of the stream that one instance of the nest copies.
+struct FusedCase<'a> {
     pair: &'a Pair<'a>,
     /// Pack if the source of the copy is the user side of the nest, otherwise unpack.
     direction: Direction,
@@ -182,7 +184,7 @@ struct Joint<'a> {
     want: Vec<u8>,
 }
 
-impl Joint<'_> {
+impl FusedCase<'_> {
     /// Reorders a value for the source and a value for the target to a value for the user side and
     /// a value for the packed side.
     fn sides<T>(&self, from: T, to: T) -> (T, T) {
@@ -252,7 +254,7 @@ impl Joint<'_> {
         self.plan("legalize", &legal, count)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in emitters.of(templates) {
+        for emitter in emitters.with_templates(templates) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -332,7 +334,7 @@ fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: 
     let Ok((from, from_count, to, to_count)) = sides else { return Ok(()) };
     let (Ok(from), Ok(to)) = (Case::new(&from, from_count), Case::new(&to, to_count)) else { return Ok(()) };
     let stream = from.images(Direction::Pack)[1][1];
-    if stream.is_empty() || stream.len() as u64 > MOST {
+    if stream.is_empty() || stream.len() as u64 > MAX_STREAM_BYTES {
         return Ok(());
     }
     let (before, origin) = (to.images(Direction::Unpack)[0][0], to.low().wrapping_neg() as usize);

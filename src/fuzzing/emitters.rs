@@ -14,7 +14,10 @@ pub(super) enum Emitters<'a> {
 
 impl<'a> Emitters<'a> {
     /// Returns the emitters for a target, given its template emitter if it has one.
-    pub(super) fn of(self, templates: Option<&'a dyn Emitter>) -> impl Iterator<Item = &'a dyn Emitter> {
+    pub(super) fn with_templates(
+        self,
+        templates: Option<&'a dyn Emitter>,
+    ) -> impl Iterator<Item = &'a dyn Emitter> {
         let (templates, general) = match self {
             Emitters::None => (None, None),
             Emitters::All(general) => (templates, general),

@@ -50,7 +50,7 @@ impl Budget {
 }
 
 /// Named types that programs often use, and those that are difficult for compilers: types with
-/// padding, of 16 bytes and of one byte.
+/// padding, types of 16 bytes and types of one byte.
 const COMMON: [Named; 14] = [
     Named::Int,
     Named::Double,
@@ -252,7 +252,8 @@ impl Generator<'_> {
         for (i, &width) in widths.iter().enumerate() {
             let i = i as i64;
             out.push(match mode {
-                // A constant distance, and the same with one entry out of place.
+                // Mode 0 places entries at a constant distance. Mode 1 does the same, but moves one
+                // entry by 1.
                 0 => at + i * step,
                 1 => at + i * step + i64::from(i == odd),
                 // Mode 2 places entries anywhere in the window. Mode 3 places them in a range so
@@ -261,9 +262,8 @@ impl Generator<'_> {
                 3 => c.within(0, 2 * n),
                 _ => at,
             });
-            // The other modes place each block relative to the one before: dense, with periodic
-            // gaps, with arbitrary gaps, and with arbitrary gaps from the highest displacement
-            // down.
+            // Modes 4 to 7 place each block relative to the one before: without gaps, with periodic
+            // gaps, with arbitrary gaps, and with arbitrary gaps at descending displacements.
             at += match mode {
                 4 => width,
                 5 => widest + gaps[(i % period) as usize],

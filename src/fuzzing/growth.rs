@@ -129,9 +129,9 @@ fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<
     }
 }
 
-/// Commits `t` to a new engine and compares the cost with the bounds. `alone` says whether nothing
-/// else allocates in this process; only then the growth of the process means something and is
-/// measured.
+/// Commits `t` to a new engine and compares the cost with the bounds. If `alone` is true, nothing
+/// else allocates in this process. Only then the growth of the process is that of the commit, so
+/// only then it is measured.
 ///
 /// # Errors
 /// A bound that is exceeded, a fault of the nest, a commit that fails, or, with `alone`, a growth

@@ -14,7 +14,7 @@ use std::sync::{Once, OnceLock};
 
 use crate::code::kernel::Kernel;
 use crate::committed::{Committed, CommittedOperation, LayoutCopy};
-use crate::exec::walk;
+use crate::exec::nest_interpreter;
 use crate::kind::Direction;
 use crate::micro::Buffers;
 use crate::nest::{LoopNest, Normal};
@@ -127,14 +127,16 @@ impl Default for Rig {
 pub enum Subject<'a> {
     /// A committed datatype, in both directions and by ranges.
     Committed(&'a Committed),
-    /// A committed datatype under a leaf operation, in the same way. All values must fit.
+    /// A committed datatype under a leaf operation, in both directions and by ranges. All values
+    /// must fit.
     Applied(&'a CommittedOperation),
-    /// A kernel, and the user offset that is not in its code. It is run by whole calls in the
-    /// direction for which it was made.
+    /// A kernel, and the user offset that is added to the address of the user buffer, because the
+    /// code does not contain it. The kernel is run by whole calls in the direction for which it was
+    /// made.
     Kernel(&'a Kernel, i64),
-    /// The interpreter of nests on a nest, the user offset that is not in the nest, and the level
-    /// of the micro-kernels.
-    Walk(&'a LoopNest<Normal>, i64, Level),
+    /// A nest that the interpreter of nests moves, the user offset that is added to the address of
+    /// the user buffer because the nest does not contain it, and the level of the micro-kernels.
+    Nest(&'a LoopNest<Normal>, i64, Level),
 }
 
 impl Subject<'_> {
@@ -145,7 +147,7 @@ impl Subject<'_> {
             Subject::Committed(c) => Some(c.engine().config().level),
             Subject::Applied(a) => Some(a.committed().engine().config().level),
             Subject::Kernel(..) => None,
-            Subject::Walk(_, _, level) => Some(level),
+            Subject::Nest(_, _, level) => Some(level),
         }
     }
 
@@ -183,13 +185,13 @@ impl Subject<'_> {
                     a.range_raw(direction, user, count, packed, range).expect("values that fit");
                 }
                 (Subject::Kernel(k, moved), _) => k.call(user.wrapping_offset(moved as isize), packed, count),
-                (Subject::Walk(nest, moved, level), range) => {
+                (Subject::Nest(nest, moved, level), range) => {
                     let packed = packed.wrapping_sub(range.as_ref().map_or(0, |range| range.start as usize));
                     let user = user.wrapping_offset(moved as isize);
                     let memory = Buffers::new(user, packed, direction, level);
                     match range {
-                        Some(range) => walk::walk(nest, &memory, count, range),
-                        None => walk::whole(nest, &memory, count),
+                        Some(range) => nest_interpreter::interpret(nest, &memory, count, range),
+                        None => nest_interpreter::interpret_whole(nest, &memory, count),
                     }
                 }
             }

@@ -91,7 +91,8 @@ impl Introspect for Host<'_, '_> {
     fn contents(&mut self, handle: &Datatype, _: &Envelope) -> Result<Contents<Datatype>> {
         let mut c = match handle.contents(&Constants::OWN) {
             Ok(contents) => contents,
-            // A wrong envelope has called a named type something else, so it has no contents.
+            // This is a named type, which has no contents. The decoder asks for them because a
+            // wrong envelope gave the type another combiner. Answer with invented contents.
             Err(_) => {
                 Contents { integers: vec![1], addresses: vec![], large_counts: vec![], datatypes: vec![] }
             }
@@ -138,8 +139,8 @@ impl Introspect for Host<'_, '_> {
 ///
 /// # Errors
 /// A panic, handles that were not released, more calls than allowed, a datatype that does not
-/// decode to itself, or a library without wrong answers that is refused, although it identifies its
-/// handles and the datatype is far below the limits.
+/// decode to itself. Also a decoding that fails without a wrong answer, although the library
+/// identifies its handles and the datatype is far below the limits.
 pub fn check_hostile(c: &mut Choices<'_>) -> std::result::Result<(), Mismatch> {
     let t = datatype(c, &Budget::small());
     let identities = c.chance(128);
@@ -163,8 +164,8 @@ pub fn check_hostile(c: &mut Choices<'_>) -> std::result::Result<(), Mismatch> {
 /// Checks that a datatype of ours decodes to the same tree, with the same flags and sharing.
 pub(super) fn round_trip(t: &Datatype) -> Check {
     let mut again = crate::decode::decode(&mut Own, t);
-    // Process grids and ranks are of C type `int` in both forms of the contents. A datatype with
-    // larger ones has no contents and cannot be decoded.
+    // MPI returns process grids and ranks as C `int`, also among the contents with large counts. So
+    // a datatype with larger grids or ranks has no contents and cannot be decoded.
     if again.as_ref().is_err_and(|e| e.class() == ErrorClass::ValueTooLarge) {
         again = Ok(t.clone());
     }

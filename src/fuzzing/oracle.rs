@@ -39,18 +39,19 @@ const WHOLE: u64 = 32 << 20;
 /// Length in bytes of the pieces that are moved of longer streams.
 const PIECE: u64 = 100_003;
 
-/// Function that is told of each step of a check.
+/// Function that is called at the start of each step of a check.
 type Watch = dyn FnMut(&str, usize, usize) + Send;
 
 /// All checks at some CPU levels, with engines that keep their caches from one datatype to the
 /// next.
 pub struct Oracle {
-    walker: Engine,
+    interpreter: Engine,
     compilers: Vec<Engine>,
-    /// Engines of the same levels that generate code by Cranelift. Empty if Cranelift is not
-    /// compiled in.
+    /// Engines that generate code by Cranelift, one for each CPU level that is checked. Empty if
+    /// Cranelift is not compiled in.
     general: Vec<Engine>,
-    /// Engines of the same levels that use precompiled code where a plan has some.
+    /// Engines that use precompiled code for plans for which it exists, one for each CPU level that
+    /// is checked.
     shortcut: Vec<Engine>,
     rig: Rig,
     /// Called at the start of each step with its name, the number of steps that are done, and the
@@ -80,7 +81,7 @@ fn general(cranelift: &Option<Result<Box<dyn Emitter>, Error>>) -> Result<Option
 }
 
 impl Oracle {
-    /// Returns the checks at `levels`, which this machine must have.
+    /// Returns an oracle that checks at `levels`, all of which this machine must support.
     pub fn new(levels: &[Level]) -> Oracle {
         // The cache is so small that layouts are evicted.
         let config = |mode, level, precompiled, native| Config {
@@ -102,7 +103,7 @@ impl Oracle {
         };
         let top = levels.last().copied().unwrap_or(Level::Baseline);
         Oracle {
-            walker: Engine::new(config(Mode::Interpret, top, false, true)),
+            interpreter: Engine::new(config(Mode::Interpret, top, false, true)),
             compilers: engines(false, true),
             general: if cfg!(feature = "cranelift") { engines(false, false) } else { Vec::new() },
             shortcut: engines(true, true),
@@ -112,7 +113,7 @@ impl Oracle {
         }
     }
 
-    /// Returns these oracles with a function that [`Oracle::check`] calls at the start of each step.
+    /// Returns this oracle with a function that [`Oracle::check`] calls at the start of each step.
     /// Its arguments are the name of the step, the number of steps that are done, and the number of
     /// all steps.
     pub fn watched(self, watch: impl FnMut(&str, usize, usize) + Send + 'static) -> Oracle {
@@ -163,23 +164,23 @@ impl Oracle {
             let engines = self.compilers.iter().map(|e| ("compiled", e));
             let engines = engines.chain(self.shortcut.iter().map(|e| ("precompiled", e)));
             let engines: Vec<_> = engines.map(|(stage, e)| (stage, e, e.commit(t))).collect();
-            let walked = ("walk", &self.walker, self.walker.commit(t));
+            let interpreted = ("walk", &self.interpreter, self.interpreter.commit(t));
             for range in ranges.iter().filter(|r| r.end <= stream && !r.is_empty()) {
                 let Some(mut case) = RangeCase::new(t, count, range.clone())? else { return Ok(false) };
                 for direction in Direction::BOTH {
-                    for (stage, engine, committed) in engines.iter().chain([&walked]) {
+                    for (stage, engine, committed) in engines.iter().chain([&interpreted]) {
                         let failed = |e: &Error| Mismatch::new("commit", e.to_string());
                         let checked = case.check(stage, committed.as_ref().map_err(failed)?, direction);
                         checked.map_err(|m| m.at(direction, Some(engine.config().level)))?;
                         no_fallback(engine)?;
                     }
                 }
-                let segments = walked.2.as_ref().ok().map(|committed| committed.segments(count));
+                let segments = interpreted.2.as_ref().ok().map(|committed| committed.segments(count));
                 let Some(segments) = segments else { continue };
                 let segments = segments.map_err(Mismatch::error("segments"))?;
                 segments::ends(&segments)?;
                 for offset in [range.start, range.start / 3 + range.end * 2 / 3, range.end - 1] {
-                    segments::place(&segments, t, count, offset, 4000)?;
+                    segments::check_around(&segments, t, count, offset, 4000)?;
                 }
             }
             Ok(true)
@@ -196,7 +197,7 @@ impl Oracle {
         let case = Case::new(t, count)?;
         let n = case.packed_len();
         let which = cuts.below(self.compilers.len() as u64 + 1) as usize;
-        let engine = self.compilers.get(which).unwrap_or(&self.walker);
+        let engine = self.compilers.get(which).unwrap_or(&self.interpreter);
         let committed = engine.commit(t).map_err(Mismatch::error("commit"))?;
         let pieces: Vec<Range<usize>> = (0..cuts.below(12))
             .map(|_| {
@@ -252,12 +253,12 @@ impl Oracle {
             self.level(&case, i, nest, moved, &pieces, &mut verdict)?;
         }
         (self.watch)("interpreted nest", steps - 2, steps);
-        let walked = self.walker.commit(t).map_err(Mismatch::error("commit"))?;
-        case.committed("walk", &walked, &mut self.rig)?;
-        case.slices(&walked)?;
-        case.segments(&walked.segments(count).map_err(Mismatch::error("segments"))?, cuts)?;
+        let interpreted = self.interpreter.commit(t).map_err(Mismatch::error("commit"))?;
+        case.committed("walk", &interpreted, &mut self.rig)?;
+        case.slices(&interpreted)?;
+        case.segments(&interpreted.segments(count).map_err(Mismatch::error("segments"))?, cuts)?;
         for pieces in &pieces {
-            case.ranges(&walked, &mut self.rig, pieces, Edge::Back)?;
+            case.ranges(&interpreted, &mut self.rig, pieces, Edge::Back)?;
         }
         (self.watch)("operations and copies", steps - 1, steps);
         self.values(&case, cuts)?;
@@ -271,7 +272,7 @@ impl Oracle {
         let engines =
             [("compiled", &self.compilers), ("cranelift", &self.general), ("precompiled", &self.shortcut)];
         let engines = engines.into_iter().flat_map(|(stage, all)| all.iter().map(move |e| (stage, e)));
-        let engines: Vec<_> = engines.chain([("apply", &self.walker)]).collect();
+        let engines: Vec<_> = engines.chain([("apply", &self.interpreter)]).collect();
         values::check(case, &engines, &levels, emitters, &mut self.rig, cuts)?;
         reductions::check(case, &engines, &levels, emitters, &mut self.rig, cuts)?;
         let targets: Vec<Target> = Target::available().filter(|t| levels.contains(&t.level())).collect();
@@ -292,11 +293,12 @@ impl Oracle {
         let engine = &self.compilers[which];
         let level = engine.config().level;
         let cranelift = general(&self.cranelift)?;
-        // Check plans both with the machine's extensions and without them; the engines have only
-        // the former.
+        // Check the plans for targets with the machine's extensions and for targets without them.
+        // The engines only compile for targets with them.
         let targets = Target::available().filter(|t| t.level() == level);
         for (target, direction) in targets.flat_map(|t| Direction::BOTH.map(|d| (t, d))) {
-            // The template emitter only produces data, so it needs no machine of its architecture.
+            // The template emitter only produces bytes, so it works on a machine of any
+            // architecture.
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
             let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
@@ -317,7 +319,7 @@ impl Oracle {
                 let legal = legalize::legalize(&plan, accesses).map_err(at("legalize"))?;
                 legal.verify().map_err(at("legalize"))?;
                 case.plan("legalize", &legal, moved)?;
-                let emitters = Emitters::All(cranelift).of(templates);
+                let emitters = Emitters::All(cranelift).with_templates(templates);
                 for emitter in emitters.filter(|e| e.accesses() == accesses) {
                     let code = emit::emit(emitter, &legal).map_err(at("emit"))?;
                     addresses(&code).map_err(|m| m.at(direction, Some(level)))?;
@@ -370,7 +372,7 @@ fn addresses(code: &CompiledCode) -> Check {
     let Text::New { bytes, .. } = &code.text else { return Ok(()) };
     for (i, word) in code.context.words.iter().enumerate() {
         if !matches!(word, Word::Constant(_)) {
-            let address = Context::of(code.context.clone()).word(i).to_ne_bytes();
+            let address = Context::from_template(code.context.clone()).word(i).to_ne_bytes();
             let found = bytes.windows(8).any(|window| *window == address);
             ensure(!found, "emit", || format!("the address of {word:?} is in the code"))?;
         }
@@ -402,8 +404,9 @@ pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     })
 }
 
-/// Checks that the text of a nest reads back as a nest of the same meaning, and that of a normal
-/// nest also prints as the same text. Texts with elided columns do not read back and are skipped.
+/// Checks that the text of a nest reads back as a nest of the same meaning. For a normal nest, also
+/// checks that the nest read back prints as the same text. Texts with elided columns do not read
+/// back and are skipped.
 fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
     let text = nest.to_string();
     if text.contains(" ... ") {
@@ -416,8 +419,9 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
         visits
     };
     let bounds = (back.size(), back.extent()) == (nest.size(), nest.extent());
-    // A lowered nest may contain bodies that the root does not reach. These are not read back, and
-    // a body that was shared with them is then not shared, so the text may differ.
+    // A lowered nest may contain bodies that the root does not reach. Such bodies are not in the
+    // nest that is read back. If a body that the root reaches is also used by such a body, it may
+    // be shared in the first nest and not in the second, so the texts may differ.
     let same = P::NAME != Normal::NAME || back.to_string() == text;
     ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
 }

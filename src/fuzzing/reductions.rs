@@ -23,7 +23,7 @@ use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
 /// Maximum number of bytes of user memory of a case that gets other basic types.
-const MOST: i64 = 1 << 20;
+const MAX_USER_BYTES: i64 = 1 << 20;
 
 /// A case under a reduction: the packed stream, user memory before and after, and the bytes of user
 /// memory whose bits are not defined.
@@ -38,8 +38,8 @@ struct Reduction {
     loose: Loose,
 }
 
-/// Returns a type of the structure of `t` and an operation that is defined on it. If none is found,
-/// returns `t` and an operation that is defined on any type.
+/// Returns a type with the structure of `t`, and an operation that is defined on this type. If none
+/// is found, returns `t` and an operation that is defined on any type.
 pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype, Op) {
     let anything = c.pick(&[Op::Replace, Op::NoOp]);
     let op = c.pick(&Op::ALL);
@@ -47,8 +47,8 @@ pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype
     let new = match c.below(4) {
         // The type as it is.
         0 => Some(t.clone()),
-        // Replace every basic type by another one of its size on which the operation is defined, or
-        // by any such type if no size fits.
+        // Replace every basic type by a type of the same size on which the operation is defined. If
+        // there is none of that size, take a type of another size on which it is defined.
         1 => {
             let turn = c.below(97) as usize;
             retyped(t, &|named| {
@@ -65,7 +65,7 @@ pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype
     };
     let small = |t: &Datatype| {
         let (low, high) = (i128::from(t.true_lb()), i128::from(t.true_ub()));
-        high - low + i128::from(t.extent()).abs() * i128::from(count) < i128::from(MOST)
+        high - low + i128::from(t.extent()).abs() * i128::from(count) < i128::from(MAX_USER_BYTES)
     };
     match new.filter(|new| small(new) && new.check_reduction(op).is_ok()) {
         Some(new) => (new, op),
@@ -129,7 +129,7 @@ impl Reduction {
         self.plan("legalize", &legal)?;
         let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
         let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-        for emitter in emitters.of(templates) {
+        for emitter in emitters.with_templates(templates) {
             emit::emit(emitter, &legal).map_err(at("emit"))?;
         }
         Ok(())
@@ -188,8 +188,8 @@ impl Reduction {
     }
 }
 
-/// Checks the stages of a reduction on the case's type, or on one of its structure, without
-/// engines.
+/// Checks the stages of a reduction on the case's type, or on a type with the same structure,
+/// without engines.
 pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let (t, op) = chosen(case.datatype(), case.count(), c);
     let judged =
@@ -202,8 +202,8 @@ fn named(mut mismatch: Mismatch, t: &Datatype, op: Op) -> Mismatch {
     mismatch
 }
 
-/// Checks a reduction on the case's type, or on one of its structure, by the plans of all targets
-/// of `levels` and by all `engines`.
+/// Checks a reduction on the case's type, or on a type with the same structure, by the plans of all
+/// targets of `levels` and by all `engines`.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],

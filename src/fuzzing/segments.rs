@@ -22,8 +22,8 @@ fn defined(t: &Datatype, count: u64, range: Range<u64>) -> Check<Vec<Segment>> {
     Ok(listed.into_iter().map(|(at, len)| Segment { at, len }).collect())
 }
 
-/// Returns the segments that `fill` writes into an array of `room` entries. Checks that it does not
-/// write after the number that it returns, nor after the array.
+/// Returns the segments that `fill` writes into an array of `room` entries. Checks that `fill`
+/// writes only as many segments as it returns, and nothing after the array.
 fn filled(room: usize, fill: impl FnOnce(&mut [Segment]) -> Result<usize>) -> Check<Vec<Segment>> {
     let mut list = vec![UNWRITTEN; room + 1];
     let n = fill(&mut list[..room]).map_err(Mismatch::error(STAGE))?;
@@ -40,8 +40,9 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: impl FnOnce
 }
 
 /// Checks the segments around packed byte `offset`, which must lie inside the stream: the part of
-/// its segment up to `window` bytes before it, and the segments of the `window` bytes from it on.
-pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, window: u64) -> Check {
+/// the segment with this byte that lies at most `window` bytes before it, and the segments of the
+/// `window` bytes that begin with it.
+pub(super) fn check_around(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, window: u64) -> Check {
     let error = Mismatch::error(STAGE);
     let (index, within) = s.find(offset).map_err(&error)?;
     let start = s.start(index).map_err(&error)?;
@@ -69,8 +70,9 @@ pub(super) fn place(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, win
         same(&found, &expected, || format!("bytes {from} to {end}"))?;
         let mut last = from;
         for (i, segment) in (index..).zip(&expected) {
-            // Byte limits for the segments before this one: just enough for them, and one byte too
-            // few to include this one as well.
+            // Ask for the segments that fit into a limit of bytes. The first limit just suffices
+            // for the segments before `segment`. The second one is one byte too few to include
+            // `segment` as well.
             for bytes in [last - start, last + segment.len - 1 - start] {
                 let whole = if i == index { 0 } else { last - start };
                 same(s.within(index, bytes), Ok((i - index, whole)), || {
@@ -127,14 +129,14 @@ impl Case {
         ensure(by_cursor == all, STAGE, || "the cursor gives others".to_owned())?;
         ends(s)?;
         if bytes <= 48 {
-            return (0..bytes).try_for_each(|offset| place(s, t, count, offset, 1 + cuts.below(20)));
+            return (0..bytes).try_for_each(|offset| check_around(s, t, count, offset, 1 + cuts.below(20)));
         }
         for _ in 0..8 {
             let from = cuts.below(all.len() as u64) as usize;
             let room = 1 + cuts.below((all.len() - from) as u64) as usize;
             let found = filled(room, |list| s.fill(from as u64, list))?;
             ensure(found == all[from..from + room], STAGE, || format!("{room} from segment {from}\n{s:?}"))?;
-            place(s, t, count, cuts.below(bytes), 1 + cuts.below(400))?;
+            check_around(s, t, count, cuts.below(bytes), 1 + cuts.below(400))?;
         }
         Ok(())
     }

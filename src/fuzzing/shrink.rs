@@ -53,7 +53,8 @@ fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
     let order: Vec<Datatype> = postorder(t).into_iter().rev().cloned().collect();
     let root = t.clone();
     let nodes = order.clone().into_iter();
-    // If a deep tree lost one level at a time, it would take as many tries as it has levels.
+    // First try to remove many levels at once. One level at a time would take as many tries as a
+    // deep tree has levels.
     let cuts = levels_less(&order);
     cuts.into_iter().chain(nodes.flat_map(move |node| {
         let (root, order) = (root.clone(), order.clone());
@@ -87,7 +88,7 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
 }
 
 /// Returns the tree with its named types replaced by `new`, or none if a constructor refuses them.
-/// Value-index types and markers stay as they are.
+/// Value-index types, `MPI_LB` and `MPI_UB` stay as they are.
 pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
     rebuilt(root, &mut |t, combiner| match t.basic() {
         Some(named) if !named.is_marker() => Some(Datatype::named(new(named))),
@@ -117,7 +118,8 @@ fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype>
     Datatype::new(over(combiner, children))
 }
 
-/// Returns a copy of a constructor with other children. The number of children must stay the same.
+/// Returns a copy of a constructor with `children` in place of its own. There must be as many of
+/// them as the constructor has.
 fn over(combiner: &Combiner, children: &[Datatype]) -> Combiner {
     let mut combiner = combiner.clone();
     match &mut combiner {
@@ -173,8 +175,9 @@ fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
             kinds = Some(types);
         }
         Combiner::Subarray { sizes, subsizes, starts, .. } => arrays.extend([sizes, subsizes, starts]),
-        // The arrays of a darray have to agree with others that are not listed here. Their entries
-        // are edited; removing some is refused by the constructor.
+        // The arrays of a darray must have the same length as its other arrays, which are not
+        // listed here. So entries can be edited, but if entries are removed, the constructor
+        // refuses the arrays.
         Combiner::Darray { size, rank, gsizes, psizes, .. } => {
             single.extend([size, rank]);
             arrays.extend([gsizes, psizes]);

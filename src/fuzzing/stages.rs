@@ -62,8 +62,8 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
         idempotent(nest, t.arguments())?;
     }
     disjoint(case, nest)?;
-    // The nest is right. Check its plan in one direction, before and after legalization for some
-    // accesses.
+    // The checks so far found no fault in the nest. Now check its plan in one direction, before and
+    // after legalization for some accesses.
     let direction = c.pick(&Direction::BOTH);
     let Ok(plan) = schedule::schedule(nest, direction, target) else { return Ok(()) };
     let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
@@ -108,7 +108,8 @@ impl Default for Compilers {
 
 impl Compilers {
     /// Commits `t` to one of the engines, and moves `count` instances in both directions, with
-    /// buffers next to inaccessible pages at one edge. Sometimes checks two ranges as well.
+    /// buffers that have an inaccessible page at their front or at their back edge. Sometimes
+    /// checks two ranges as well.
     ///
     /// # Errors
     /// As [`check_stages`]. An access to an inaccessible page ends the process.

@@ -9,11 +9,12 @@ use crate::datatype::{
 use crate::error::ErrorClass;
 use crate::object;
 
-/// `MOST` is the maximum number of elements that are listed. If a list has more positions than
-/// `CUTS`, only about that many of them are checked.
-const MOST: usize = 4096;
+/// Maximum number of elements that are listed.
+const MAX_ELEMENTS: usize = 4096;
+/// If a list has more positions than this, only about this many of them are checked.
 const CUTS: usize = 256;
-/// Maximum number of list elements that a struct gets for the comparison of signatures.
+/// Maximum number of elements of the list that become members of the struct with which signatures
+/// are compared.
 const MEMBERS: usize = 300;
 
 /// Returns whether a type stands for bytes or packed data, whose contents a signature does not
@@ -42,13 +43,13 @@ fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
     }
 }
 
-/// Checks everything that the datatype says of beginnings of the packed stream of `count` instances
-/// of `t`.
+/// Checks the number of elements, the number of bytes and the signature of beginnings of the packed
+/// stream of `count` instances of `t`. Also compares the signature with those of structs.
 ///
 /// # Errors
 /// The first contradiction to the list of the type map.
 pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
-    let list: Vec<Named> = TypeMap::instances(t, count).take(MOST).map(|e| e.0).collect();
+    let list: Vec<Named> = TypeMap::instances(t, count).take(MAX_ELEMENTS).map(|e| e.0).collect();
     let whole = t.signature().length() as i128 * i128::from(count) == list.len() as i128;
     let n = count as i64;
     // Packed positions at which the elements end.

@@ -48,8 +48,8 @@ pub fn parse(data: &[u8]) {
 pub fn hostile(data: &[u8]) {
     let mut c = Choices::from_bytes(data);
     let checked = match c.chance(64) {
-        // The process of a fuzzer does nothing else at the same time, so the commit is what makes
-        // it grow.
+        // The process of a fuzzer (`cfg!(fuzzing)`) does nothing else at the same time. So only the
+        // commit makes it grow, and its growth can be measured.
         true => check_growth(&growing(&mut c, 200), cfg!(fuzzing)).map(drop),
         false => check_hostile(&mut c),
     };

@@ -35,7 +35,8 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// Returns the case of the same instances, with the results by definition.
+    /// Returns the external32 case of the instances of `case`, with the results that the definition
+    /// requires.
     pub(super) fn new(case: &'a Case) -> Check<Values<'a>> {
         let (t, count) = (case.datatype(), case.count());
         let lowered = lower::lower(t, External32).map_err(Mismatch::error("lower"))?;
@@ -49,7 +50,8 @@ impl<'a> Values<'a> {
         let fit = external32::unpack(t, count, &stream, &mut after, origin);
         ensure(fit.is_ok(), "interp", || format!("value {fit:?} of a stream does not fit"))?;
         let (packed, fit) = external32::pack(t, count, &after, origin);
-        // Overlapping entries may have left values that do not fit.
+        // All unpacked values can be packed again, unless entries overlap: bytes of several values
+        // may then form a value that does not fit.
         ensure(case.overlaps() || fit.is_ok() && packed.len() == stream.len(), "interp", || {
             format!("{} bytes of {} packed again: {fit:?}", packed.len(), stream.len())
         })?;
@@ -86,7 +88,7 @@ impl<'a> Values<'a> {
             self.plan("legalize", &legal)?;
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-            for emitter in emitters.of(templates) {
+            for emitter in emitters.with_templates(templates) {
                 emit::emit(emitter, &legal).map_err(at("emit"))?;
             }
         }

@@ -64,8 +64,8 @@ fn hash_of(refused: &Result<Datatype>) -> Option<u128> {
     u128::from_str_radix(error.rule().strip_prefix("must be ")?.get(..32)?, 16).ok()
 }
 
-/// Reads a form after its length, checksum and hash were made right, whatever its nodes are. If the
-/// form is accepted, writing its datatype must give the same form again.
+/// Corrects the length, the checksum and the hash of a form, whatever its nodes are, and reads it.
+/// If the form is accepted, writing its datatype must give the same form again.
 fn check_nodes(mut form: Vec<u8>) -> Check {
     seal(&mut form);
     let mut read = Datatype::from_wire(&form);
@@ -84,8 +84,9 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
     })
 }
 
-/// Returns a form with one more node in front, which is no child of any other node. The datatype
-/// and its hash would be the same.
+/// Returns a form with one more node in front, which is no child of any other node. The form would
+/// give the same datatype and hash, but a reader must refuse it, since each datatype has only one
+/// form.
 fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
     let named = Named::ALL[usize::from(which) % Named::ALL.len()];
     let Ok(stray) = Datatype::named(named).to_wire() else { return form.to_vec() };

@@ -48,8 +48,12 @@ pub struct Widths {
 impl Widths {
     /// Returns the widths of the entries of three columns, which are tables of user offsets, packed
     /// offsets and lengths.
-    pub fn of([user, packed, len]: [&Column; 3]) -> Widths {
-        Widths { user: Width::of(user), packed: Width::of(packed), len: Width::of(len) }
+    pub fn from_columns([user, packed, len]: [&Column; 3]) -> Widths {
+        Widths {
+            user: Width::from_column(user),
+            packed: Width::from_column(packed),
+            len: Width::from_column(len),
+        }
     }
 
     /// Returns the number that encodes the three widths in the identity of a micro-kernel (its
@@ -74,7 +78,7 @@ const COLUMNS: [Role; 3] = [Role::UserOffsets, Role::PackedOffsets, Role::Length
 pub fn call(direction: Direction, level: Level, columns: [&Column; 3], tables: [TableIndex; 3]) -> Call {
     let rows = (Role::Iterations, Argument::Number(Quantity::fixed(columns[0].len() as u64)));
     let arguments = COLUMNS.into_iter().zip(tables.map(Argument::Table));
-    Call::new(micro(Widths::of(columns), direction, level), arguments.chain([rows]))
+    Call::new(micro(Widths::from_columns(columns), direction, level), arguments.chain([rows]))
 }
 
 /// Family that copies blocks of listed lengths at listed offsets. Three columns, which are tables
@@ -98,7 +102,7 @@ pub static FAMILY: Family = Family {
         if columns.iter().any(|c| c.len() as u64 != call.number(Role::Iterations)) {
             return Err("columns of different length");
         }
-        if Widths::of(columns).number() != call.callee().variant() {
+        if Widths::from_columns(columns).number() != call.callee().variant() {
             return Err("micro-kernel made for columns of other widths");
         }
         Ok(())
@@ -125,7 +129,7 @@ pub fn micro(widths: Widths, direction: Direction, level: Level) -> Micro {
 /// Each of the columns (user offsets, packed offsets, lengths) must have `n` entries of its width.
 /// Every byte of every block must be readable on the source side and writable on the destination
 /// side. The sides must not overlap.
-pub unsafe fn twin(
+pub unsafe fn scalar_reference(
     direction: Direction,
     widths: Widths,
     (user, packed): (*mut u8, *mut u8),
@@ -134,7 +138,7 @@ pub unsafe fn twin(
 ) {
     let entry = |width: Width, column: *const u8, i: usize| {
         // SAFETY: all callers below pass an `i` less than `n`, and the width that belongs to the
-        // column; the caller of `twin` promises `n` entries.
+        // column; the caller of `scalar_reference` promises `n` entries.
         unsafe {
             match width {
                 Width::I32 => i32::load(column, i),
@@ -268,14 +272,14 @@ unsafe fn masked<I: Code, L: Offset>(dst: *mut u8, src: *const u8, len: usize) {
 fn lookup<I: Functions, const PACK: bool>(widths: Widths) -> Function {
     use Width::{I32, I64};
     match (widths.user, widths.packed, widths.len) {
-        (I32, I32, I32) => I::of::<Columns<PACK, i32, i32, i32>>(),
-        (I32, I32, I64) => I::of::<Columns<PACK, i32, i32, i64>>(),
-        (I32, I64, I32) => I::of::<Columns<PACK, i32, i64, i32>>(),
-        (I32, I64, I64) => I::of::<Columns<PACK, i32, i64, i64>>(),
-        (I64, I32, I32) => I::of::<Columns<PACK, i64, i32, i32>>(),
-        (I64, I32, I64) => I::of::<Columns<PACK, i64, i32, i64>>(),
-        (I64, I64, I32) => I::of::<Columns<PACK, i64, i64, i32>>(),
-        (I64, I64, I64) => I::of::<Columns<PACK, i64, i64, i64>>(),
+        (I32, I32, I32) => I::function::<Columns<PACK, i32, i32, i32>>(),
+        (I32, I32, I64) => I::function::<Columns<PACK, i32, i32, i64>>(),
+        (I32, I64, I32) => I::function::<Columns<PACK, i32, i64, i32>>(),
+        (I32, I64, I64) => I::function::<Columns<PACK, i32, i64, i64>>(),
+        (I64, I32, I32) => I::function::<Columns<PACK, i64, i32, i32>>(),
+        (I64, I32, I64) => I::function::<Columns<PACK, i64, i32, i64>>(),
+        (I64, I64, I32) => I::function::<Columns<PACK, i64, i64, i32>>(),
+        (I64, I64, I64) => I::function::<Columns<PACK, i64, i64, i64>>(),
     }
 }
 

@@ -220,7 +220,7 @@ impl Buffers {
         packed_stride: i64,
         len: u64,
     ) {
-        let f = rows::function(len, Width::of(column), self.direction, self.level);
+        let f = rows::function(len, Width::from_column(column), self.direction, self.level);
         // SAFETY: `entries` has checked that `n` entries of the column follow `first`, and `f` is
         // made for their width. By the contract of `new`, the blocks are valid and the machine runs
         // `self.level`.
@@ -238,7 +238,7 @@ impl Buffers {
     /// If a column has fewer than `first + n` entries.
     #[inline]
     pub fn blocks(&self, user: i64, packed: i64, columns: [&Column; 3], (first, n): (usize, usize)) {
-        let widths = Widths::of(columns);
+        let widths = Widths::from_columns(columns);
         let [users, packeds, lens] = columns.map(|c| entries(c, first, n));
         let f = blocks::function(widths, self.direction, self.level);
         // SAFETY: `entries` has checked that `n` entries of each column follow `first`, and `f` is

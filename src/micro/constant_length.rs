@@ -33,7 +33,7 @@ const fn unrolled(len: usize) -> usize {
 /// in `dst`. No source block may overlap a destination block. The machine must have the
 /// instructions of `I`.
 #[inline(always)]
-pub(super) unsafe fn each<I: Isa, const LEN: usize>(
+pub(super) unsafe fn copy_blocks<I: Isa, const LEN: usize>(
     mut dst: impl Cursor,
     mut src: impl Cursor,
     mut n: usize,
@@ -94,7 +94,7 @@ unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Curs
 }
 
 /// Returns true if blocks of `len` bytes are packed faster by [`pack`], the loop for a dense
-/// destination, than by [`each`], the loop for arbitrary cursors.
+/// destination, than by [`copy_blocks`], the loop for arbitrary cursors.
 ///
 /// For blocks of up to 16 bytes, a side whose blocks follow each other directly is worth a loop of
 /// its own (blocks of 8 B are unpacked at 52 instead of 44 GB/s; Sapphire Rapids). For longer
@@ -104,7 +104,7 @@ pub(super) const fn has_pack<I: Isa>(len: usize) -> bool {
 }
 
 /// Returns true if blocks of `len` bytes are unpacked faster by [`unpack`], the loop for a dense
-/// source, than by [`each`], the loop for arbitrary cursors.
+/// source, than by [`copy_blocks`], the loop for arbitrary cursors.
 pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
     len <= 16 || has(I::MASKED, len) || by_length(I::SCATTERED, len) > 0
 }
@@ -120,8 +120,8 @@ pub(super) const fn has_unpack<I: Isa>(len: usize) -> bool {
 pub(super) unsafe fn pack<I: Code, const LEN: usize>(dst: *mut u8, mut src: impl Cursor, mut n: usize) {
     let mut dst = Dense::<LEN>(dst);
     if const { by_length(I::GATHERED, LEN) == 0 } {
-        // SAFETY: the conditions of `each` are those of this function, for the same blocks.
-        return unsafe { each::<I, LEN>(dst, src, n) };
+        // SAFETY: the conditions of `copy_blocks` are those of this function, for the same blocks.
+        return unsafe { copy_blocks::<I, LEN>(dst, src, n) };
     }
     // First the blocks before the first aligned store are copied separately. Then the loop copies
     // whole groups of `group` blocks. The blocks that are left after the last group are again
@@ -207,8 +207,8 @@ pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
             n -= group;
         }
     } else {
-        // SAFETY: the conditions of `each` are those of this function, for the same blocks.
-        return unsafe { each::<I, LEN>(dst, src, n) };
+        // SAFETY: the conditions of `copy_blocks` are those of this function, for the same blocks.
+        return unsafe { copy_blocks::<I, LEN>(dst, src, n) };
     }
     // SAFETY: these are the `n` promised blocks that remain.
     unsafe { few::<I, LEN>(dst, src, n) }

@@ -129,13 +129,13 @@ impl TableIndex {
     }
 
     /// Returns the index of the table as a number, counted from 0.
-    pub fn place(self) -> usize {
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 
     /// Returns the table at this index of `tables`, or `None` if the list is too short.
-    pub fn of(self, tables: &[Table]) -> Option<&Table> {
-        tables.get(self.place())
+    pub fn find(self, tables: &[Table]) -> Option<&Table> {
+        tables.get(self.index())
     }
 }
 
@@ -236,7 +236,7 @@ impl Call {
     /// `role` refers, or `None` if there is no such argument or it refers to no column.
     pub fn column<'t>(&self, tables: &'t [Table], role: Role) -> Option<&'t Column> {
         let Argument::Table(i) = self.argument(role)? else { return None };
-        i.of(tables)?.column()
+        i.find(tables)?.column()
     }
 
     /// Checks that the arguments are those that the called micro-kernel takes, and that the
@@ -268,7 +268,7 @@ impl Call {
                     }
                 }
                 Argument::Step(_) => {}
-                Argument::Table(i) => match (i.of(tables), role) {
+                Argument::Table(i) => match (i.find(tables), role) {
                     (Some(Table::Permutation(_)), Role::Permutation) => {}
                     (Some(Table::Column(_)), role) if role != Role::Permutation => {}
                     _ => return Err("no table, or one of another kind"),
@@ -354,7 +354,7 @@ impl Actual<'_> {
     /// Returns the permutation of the call. Panics if the call has no permutation.
     pub fn permutation(&self) -> &Permutation {
         let Argument::Table(i) = self.argument(Role::Permutation) else { panic!("no table") };
-        let Some(Table::Permutation(permutation)) = i.of(self.tables) else { panic!("no permutation") };
+        let Some(Table::Permutation(permutation)) = i.find(self.tables) else { panic!("no permutation") };
         permutation
     }
 }

@@ -14,7 +14,7 @@ macro_rules! functions {
     (@of ($isa:ty) ($(#[$feature:meta])?) unsafe $(extern $abi:literal)? fn($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         impl Functions for $isa {
             #[inline(always)]
-            fn of<B: Body>() -> Function {
+            fn function<B: Body>() -> Function {
                 use $crate::micro::isa::Isa;
                 if const { matches!(B::ONE_LENGTH, Some(blocks) if !blocks.has_code(&<$isa>::MADE_FOR)) } {
                     return <$isa>::below::<B>();
@@ -35,7 +35,7 @@ macro_rules! functions {
 
             #[inline(always)]
             fn below<B: Body>() -> Function {
-                <<$isa as $crate::micro::isa::Isa>::Below as Functions>::of::<B>()
+                <<$isa as $crate::micro::isa::Isa>::Below as Functions>::function::<B>()
             }
         }
     };
@@ -65,7 +65,7 @@ macro_rules! functions {
             /// Returns the function that runs the body `B` with this instruction set. If this
             /// instruction set has no code of its own for the blocks of `B`, the function of the
             /// next lower instruction set is returned.
-            fn of<B: Body>() -> Function;
+            fn function<B: Body>() -> Function;
             /// Returns the function that runs the body `B` with the next lower instruction set,
             /// such as AVX2 below AVX-512.
             fn below<B: Body>() -> Function;

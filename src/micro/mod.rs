@@ -6,8 +6,8 @@
 //! length is a const generic. Code that Cranelift makes reads the address of a micro-kernel from
 //! its context, a table of constants and addresses. The micro-kernels with one meaning and one C
 //! signature are a [`Family`], which lists the role of each parameter. A scalar reference, mostly a
-//! loop over bytes named `twin`, defines what the micro-kernels of a family do. The tests compare
-//! the micro-kernels with the scalar reference.
+//! loop over bytes named `scalar_reference`, defines what the micro-kernels of a family do. The
+//! tests compare the micro-kernels with the scalar reference.
 //!
 //! Invariants of every micro-kernel:
 //! * no byte outside the blocks is written, not even with its old value;
@@ -76,7 +76,7 @@ impl Width {
     }
 
     /// Returns the width of the entries of `column`.
-    pub fn of(column: &Column) -> Width {
+    pub fn from_column(column: &Column) -> Width {
         match column {
             Column::I32(_) => Width::I32,
             Column::I64(_) => Width::I64,

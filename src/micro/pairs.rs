@@ -52,7 +52,7 @@ pub static FAMILY: Family = Family {
         if columns.iter().any(|c| c.len() as u64 != call.number(Role::Iterations)) {
             return Err("another number of rows than its columns have");
         }
-        if columns.iter().any(|c| Width::of(c) != Width::I32) {
+        if columns.iter().any(|c| Width::from_column(c) != Width::I32) {
             return Err("micro-kernel made for columns of another width");
         }
         Ok(())
@@ -86,7 +86,7 @@ pub fn call(direction: Direction, level: Level, n: usize, tables: [TableIndex; 2
 /// # Safety
 /// Both columns of offsets must have `n` entries of 4 bytes. Every byte of every block must be
 /// readable at its source and writable at its destination. The sides must not overlap.
-pub unsafe extern "C" fn twin(
+pub unsafe extern "C" fn scalar_reference(
     dst: *mut u8,
     src: *const u8,
     n: u64,
@@ -136,7 +136,7 @@ impl<const LEN: usize> Body for OfLength<LEN> {
         let (dst, src) = sides((dst, src), (dst_rows, src_rows));
         // SAFETY: the caller promises `n` entries in both columns and `n` blocks of `LEN` bytes,
         // without overlap between the sides, and a machine with the instructions of `I`.
-        unsafe { constant_length::each::<I, LEN>(dst, src, n as usize) }
+        unsafe { constant_length::copy_blocks::<I, LEN>(dst, src, n as usize) }
     }
 }
 
@@ -172,8 +172,8 @@ macro_rules! lengths {
         /// this length, the function for blocks of any length is returned.
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
-                $($len => I::of::<OfLength<$len>>(),)*
-                _ => I::of::<OfAnyLength>(),
+                $($len => I::function::<OfLength<$len>>(),)*
+                _ => I::function::<OfAnyLength>(),
             }
         }
     };
@@ -245,7 +245,9 @@ mod tests {
                             get(made_for, level)(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len)
                         },
                         // SAFETY: both areas contain all blocks, and both columns have `n` entries.
-                        |dst, src| unsafe { twin(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len) },
+                        |dst, src| unsafe {
+                            scalar_reference(dst, src, n as u64, to.as_ptr(), from.as_ptr(), len)
+                        },
                         || format!("{level}: {n} blocks of {len}"),
                     );
                 }

@@ -315,7 +315,7 @@ fn bytes_of(parts: &[Part], limit: u64) -> Option<Vec<i64>> {
 /// # Safety
 /// Every byte of every instance must be readable on the source side and writable on the destination
 /// side. The sides must not overlap.
-pub unsafe fn twin(
+pub unsafe fn scalar_reference(
     direction: Direction,
     (user, packed): (*mut u8, *mut u8),
     n: u64,

@@ -27,7 +27,8 @@ use crate::kind::Op;
 use crate::nest::{Leaf, Offsets, Quantity, Value};
 use crate::target::Level;
 use cells::{
-    Band, Bor, Bxor, Cell, Combine, Held, Land, Lor, Lxor, Max, Maxloc, Min, Minloc, Pair, Plain, Prod, Sum,
+    Band, Bor, Bxor, Cell, Combine, InRegister, Land, Lor, Lxor, Max, Maxloc, Min, Minloc, Pair, Plain, Prod,
+    Sum,
 };
 use vector::Vector;
 
@@ -84,7 +85,7 @@ fn check(call: &Actual<'_>) -> Result<(), &'static str> {
 
 /// Returns true if `value` is a pair of a number and an index.
 pub(super) fn is_pair(value: Value) -> bool {
-    matches!(value.class(), crate::nest::Class::Pair(_))
+    matches!(value.class(), crate::nest::ValueClass::Pair(_))
 }
 
 /// Returns the call of a micro-kernel that combines `n` blocks of `units` values with the values at
@@ -92,7 +93,7 @@ pub(super) fn is_pair(value: Value) -> bool {
 /// packed side. Returns `None` if there is no code for the operation and the class of values, if a
 /// block is too long, or if the values are pairs of a value and an index and `units` is not 1.
 pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, value: Value) -> Option<Call> {
-    let cell = Cell::of(value)?;
+    let cell = Cell::from_class(value)?;
     let variant = LIST.iter().position(|&known| known == (op, cell))?;
     let len = Quantity { k: units.k.checked_mul(value.packed() as u64)?, ..units };
     let level = if is_hot(op, cell) { level } else { Level::Baseline };
@@ -110,7 +111,7 @@ pub fn call(op: Op, level: Level, n: Quantity, step: Offsets, units: Quantity, v
 /// these blocks must be readable and writable at `dst` in the form that they have in user memory.
 /// The sides must not overlap.
 #[inline(always)]
-unsafe fn each<T: Held, O: Combine<T>>(
+unsafe fn combine_blocks<T: InRegister, O: Combine<T>>(
     mut dst: *mut u8,
     mut src: *const u8,
     n: usize,
@@ -154,7 +155,7 @@ fn small() {
 /// # Safety
 /// The value must be readable at `src` and at `dst`, and writable at `dst`.
 #[inline(always)]
-unsafe fn one<T: Held, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
+unsafe fn one<T: InRegister, O: Combine<T>>(dst: *mut u8, src: *const u8, len: usize) {
     // SAFETY: the caller promises that the value is readable at `src` and `dst` and writable at
     // `dst`.
     unsafe { O::combine(T::packed(src, len), T::user(dst)).put(dst) }
@@ -396,7 +397,7 @@ macro_rules! chosen {
 fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
     macro_rules! made {
         ($t:ty, $name:ident) => {
-            I::of::<Rows<$t, $name>>()
+            I::function::<Rows<$t, $name>>()
         };
     }
     hot!(chosen made op cell None)
@@ -409,7 +410,7 @@ fn hot<I: Functions>(op: Op, cell: Cell) -> Option<Function> {
 /// Blocks of `len` bytes, `n` in number and of at least one value each, must be readable at `src`.
 /// The values of these blocks must be readable and writable at `dst` in the form that they have in
 /// user memory. The sides must not overlap.
-unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
+unsafe extern "C" fn alone<T: InRegister, O: Combine<T>>(
     dst: *mut u8,
     src: *const u8,
     n: u64,
@@ -418,8 +419,8 @@ unsafe extern "C" fn alone<T: Held, O: Combine<T>>(
     len: u64,
 ) {
     let strides = (dst_stride as isize, src_stride as isize);
-    // SAFETY: the conditions of `each` are those of this function.
-    unsafe { each::<T, O>(dst, src, n as usize, strides, len as usize) }
+    // SAFETY: the conditions of `combine_blocks` are those of this function.
+    unsafe { combine_blocks::<T, O>(dst, src, n as usize, strides, len as usize) }
 }
 
 fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
@@ -434,7 +435,7 @@ fn get(op: Op, cell: Cell, level: Level) -> Option<Function> {
 /// Returns the function that combines values of the class `value` by the operation `op`, or `None`
 /// if there is no such function.
 pub fn function(op: Op, value: Value, level: Level) -> Option<Function> {
-    get(op, Cell::of(value)?, level)
+    get(op, Cell::from_class(value)?, level)
 }
 
 #[cfg(test)]

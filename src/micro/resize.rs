@@ -82,7 +82,7 @@ const GROUP: usize = 16;
 /// Every value of every block must be readable at the source and writable at the destination. The
 /// sides must not overlap.
 #[cfg(test)]
-unsafe fn twin<C: Conversion>(blocks: &Blocks) -> u64 {
+unsafe fn scalar_reference<C: Conversion>(blocks: &Blocks) -> u64 {
     let mut done = 0;
     for i in 0..blocks.n as i64 {
         for k in 0..blocks.units as usize {
@@ -173,7 +173,7 @@ impl<C: Conversion> Body for Converted<C> {
 /// Returns the function that converts values by `C`, compiled with the instructions of `level`.
 #[inline]
 pub fn function<C: Conversion>(level: Level) -> Function {
-    with_code!(level, I => I::of::<Converted<C>>())
+    with_code!(level, I => I::function::<Converted<C>>())
 }
 
 #[cfg(test)]
@@ -228,7 +228,11 @@ mod tests {
                                 (unsafe { f(&blocks) }, dst.to_vec())
                             };
                             let (done, bytes) = run(f);
-                            assert_eq!((done, &bytes), (unfit, &run(twin::<Half>).1), "{level} {n} {units}");
+                            assert_eq!(
+                                (done, &bytes),
+                                (unfit, &run(scalar_reference::<Half>).1),
+                                "{level} {n} {units}"
+                            );
                         }
                     }
                 }

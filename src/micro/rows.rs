@@ -53,7 +53,7 @@ pub static FAMILY: Family = Family {
         if call.number(Role::Iterations) != column.len() as u64 {
             return Err("another number of rows than its column has");
         }
-        if Width::of(column) as u8 != call.callee().variant() {
+        if Width::from_column(column) as u8 != call.callee().variant() {
             return Err("micro-kernel made for a column of another width");
         }
         Ok(())
@@ -90,7 +90,7 @@ pub fn call(
         (Role::PackedStep, Argument::Step(packed_step)),
         (Role::Length, Argument::Number(Quantity::fixed(len))),
     ];
-    Call::new(micro(len, Width::of(column), direction, level), arguments)
+    Call::new(micro(len, Width::from_column(column), direction, level), arguments)
 }
 
 /// Returns the addresses of the destination and of the source of a move between user memory and
@@ -106,7 +106,7 @@ pub(super) fn ends<const PACK: bool>(user: *mut u8, packed: *mut u8) -> (*mut u8
 /// # Safety
 /// `rows` must have `n` entries of `width`. Every byte of every block must be readable on the
 /// source side and writable on the destination side. The sides must not overlap.
-pub unsafe fn twin(
+pub unsafe fn scalar_reference(
     direction: Direction,
     width: Width,
     (user, packed): (*mut u8, *mut u8),
@@ -136,7 +136,7 @@ pub unsafe fn twin(
 
 /// Copies `n` blocks of `LEN` bytes by the loop that fits the direction and the stride on the
 /// packed side. If there are many blocks that are far apart, the function prefetches the blocks,
-/// moves them one by one, or both ([`MANY`], [`PAGES`]).
+/// moves them one by one, or both ([`MAX_PREFETCHED_BLOCKS`], [`PAGES`]).
 ///
 /// # Safety
 /// `rows` must have `n` entries of the type `O`. Every byte of every block must be readable on the
@@ -152,9 +152,9 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
 ) {
     let mut rows = Listed::<O> { base: user, next: rows.cast() };
     let (mut packed, mut left) = (packed, n);
-    // SAFETY: `rows` has `n` entries, more than `FEW`.
-    let far = n > FEW && unsafe { spread::<O>(rows.next.cast(), n) } >= FAR;
-    let (ahead, apart) = (far && n <= MANY, far && n > PAGES);
+    // SAFETY: `rows` has `n` entries, more than `MAX_UNSAMPLED_BLOCKS`.
+    let far = n > MAX_UNSAMPLED_BLOCKS && unsafe { spread::<O>(rows.next.cast(), n) } >= FAR;
+    let (ahead, apart) = (far && n <= MAX_PREFETCHED_BLOCKS, far && n > PAGES);
     while left > 0 {
         let n = if ahead { left.min(AHEAD) } else { left };
         left -= n;
@@ -171,11 +171,11 @@ unsafe fn made_for<I: Code, const PACK: bool, O: Offset, const LEN: usize>(
                 (true, true) if const { constant_length::has_pack::<I>(LEN) } => {
                     constant_length::pack::<I, LEN>(packed, rows, n)
                 }
-                (true, _) => constant_length::each::<I, LEN>(Strided::new(packed, stride), rows, n),
+                (true, _) => constant_length::copy_blocks::<I, LEN>(Strided::new(packed, stride), rows, n),
                 (false, true) if const { constant_length::has_unpack::<I>(LEN) } => {
                     constant_length::unpack::<I, LEN>(rows, packed, n, true)
                 }
-                (false, _) => constant_length::each::<I, LEN>(rows, Strided::new(packed, stride), n),
+                (false, _) => constant_length::copy_blocks::<I, LEN>(rows, Strided::new(packed, stride), n),
             }
         }
         rows.next = rows.next.wrapping_add(n);
@@ -201,17 +201,17 @@ const FAR: usize = 4096 * PAGES;
 const AHEAD: usize = 32;
 
 /// How far the blocks are spread over memory is sampled only if there are more blocks than this.
-const FEW: usize = 16 * AHEAD;
+const MAX_UNSAMPLED_BLOCKS: usize = 16 * AHEAD;
 
 /// Maximum number of blocks for which prefetching pays: it gains 2 to 12 %. For more blocks,
 /// prefetching can cost up to 6 % (300,000 blocks of 12 B in 137 MB; Emerald Rapids).
-const MANY: usize = 1 << 15;
+const MAX_PREFETCHED_BLOCKS: usize = 1 << 15;
 
 /// Returns the distance in bytes between the lowest and the highest of eight offsets, which are
 /// sampled from all parts of the table `rows`.
 ///
 /// # Safety
-/// `rows` must have `n` entries of type `O`, and `n` must be greater than [`FEW`].
+/// `rows` must have `n` entries of type `O`, and `n` must be greater than [`MAX_UNSAMPLED_BLOCKS`].
 #[inline(never)]
 unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
     let (mut least, mut most) = (isize::MAX, isize::MIN);
@@ -304,8 +304,8 @@ macro_rules! lengths {
         /// this length, the function for blocks of any length is returned.
         fn lookup<I: Functions, const PACK: bool, O: Offset>(len: u16) -> Function {
             match len {
-                $($len => I::of::<OfLength<PACK, O, $len>>(),)*
-                _ => I::of::<OfAnyLength<PACK, O>>(),
+                $($len => I::function::<OfLength<PACK, O, $len>>(),)*
+                _ => I::function::<OfAnyLength<PACK, O>>(),
             }
         }
     };

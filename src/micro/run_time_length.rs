@@ -40,7 +40,7 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 // If the offsets of the blocks are read from a table, the first two are only a
                 // sample. The result decides nothing but the speed.
                 if (0..n.min(2)).any(|i| block::should_align::<64>(dst.at(i), len)) {
-                    return each::<I>(dst, src, n, len);
+                    return copy_blocks::<I>(dst, src, n, len);
                 }
                 pieces! { 64: 1 2 3 4 5 6 7 8 }
                 if len.is_multiple_of(256) && len <= const { block::max_inline(64) } {
@@ -63,8 +63,8 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                     // A single block is copied in pieces of 32 bytes up to a length of 320 bytes.
                     // Above that length, aligned stores of 64 bytes are faster (`should_align`). If
                     // there are several blocks of more than 256 bytes, they are not copied in pieces
-                    // of 32 bytes, because that is slower than `each`: many blocks of 264 B in L2
-                    // would take 1.13 times as long.
+                    // of 32 bytes, because that is slower than `copy_blocks`: many blocks of 264 B
+                    // in L2 would take 1.13 times as long.
                     pieces! { 32: 9 10 }
                 }
                 if I::WIDE == 32 && len.is_multiple_of(128) && len <= const { block::max_inline(32) } {
@@ -77,7 +77,7 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
         if len > const { block::max_inline(I::WIDE) } {
             return runs(dst, src, n, len);
         }
-        each::<I>(dst, src, n, len);
+        copy_blocks::<I>(dst, src, n, len);
     }
 }
 
@@ -185,7 +185,7 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
 /// in `dst`. No source block may overlap a destination block. The machine must have the
 /// instructions of `I`.
 #[inline(always)]
-unsafe fn each<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
+unsafe fn copy_blocks<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
         // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for
         // `len` bytes. The caller promises a machine with the instructions of `I`.

@@ -25,7 +25,7 @@ const LINE: usize = 64;
 /// lines, but few enough to stay in the L1 cache.
 const BUFFER: usize = 8 << 10;
 /// Blocks of at least this many bytes are streamed without being packed into the buffer first.
-const LONG: usize = 2 << 10;
+const MIN_DIRECT_BLOCK: usize = 2 << 10;
 
 /// Copies `len` bytes. Whole cache lines of the destination are written by streaming stores, which
 /// bypass the caches; the bytes before the first and after the last whole line are copied by plain
@@ -54,9 +54,9 @@ unsafe fn copy<I: Code>(dst: *mut u8, src: *const u8, len: usize) {
 ///
 /// # Safety
 /// All blocks must be readable in the source, and `n * len` bytes must be writable at `dst`. The
-/// two sides must not overlap. `len` must be greater than 0 and less than `LONG`. `pack` must be
-/// the function of the family `strided` for blocks of `len` bytes. The machine must have the
-/// instructions of `I`.
+/// two sides must not overlap. `len` must be greater than 0 and less than `MIN_DIRECT_BLOCK`.
+/// `pack` must be the function of the family `strided` for blocks of `len` bytes. The machine must
+/// have the instructions of `I`.
 #[inline(always)]
 unsafe fn buffered<I: Code>(
     mut dst: *mut u8,
@@ -74,9 +74,9 @@ unsafe fn buffered<I: Code>(
     while n > 0 {
         let blocks = n.min(((BUFFER - held) / len).max(1));
         // SAFETY: `held` is less than `LINE`. `blocks * len` is at most `BUFFER - held`, or it is
-        // one block of less than `LONG` bytes, so the packed bytes fit into the buffer. Only bytes
-        // that have been packed are stored. They go to `dst`, which has advanced by the bytes
-        // stored before and has room for those of the remaining blocks.
+        // one block of less than `MIN_DIRECT_BLOCK` bytes, so the packed bytes fit into the buffer.
+        // Only bytes that have been packed are stored. They go to `dst`, which has advanced by the
+        // bytes stored before and has room for those of the remaining blocks.
         unsafe {
             pack(buffer.add(held), src, blocks as u64, len as i64, src_stride as i64, len as u64);
             let packed = held + blocks * len;
@@ -113,13 +113,13 @@ impl Body for Streamed {
     ) {
         // SAFETY: the caller promises `n` blocks of `len` bytes at these strides and the
         // instructions of `I`, whose level `pack` is made for. `buffered` gets blocks of 1 to
-        // `LONG - 1` bytes and a dense destination; `copy` gets one block at a time.
+        // `MIN_DIRECT_BLOCK - 1` bytes and a dense destination; `copy` gets one block at a time.
         unsafe {
             let pack = strided::function(len, I::LEVEL);
             if len == 0 || dst_stride != len as i64 {
                 return pack(dst, src, n, dst_stride, src_stride, len);
             }
-            if len < LONG as u64 {
+            if len < MIN_DIRECT_BLOCK as u64 {
                 buffered::<I>(dst, src, n as usize, src_stride as isize, len as usize, pack);
             } else {
                 for _ in 0..n {
@@ -136,7 +136,7 @@ impl Body for Streamed {
 /// Returns the function that packs blocks of any length with streaming stores, compiled with the
 /// instructions of `level`.
 pub fn function(level: Level) -> Function {
-    with_code!(level, I => I::of::<Streamed>())
+    with_code!(level, I => I::function::<Streamed>())
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub(super) fn blocks(call: &Actual<'_>, f: &mut dyn FnMut(Offsets, u64)) {
 /// # Safety
 /// Every byte of every source block must be readable, and every byte of every destination block
 /// writable. The two sides must not overlap.
-pub unsafe extern "C" fn twin(
+pub unsafe extern "C" fn scalar_reference(
     dst: *mut u8,
     src: *const u8,
     n: u64,
@@ -148,7 +148,7 @@ unsafe fn made_for<I: Code, const LEN: usize>(dst: *mut u8, src: *const u8, n: u
         } else if const { constant_length::has_unpack::<I>(LEN) } && ss == LEN as isize {
             constant_length::unpack::<I, LEN>(Strided::new(dst, ds), src, n, masks_pay::<LEN>(dst, ds));
         } else {
-            constant_length::each::<I, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
+            constant_length::copy_blocks::<I, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
         }
     }
 }
@@ -233,8 +233,8 @@ macro_rules! lengths {
         #[inline]
         fn lookup<I: Functions>(len: u16) -> Function {
             match len {
-                $($len => I::of::<OfLength<$len>>(),)*
-                _ => I::of::<OfAnyLength>(),
+                $($len => I::function::<OfLength<$len>>(),)*
+                _ => I::function::<OfAnyLength>(),
             }
         }
     };

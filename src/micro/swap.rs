@@ -78,7 +78,7 @@ pub fn call(
 /// # Safety
 /// Every byte of every source block must be readable, and every byte of every destination block
 /// writable. The two sides must not overlap. `len` must be a multiple of `UNIT`.
-pub unsafe extern "C" fn twin<const UNIT: usize>(
+pub unsafe extern "C" fn scalar_reference<const UNIT: usize>(
     dst: *mut u8,
     src: *const u8,
     n: u64,
@@ -223,11 +223,11 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
     // stride is `LEN`.
     unsafe {
         if ds == len {
-            each::<I, UNIT, LEN>(Dense::<LEN>(dst), Strided::new(src, ss), n);
+            swap_blocks::<I, UNIT, LEN>(Dense::<LEN>(dst), Strided::new(src, ss), n);
         } else if ss == len {
-            each::<I, UNIT, LEN>(Strided::new(dst, ds), Dense::<LEN>(src), n);
+            swap_blocks::<I, UNIT, LEN>(Strided::new(dst, ds), Dense::<LEN>(src), n);
         } else {
-            each::<I, UNIT, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
+            swap_blocks::<I, UNIT, LEN>(Strided::new(dst, ds), Strided::new(src, ss), n);
         }
     }
 }
@@ -238,7 +238,7 @@ unsafe fn registers<I: Code, const UNIT: usize, const LEN: usize>(
 /// At least `n` blocks must remain in both cursors, readable in `src` and writable in `dst`. No
 /// source block may overlap a destination block. The machine must have the instructions of `I`.
 #[inline(always)]
-unsafe fn each<I: Code, const UNIT: usize, const LEN: usize>(
+unsafe fn swap_blocks<I: Code, const UNIT: usize, const LEN: usize>(
     mut dst: impl Cursor,
     mut src: impl Cursor,
     n: usize,
@@ -283,10 +283,10 @@ impl<U: Unit, const UNIT: usize> Body for OfUnits<U, UNIT> {
 
 fn of_unit<I: Functions>(unit: u64) -> Option<Function> {
     match unit {
-        2 => Some(I::of::<OfUnits<u16, 2>>()),
-        4 => Some(I::of::<OfUnits<u32, 4>>()),
-        8 => Some(I::of::<OfUnits<u64, 8>>()),
-        16 => Some(I::of::<OfUnits<u128, 16>>()),
+        2 => Some(I::function::<OfUnits<u16, 2>>()),
+        4 => Some(I::function::<OfUnits<u32, 4>>()),
+        8 => Some(I::function::<OfUnits<u64, 8>>()),
+        16 => Some(I::function::<OfUnits<u128, 16>>()),
         _ => None,
     }
 }
@@ -319,10 +319,11 @@ mod tests {
     /// blocks follow each other directly; on the other side they have each of the strides in bytes
     /// that `strides` returns for the length of a block.
     fn between_guard_pages(units: &[i64], strides: impl Fn(i64) -> Vec<i64>, counts: &[u64]) {
-        let twins: [Function; 4] = [twin::<2>, twin::<4>, twin::<8>, twin::<16>];
+        let references: [Function; 4] =
+            [scalar_reference::<2>, scalar_reference::<4>, scalar_reference::<8>, scalar_reference::<16>];
         let mut areas = (Guarded::new(300 << 10), Guarded::new(300 << 10));
-        for (level, (unit, twin)) in
-            Level::available().flat_map(|level| UNITS.into_iter().zip(twins).map(move |u| (level, u)))
+        for (level, (unit, reference)) in
+            Level::available().flat_map(|level| UNITS.into_iter().zip(references).map(move |u| (level, u)))
         {
             let f = function(unit.into(), level).unwrap();
             for units in units {
@@ -342,7 +343,7 @@ mod tests {
                             // SAFETY: `span` returns lengths of areas that contain all `n` blocks
                             // at these strides, and the offsets of their first blocks.
                             |dst, src| unsafe {
-                                twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len)
+                                reference(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len)
                             },
                             || format!("{level}: {n} blocks of {units} units of {unit} by ({ds}, {ss})"),
                         );

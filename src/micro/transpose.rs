@@ -164,7 +164,7 @@ pub struct Strides {
 /// # Safety
 /// Every byte of every source element must be readable, and every byte of every destination element
 /// writable. The two sides must not overlap.
-pub unsafe fn twin(dst: *mut u8, src: *const u8, (rows, cols): (u64, u64), s: Strides, len: u64) {
+pub unsafe fn scalar_reference(dst: *mut u8, src: *const u8, (rows, cols): (u64, u64), s: Strides, len: u64) {
     for r in 0..rows as i64 {
         for c in 0..cols as i64 {
             for k in 0..len as isize {
@@ -222,7 +222,7 @@ impl<const LEN: usize> Matrix<LEN> {
     /// Returns the addresses of the element in row `r` and column `c` of the source: first its
     /// address in the destination, then its address in the source.
     #[inline(always)]
-    fn place(self, r: usize, c: usize) -> (*mut u8, *const u8) {
+    fn addresses(self, r: usize, c: usize) -> (*mut u8, *const u8) {
         let (r, c) = (r as isize, c as isize);
         (
             self.dst
@@ -238,8 +238,8 @@ impl<const LEN: usize> Matrix<LEN> {
     /// All of these elements must be readable in the source and writable in the destination. The
     /// two sides must not overlap.
     #[inline(always)]
-    unsafe fn each(self, rows: Range<usize>, cols: Range<usize>) {
-        let (mut to, mut from) = self.place(rows.start, cols.start);
+    unsafe fn move_elements(self, rows: Range<usize>, cols: Range<usize>) {
+        let (mut to, mut from) = self.addresses(rows.start, cols.start);
         for _ in cols {
             let (mut d, mut s) = (to, from);
             for _ in rows.clone() {
@@ -263,8 +263,9 @@ impl<const LEN: usize> Matrix<LEN> {
     unsafe fn tile<I: Code>(self, rows: Range<usize>, cols: Range<usize>) {
         let (block_rows, block_cols) = const { shape::<I>(LEN) };
         if [self.dst_step, self.src_step] != [LEN as isize; 2] {
-            // SAFETY: the conditions of `each` are those of this function, for the same elements.
-            return unsafe { self.each(rows, cols) };
+            // SAFETY: the conditions of `move_elements` are those of this function, for the same
+            // elements.
+            return unsafe { self.move_elements(rows, cols) };
         }
         // Whole blocks of `block_rows` by `block_cols` elements are transposed in registers: for each
         // group of `block_cols` columns, one block after the other from the first row to the last.
@@ -274,7 +275,7 @@ impl<const LEN: usize> Matrix<LEN> {
         let (row_end, col_end) = (whole(&rows, block_rows), whole(&cols, block_cols));
         let mut c = cols.start;
         while c < col_end {
-            let (mut d, mut s) = self.place(rows.start, c);
+            let (mut d, mut s) = self.addresses(rows.start, c);
             let mut r = rows.start;
             while r < row_end {
                 // SAFETY: the block lies within the rows and columns, as `row_end` and `col_end`
@@ -289,8 +290,8 @@ impl<const LEN: usize> Matrix<LEN> {
         }
         // SAFETY: these are the rest of the elements that the caller promises.
         unsafe {
-            self.each(row_end..rows.end, cols.start..col_end);
-            self.each(rows, col_end..cols.end);
+            self.move_elements(row_end..rows.end, cols.start..col_end);
+            self.move_elements(rows, col_end..cols.end);
         }
     }
 }
@@ -369,7 +370,7 @@ macro_rules! lengths {
         /// `I`, or `None` if there is no such function.
         fn lookup<I: Functions>(len: u16) -> Option<Function> {
             Some(match len {
-                $($len => I::of::<OfLength<$len>>(),)*
+                $($len => I::function::<OfLength<$len>>(),)*
                 _ => return None,
             })
         }

@@ -10,8 +10,8 @@ pub const MAX_SCANNED_BLOCKS: usize = 8;
 
 /// Kind of a node, which decides how the search for a packed byte continues below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Any loop that is neither [`Level::Strips`] nor [`Level::Structures`].
+pub enum NodeKind {
+    /// Any loop that is neither [`NodeKind::Strips`] nor [`NodeKind::Structures`].
     Loop,
     /// A loop over one copy whose length is the packed step, so that the packed bytes of all
     /// iterations are contiguous.
@@ -29,7 +29,7 @@ pub enum Level {
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
     /// Kind of the node, which decides how the search continues below it.
-    pub level: Level,
+    pub kind: NodeKind,
     /// Offset of iteration 0, or of a leaf, in bytes.
     pub at: Offsets,
     /// Step of a loop in bytes; for a table only the packed side is set.
@@ -45,20 +45,20 @@ impl Descent {
     /// Returns the descent for node `i` of `nest`.
     pub fn new(nest: &LoopNest<Normal, Byte>, i: usize) -> Descent {
         let node = &nest.nodes()[i];
-        let (level, step, body) = match node {
+        let (kind, step, body) = match node {
             Node::Loop { step, body, .. } => {
-                let level = match nest.body(*body) {
-                    [Node::Copy { .. }] => Level::Strips,
-                    [Node::Blocks { len, .. }] if len.len() <= MAX_SCANNED_BLOCKS => Level::Structures,
-                    _ => Level::Loop,
+                let kind = match nest.body(*body) {
+                    [Node::Copy { .. }] => NodeKind::Strips,
+                    [Node::Blocks { len, .. }] if len.len() <= MAX_SCANNED_BLOCKS => NodeKind::Structures,
+                    _ => NodeKind::Loop,
                 };
-                (level, *step, *body)
+                (kind, *step, *body)
             }
-            Node::Table { packed, body, .. } => (Level::Table, Offsets::new(0, *packed), *body),
-            Node::Blocks { .. } | Node::Copy { .. } => (Level::Leaf, Offsets::ZERO, Body::default()),
+            Node::Table { packed, body, .. } => (NodeKind::Table, Offsets::new(0, *packed), *body),
+            Node::Blocks { .. } | Node::Copy { .. } => (NodeKind::Leaf, Offsets::ZERO, Body::default()),
         };
         let piece = Divisor::new(step.packed.max(1) as u64);
-        Descent { level, at: node.at(), step, body, piece }
+        Descent { kind, at: node.at(), step, body, piece }
     }
 
     /// Returns the number of whole iterations in `bytes` packed bytes; `bytes` must not be

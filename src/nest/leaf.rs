@@ -148,7 +148,7 @@ impl Number {
 
 /// Properties of a value that determine how an operation treats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum ValueClass {
     /// The value in the representation of the machine, for operations that combine values.
     Native(Number),
     /// A value and an index with their sizes in bytes, as one unit, for MINLOC and MAXLOC.
@@ -163,7 +163,7 @@ pub enum Class {
 /// A value of a class, with its sizes in bytes on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Value {
-    class: Class,
+    class: ValueClass,
     user: u8,
     packed: u8,
 }
@@ -180,14 +180,14 @@ impl Value {
 
     /// Returns a number that has `bytes` bytes on both sides.
     pub fn number(number: Number, bytes: u8) -> Value {
-        Value { class: Class::Native(number), user: bytes, packed: bytes }
+        Value { class: ValueClass::Native(number), user: bytes, packed: bytes }
     }
 
     /// Returns a pair whose index begins `at` bytes after the first byte of the value. On the
     /// packed side the pair has no gap.
     pub fn pair(value: Named, index: Named, at: i64) -> Value {
         let number = |n: Named| (Number::from_named(n), n.size() as u8);
-        let class = Class::Pair([number(value), number(index)]);
+        let class = ValueClass::Pair([number(value), number(index)]);
         Value { class, user: (at + index.size()) as u8, packed: (value.size() + index.size()) as u8 }
     }
 
@@ -221,12 +221,12 @@ impl Value {
         };
         let (user, packed) = ((named.size() / n) as u8, (named.external32_size() / n) as u8);
         let same = user == packed && number != Number::Extended;
-        let class = if same { Class::Swap } else { Class::Resize(number) };
+        let class = if same { ValueClass::Swap } else { ValueClass::Resize(number) };
         (Value { class, user, packed }, n as u64)
     }
 
     /// Returns the properties that determine how an operation treats the value.
-    pub fn class(self) -> Class {
+    pub fn class(self) -> ValueClass {
         self.class
     }
 }
@@ -236,14 +236,14 @@ impl sealed::Sealed for Value {}
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.class {
-            Class::Swap => write!(f, "swap{}", self.user),
-            Class::Native(number) => write!(f, "{}{}", number.name(), self.user),
-            Class::Pair(pair) => {
+            ValueClass::Swap => write!(f, "swap{}", self.user),
+            ValueClass::Native(number) => write!(f, "{}{}", number.name(), self.user),
+            ValueClass::Pair(pair) => {
                 write!(f, "pair")?;
                 pair.iter().try_for_each(|(number, size)| write!(f, "_{}{size}", number.name()))?;
                 write!(f, "_{}", self.user)
             }
-            Class::Resize(number) => write!(f, "{}{}_{}", number.name(), self.user, self.packed),
+            ValueClass::Resize(number) => write!(f, "{}{}_{}", number.name(), self.user, self.packed),
         }
     }
 }
@@ -331,7 +331,7 @@ mod tests {
     fn pairs_are_one_value() {
         let pair = Value::native(Named::ShortInt);
         assert_eq!((pair.user(), pair.packed()), (8, 6));
-        assert_eq!(pair.class(), Class::Pair([(Number::Int, 2), (Number::Int, 4)]));
+        assert_eq!(pair.class(), ValueClass::Pair([(Number::Int, 2), (Number::Int, 4)]));
     }
 
     #[test]

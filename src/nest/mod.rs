@@ -32,10 +32,10 @@ use std::marker::PhantomData;
 
 use crate::column::Column;
 
-pub use descent::{Descent, Level, MAX_SCANNED_BLOCKS};
+pub use descent::{Descent, MAX_SCANNED_BLOCKS, NodeKind};
 pub use disjoint::Disjoint;
 pub use eval::Visit;
-pub use leaf::{Byte, Class, Leaf, MemorySide, Number, Side, Stream, Value};
+pub use leaf::{Byte, Leaf, MemorySide, Number, Side, Stream, Value, ValueClass};
 pub use near::MIN_OBJECT_DISTANCE;
 pub use part::EqualPieces;
 

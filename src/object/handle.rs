@@ -1,9 +1,9 @@
-//! Handles: 64 bits that name an object. Those of named datatypes have the values that the standard
-//! ABI of MPI 5.0 gives them, if it does.
+//! Handles: 64 bits that name an object. The handle of a named datatype has the value that the
+//! standard ABI of MPI 5.0 defines for it, if the ABI defines one.
 //!
-//! The predefined handles of the ABI are below 4096. A handle of any other object has a tag in its
-//! top byte that says of which kind the object is, followed by a generation and a slot. On x86-64
-//! such a value is not a canonical address, so a program that uses it as a pointer faults at once.
+//! The predefined handles of the ABI are below 4096. A handle of any other object has a tag for the
+//! kind of object in its top byte, followed by a generation and a slot. On x86-64 such a value is
+//! not a canonical address, so a program that uses it as a pointer faults at once.
 
 use std::fmt;
 
@@ -89,8 +89,8 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Handles of `MPI_LB` and `MPI_UB`, which the ABI does not have. They are above the ten bits of
-/// its handles and below [`FIRST_DERIVED`].
+/// Handles of `MPI_LB` and `MPI_UB`, which the ABI does not have. They are larger than the ABI's
+/// handles, which have ten bits, and smaller than [`FIRST_DERIVED`].
 const LB: u64 = 0xf00;
 const UB: u64 = 0xf01;
 

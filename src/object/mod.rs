@@ -55,7 +55,8 @@ impl From<Error> for Fault {
 #[derive(Debug)]
 pub struct Object {
     handle: Handle,
-    /// Whether the object is predefined, named or not. A predefined object is never freed.
+    /// Whether the object is predefined. It then is a named, an f90 or a value_index type, and is
+    /// never freed.
     predefined: bool,
     /// Whether the object has not been freed.
     live: AtomicBool,
@@ -123,8 +124,8 @@ impl Object {
         &self.datatype
     }
 
-    /// Returns true if the object is predefined, named or not. A predefined object is never freed
-    /// and always ready for use.
+    /// Returns true if the object is predefined, that is, a named, an f90 or a value_index type. A
+    /// predefined object is never freed and always ready for use.
     pub fn is_predefined(&self) -> bool {
         self.predefined
     }
@@ -256,15 +257,15 @@ pub fn commit(handle: Handle) -> Result<()> {
 }
 
 /// Duplicates a datatype (`MPI_Type_dup`). The duplicate has the same type map and the same
-/// committed state; a duplicate of a predefined type is committed. It gets those attributes that
-/// the copy callbacks copy, which are called in the order in which the attributes were set. The
-/// call takes O(1) and the time of the callbacks, and that of a commit for a predefined type that
-/// was never used before.
+/// committed state; a duplicate of a predefined type is committed. The copy callbacks decide which
+/// attributes the duplicate gets. They are called in the order in which the attributes were set.
+/// The call takes O(1) and the time of the callbacks. For a predefined type that was never used
+/// before, the time of a commit is added.
 ///
 /// # Errors
-/// The errors of [`with`], those of [`Object::commit`] for such a commit, class `NoMem` if all
-/// handles are in use, and the code of a copy callback that fails. In this last case, the
-/// attributes that were copied before have been deleted.
+/// The errors of [`with`], those of [`Object::commit`] for a predefined type that was never used
+/// before, class `NoMem` if all handles are in use, and the code of a copy callback that fails. In
+/// this last case, the attributes that were copied before have been deleted.
 pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
     let (tree, committed, copies) = with("type_dup", handle, |o| {
         Ok::<_, Error>((o.datatype.dup(), o.committed()?.cloned(), attribute::snapshot(o)))

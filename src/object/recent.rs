@@ -22,7 +22,7 @@ const WAYS: usize = 16;
 /// The handles that a thread remembers.
 struct Recent {
     objects: [Option<Arc<Object>>; WAYS],
-    /// For each place, the last handle that was not among the entries but is live.
+    /// For each place in the cache, the last live handle that was looked up there and had no entry.
     missed: [Handle; WAYS],
     /// Value of [`FREED`] when this thread last removed stale entries.
     swept: u64,

@@ -18,8 +18,8 @@ impl Object {
     /// commit.
     ///
     /// # Errors
-    /// The errors of [`Object::committed`] and [`crate::Committed::for_operation`], of which class
-    /// `Op` is for the first element that `op` is not defined for.
+    /// The errors of [`Object::committed`] and [`crate::Committed::for_operation`]. An error of
+    /// class `Op` is about the first element for which `op` is not defined.
     pub fn reduced(&self, op: Op) -> Result<Option<CommittedOperation>> {
         let Some(committed) = self.committed()? else { return Ok(None) };
         let known =

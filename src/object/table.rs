@@ -30,8 +30,9 @@ const GENERATIONS: u32 = 1 << 24;
 #[derive(Debug)]
 struct Slot<T> {
     object: ArcSwapOption<T>,
-    /// Twice the generation of the current life or, between two lives, of the next. During a life
-    /// the state is larger by one.
+    /// One number for the generation g of the slot and for whether an object lives in it: `2g+1` if
+    /// an object does, which then has generation g, and `2g` if none does and the next one will
+    /// have generation g.
     state: AtomicU32,
 }
 
@@ -71,7 +72,7 @@ impl<T> std::ops::Deref for Found<T> {
 }
 
 /// Returns the chunk of slot `index` and the position in that chunk.
-fn place(index: u32) -> (usize, usize) {
+fn chunk_and_index(index: u32) -> (usize, usize) {
     let n = index / FIRST + 1;
     let chunk = n.ilog2();
     (chunk as usize, (index - FIRST * ((1 << chunk) - 1)) as usize)
@@ -90,7 +91,7 @@ impl<T> Table<T> {
 
     #[inline]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
-        let (chunk, i) = place(index);
+        let (chunk, i) = chunk_and_index(index);
         self.chunks.get(chunk)?.get()?.get(i)
     }
 
@@ -107,7 +108,7 @@ impl<T> Table<T> {
                 Some(index) => index,
                 None => {
                     let index = free.fresh;
-                    let (chunk, _) = place(index);
+                    let (chunk, _) = chunk_and_index(index);
                     if chunk >= CHUNKS {
                         let rule = "all handles are in use";
                         return Err(Error::new(ErrorClass::NoMem, "handle", "handles", index, rule));
@@ -187,11 +188,11 @@ mod tests {
 
     #[test]
     fn places_fill_chunks() {
-        assert_eq!(place(0), (0, 0));
-        assert_eq!(place(FIRST - 1), (0, FIRST as usize - 1));
-        assert_eq!(place(FIRST), (1, 0));
-        assert_eq!(place(3 * FIRST - 1), (1, 2 * FIRST as usize - 1));
-        assert_eq!(place(3 * FIRST), (2, 0));
+        assert_eq!(chunk_and_index(0), (0, 0));
+        assert_eq!(chunk_and_index(FIRST - 1), (0, FIRST as usize - 1));
+        assert_eq!(chunk_and_index(FIRST), (1, 0));
+        assert_eq!(chunk_and_index(3 * FIRST - 1), (1, 2 * FIRST as usize - 1));
+        assert_eq!(chunk_and_index(3 * FIRST), (2, 0));
     }
 
     #[test]

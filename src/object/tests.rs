@@ -157,7 +157,7 @@ fn a_freed_keyval_is_copied_and_lives_in_the_copy() {
 #[test]
 fn a_dup_of_a_predefined_type_is_committed() {
     let unnamed = create(Datatype::f90_real(Some(6), None).unwrap()).unwrap();
-    // No other test of this process uses these types.
+    // No other test of this process uses these types, so this is their first use.
     for old in [Handle::of_named(Named::Real2), Handle::of_named(Named::ShortInt), unnamed] {
         let d = dup(old).unwrap();
         let e = dup(d).unwrap();

@@ -14,7 +14,7 @@
 //! Invariant: the words of a call are its offsets, then its callee, and then its arguments in the
 //! order of the callee's parameters. Precompiled code relies on this.
 
-use super::{Body, Legal, Moving, Op, Plan};
+use super::{Body, Legal, Moving, Plan, PlanOp};
 use crate::micro::{Argument, Micro, Role, Table, TableIndex};
 use crate::nest::MIN_OBJECT_DISTANCE;
 
@@ -78,31 +78,31 @@ pub enum Operand {
 }
 
 /// Calls `f` for every constant of `op`, in the order of their context words.
-fn fields(op: &Op, mut f: impl FnMut(Field, Word)) {
-    if !matches!(op, Op::Guard { .. }) {
+fn fields(op: &PlanOp, mut f: impl FnMut(Field, Word)) {
+    if !matches!(op, PlanOp::Guard { .. }) {
         f(Field::UserOffset, Word::Constant(op.at().user));
     }
-    if !matches!(op, Op::Move { .. } | Op::Permute { .. } | Op::Guard { .. }) {
+    if !matches!(op, PlanOp::Move { .. } | PlanOp::Permute { .. } | PlanOp::Guard { .. }) {
         f(Field::PackedOffset, Word::Constant(op.at().packed));
     }
     match op {
         // The packed offset of a move is not a word; it is in the code. In a stream, this offset
         // follows from lengths that are in the code anyway. Between two layouts, the offset is part
         // of the shape.
-        Op::Move { .. } | Op::Permute { .. } => {}
-        Op::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
-        Op::Loop { trip, step, .. } => {
+        PlanOp::Move { .. } | PlanOp::Permute { .. } => {}
+        PlanOp::Guard { limit, .. } => f(Field::Limit, Word::Constant(*limit as i64)),
+        PlanOp::Loop { trip, step, .. } => {
             f(Field::UserStep, Word::Constant(step.user));
             f(Field::PackedStep, Word::Constant(step.packed));
             let moved = Moving::from_step(*step).map_or(0, |moving| moving.choose(step.user, step.packed));
             f(Field::Bytes, Word::Constant(moved.wrapping_mul(trip.k as i64)));
         }
-        Op::Table { table, packed, .. } => {
+        PlanOp::Table { table, packed, .. } => {
             f(Field::PackedStep, Word::Constant(*packed));
             f(Field::Rows, Word::Table(*table));
             f(Field::RowsEnd, Word::TableEnd(*table));
         }
-        Op::Call { call, .. } => {
+        PlanOp::Call { call, .. } => {
             f(Field::Callee, Word::Callee(call.callee()));
             for &role in call.callee().parameters() {
                 match call.argument(role) {
@@ -138,11 +138,13 @@ impl Plan<Legal> {
     /// irregular distances, so that they seem to belong to several objects; a single far distance
     /// counts as irregular too. Layouts of the same objects at other addresses then share the code.
     pub fn is_parametric(&self) -> bool {
-        let moves = self.ops.iter().any(|op| matches!(op, Op::Move { .. } | Op::Permute { .. }));
-        let scattered = |op: &Op| match op {
-            Op::Guard { then, otherwise, .. } => self.is_scattered(*then) || self.is_scattered(*otherwise),
-            Op::Loop { body, .. } | Op::Table { body, .. } => self.is_scattered(*body),
-            Op::Call { .. } | Op::Move { .. } | Op::Permute { .. } => false,
+        let moves = self.ops.iter().any(|op| matches!(op, PlanOp::Move { .. } | PlanOp::Permute { .. }));
+        let scattered = |op: &PlanOp| match op {
+            PlanOp::Guard { then, otherwise, .. } => {
+                self.is_scattered(*then) || self.is_scattered(*otherwise)
+            }
+            PlanOp::Loop { body, .. } | PlanOp::Table { body, .. } => self.is_scattered(*body),
+            PlanOp::Call { .. } | PlanOp::Move { .. } | PlanOp::Permute { .. } => false,
         };
         !moves || self.is_scattered(self.root) || self.ops.iter().any(scattered)
     }
@@ -179,7 +181,7 @@ impl Plan<Legal> {
         let mut words: Vec<Word> =
             (0..self.tables.len()).map(|place| Word::Table(TableIndex::new(place))).collect();
         for op in &self.ops {
-            if let Op::Call { call, .. } = op
+            if let PlanOp::Call { call, .. } = op
                 && !words.contains(&Word::Callee(call.callee()))
             {
                 words.push(Word::Callee(call.callee()));

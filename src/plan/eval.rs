@@ -8,11 +8,11 @@
 //! plan for packing reads outside the user's data, either a bounds check of a slice fails or the
 //! caller finds a difference.
 
-use super::{Offsets, Op, Phase, Plan};
+use super::{Offsets, Phase, Plan, PlanOp};
 use crate::kind::{self, Direction};
 use crate::micro::Transform;
 use crate::micro::reduce::meaning;
-use crate::nest::{Class, Leaf, Value};
+use crate::nest::{Leaf, Value, ValueClass};
 
 struct Machine<'a> {
     direction: Direction,
@@ -54,7 +54,7 @@ impl Machine<'_> {
     fn combine(&mut self, at: Offsets, len: u64, op: kind::Op, value: Value) {
         // A block of pairs is one pair. Its length includes the padding if the packed side is a
         // second layout.
-        let unit = if matches!(value.class(), Class::Pair(_)) { len as i64 } else { value.packed() };
+        let unit = if matches!(value.class(), ValueClass::Pair(_)) { len as i64 } else { value.packed() };
         for k in 0..len as i64 / unit {
             let at = at + value.span(k);
             let user = usize::try_from(self.origin + at.user).expect("user offset inside the slice");
@@ -67,8 +67,8 @@ impl Machine<'_> {
 }
 
 enum Pending<'a> {
-    Ops { ops: &'a [Op], at: Offsets },
-    Iterate { op: &'a Op, i: u64, at: Offsets },
+    Ops { ops: &'a [PlanOp], at: Offsets },
+    Iterate { op: &'a PlanOp, i: u64, at: Offsets },
 }
 
 impl<P: Phase> Plan<P> {
@@ -105,20 +105,22 @@ impl<P: Phase> Plan<P> {
                     *ops = rest;
                     let at = *at + op.at();
                     match op {
-                        Op::Loop { .. } | Op::Table { .. } => stack.push(Pending::Iterate { op, i: 0, at }),
-                        Op::Guard { limit, then, otherwise } => {
+                        PlanOp::Loop { .. } | PlanOp::Table { .. } => {
+                            stack.push(Pending::Iterate { op, i: 0, at })
+                        }
+                        PlanOp::Guard { limit, then, otherwise } => {
                             let body = if count <= *limit { then } else { otherwise };
                             stack.push(Pending::Ops { ops: self.body(*body), at });
                         }
-                        Op::Move { len, .. } => machine.block(at, u64::from(*len), Transform::Copied),
-                        Op::Permute { words, .. } => {
+                        PlanOp::Move { len, .. } => machine.block(at, u64::from(*len), Transform::Copied),
+                        PlanOp::Permute { words, .. } => {
                             let unit = i64::from(words.unit());
                             for (k, &place) in words.places().iter().enumerate() {
                                 let word = Offsets::new(i64::from(place) * unit, k as i64 * unit);
                                 machine.block(at + word, unit as u64, Transform::Copied);
                             }
                         }
-                        Op::Call { call, .. } => {
+                        PlanOp::Call { call, .. } => {
                             let transform = call.callee().transform();
                             call.blocks(self.tables(), count, &mut |block, len| {
                                 machine.block(at + block, len, transform)
@@ -132,8 +134,8 @@ impl<P: Phase> Plan<P> {
                     // exist and must not be read. The lines below then pop the table from the
                     // stack.
                     let (trip, here) = match op {
-                        Op::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
-                        Op::Table { table, packed, .. } => {
+                        PlanOp::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
+                        PlanOp::Table { table, packed, .. } => {
                             let rows = self.column(*table).expect("a column");
                             let row = if (*i as usize) < rows.len() { rows.get(*i as usize) } else { 0 };
                             (rows.len() as u64, *at + Offsets::new(row, packed * *i as i64))
@@ -165,10 +167,10 @@ mod tests {
     /// Returns a plan that packs byte 0 and then byte 2 or byte 3. A guard inside a loop chooses
     /// between these two.
     fn guarded(limit: u64) -> Plan<Scheduled> {
-        let moved = |user, packed| Op::Move { at: Offsets::new(user, packed), len: 1 };
+        let moved = |user, packed| PlanOp::Move { at: Offsets::new(user, packed), len: 1 };
         let body = |start| Body { start, len: 1 };
-        let guard = Op::Guard { limit, then: body(0), otherwise: body(1) };
-        let around = Op::Loop {
+        let guard = PlanOp::Guard { limit, then: body(0), otherwise: body(1) };
+        let around = PlanOp::Loop {
             at: Offsets::new(2, 2),
             trip: Quantity::fixed(1),
             step: Offsets::new(1, 1),
@@ -195,7 +197,7 @@ mod tests {
 
     /// Runs one operation that unpacks from the packed bytes `0, 1, 2 ..` into eight user bytes,
     /// which have the value 99 before, and returns the user bytes.
-    fn unpacked(op: Op, tables: Vec<Table>, count: u64) -> [u8; 8] {
+    fn unpacked(op: PlanOp, tables: Vec<Table>, count: u64) -> [u8; 8] {
         let root = Body { start: 0, len: 1 };
         let plan: Plan<Scheduled> =
             Plan::new(vec![op], root, tables, Direction::Unpack, Target::new(Level::Baseline));
@@ -213,7 +215,7 @@ mod tests {
         let transpose = |outer: i64, inner: i64| {
             let (trips, steps) = ([Quantity::fixed(2); 2], [Offsets::new(outer, 8), Offsets::new(inner, 4)]);
             let call = transpose::call(Direction::Unpack, Level::Baseline, trips, steps, 4).unwrap();
-            Op::Call { at: Offsets::ZERO, call }
+            PlanOp::Call { at: Offsets::ZERO, call }
         };
         assert_eq!(unpacked(transpose(0, 0), vec![], 1)[..4], [0, 1, 2, 3]);
         assert_eq!(unpacked(transpose(4, 0), vec![], 1), [0, 1, 2, 3, 8, 9, 10, 11]);
@@ -232,7 +234,7 @@ mod tests {
         let ops = ops
             .into_iter()
             .enumerate()
-            .map(|(i, (lowest, words))| Op::Permute { at: Offsets::new(lowest, 64 * i as i64), words });
+            .map(|(i, (lowest, words))| PlanOp::Permute { at: Offsets::new(lowest, 64 * i as i64), words });
         let plan: Plan<Legal> = Plan::new(
             ops.collect(),
             Body { start: 0, len: 2 },
@@ -263,7 +265,7 @@ mod tests {
         let column = Column::from(vec![5, 0, 1]);
         let call =
             rows::call(Direction::Unpack, Level::Baseline, (&column, crate::micro::TableIndex::new(0)), 3, 2);
-        let rows = Op::Call { at: Offsets::new(1, 0), call };
+        let rows = PlanOp::Call { at: Offsets::new(1, 0), call };
         assert_eq!(unpacked(rows, vec![Table::Column(column)], 1), [99, 3, 6, 7, 99, 99, 0, 1]);
     }
 
@@ -271,7 +273,7 @@ mod tests {
     fn blocks_are_moved_by_the_count() {
         let call = |n, len, user| {
             let call = strided::call(Direction::Unpack, Level::Baseline, n, Offsets::new(3, 2), len);
-            Op::Call { at: Offsets::new(user, 0), call }
+            PlanOp::Call { at: Offsets::new(user, 0), call }
         };
         let counted = call(Quantity::counted(1), Quantity::fixed(2), 1);
         assert_eq!(unpacked(counted, vec![], 2), [99, 0, 1, 99, 2, 3, 99, 99]);

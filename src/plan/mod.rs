@@ -63,7 +63,7 @@ pub const MAX_MOVED: u64 = 6 << 10;
 /// One operation. Its offsets are relative to the iteration that contains the operation. The family
 /// of its micro-kernel determines which blocks a call moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum PlanOp {
     /// Repeats `body` `trip` times, with `unroll` iterations per turn of the emitted loop.
     Loop {
         /// Offset of iteration 0.
@@ -126,11 +126,11 @@ pub enum Op {
     },
 }
 
-impl Op {
+impl PlanOp {
     /// Returns the body of a loop or table.
     pub fn body(&self) -> Option<Body> {
         match self {
-            Op::Loop { body, .. } | Op::Table { body, .. } => Some(*body),
+            PlanOp::Loop { body, .. } | PlanOp::Table { body, .. } => Some(*body),
             _ => None,
         }
     }
@@ -138,12 +138,12 @@ impl Op {
     /// Returns the offset of the operation.
     pub fn at(&self) -> Offsets {
         match self {
-            Op::Loop { at, .. }
-            | Op::Table { at, .. }
-            | Op::Move { at, .. }
-            | Op::Permute { at, .. }
-            | Op::Call { at, .. } => *at,
-            Op::Guard { .. } => Offsets::ZERO,
+            PlanOp::Loop { at, .. }
+            | PlanOp::Table { at, .. }
+            | PlanOp::Move { at, .. }
+            | PlanOp::Permute { at, .. }
+            | PlanOp::Call { at, .. } => *at,
+            PlanOp::Guard { .. } => Offsets::ZERO,
         }
     }
 }
@@ -178,7 +178,7 @@ impl Moving {
 /// A plan in phase `P` for one kind and target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan<P> {
-    ops: Vec<Op>,
+    ops: Vec<PlanOp>,
     root: Body,
     tables: Vec<Table>,
     kind: Kind,
@@ -189,12 +189,18 @@ pub struct Plan<P> {
 impl<P: Phase> Plan<P> {
     /// Makes a plan of its parts. The calls and table loops in `ops` name the `tables` by index.
     /// This function checks nothing; [`Plan::verify`] checks a plan.
-    pub fn new(ops: Vec<Op>, root: Body, tables: Vec<Table>, kind: impl Into<Kind>, target: Target) -> Self {
+    pub fn new(
+        ops: Vec<PlanOp>,
+        root: Body,
+        tables: Vec<Table>,
+        kind: impl Into<Kind>,
+        target: Target,
+    ) -> Self {
         Self { ops, root, tables, kind: kind.into(), target, phase: PhantomData }
     }
 
     /// Returns all operations, bodies before the operations that use them.
-    pub fn ops(&self) -> &[Op] {
+    pub fn ops(&self) -> &[PlanOp] {
         &self.ops
     }
 
@@ -204,7 +210,7 @@ impl<P: Phase> Plan<P> {
     }
 
     /// Returns the operations of `body`.
-    pub fn body(&self, body: Body) -> &[Op] {
+    pub fn body(&self, body: Body) -> &[PlanOp] {
         &self.ops[body.range()]
     }
 
@@ -215,7 +221,7 @@ impl<P: Phase> Plan<P> {
 
     /// Returns the column of a table loop, or `None` if the table is not a column.
     pub fn column(&self, table: TableIndex) -> Option<&Column> {
-        table.of(&self.tables)?.column()
+        table.find(&self.tables)?.column()
     }
 
     /// Returns the kind of transfer that the plan does.
@@ -243,10 +249,10 @@ impl<P: Phase> Plan<P> {
         let mut loops = 0;
         for op in &self.ops {
             match op {
-                Op::Move { .. } | Op::Permute { .. } => moves += 1,
-                Op::Loop { .. } | Op::Table { .. } => loops += 1,
-                Op::Guard { .. } => {}
-                Op::Call { call, .. } => {
+                PlanOp::Move { .. } | PlanOp::Permute { .. } => moves += 1,
+                PlanOp::Loop { .. } | PlanOp::Table { .. } => loops += 1,
+                PlanOp::Guard { .. } => {}
+                PlanOp::Call { call, .. } => {
                     let name = call.callee().to_string();
                     if !parts.contains(&name) {
                         parts.push(name);

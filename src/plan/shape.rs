@@ -2,7 +2,7 @@
 //! The shape of a parametric plan has all properties on which its code depends, so plans of equal
 //! shape share code.
 
-use super::{Body, Legal, Moving, Offsets, Op, Plan, Words};
+use super::{Body, Legal, Moving, Offsets, Plan, PlanOp, Words};
 use crate::kind::Direction;
 use crate::micro::Role;
 use crate::target::Target;
@@ -70,20 +70,22 @@ impl Plan<Legal> {
         }
         let ops = self.ops.iter().map(|op| {
             let kind = match op {
-                Op::Move { .. } | Op::Permute { .. } if self.ops.len() > MAX_SHARED_OPS => return None,
-                Op::Move { at, len } => {
+                PlanOp::Move { .. } | PlanOp::Permute { .. } if self.ops.len() > MAX_SHARED_OPS => {
+                    return None;
+                }
+                PlanOp::Move { at, len } => {
                     ShapeKind::Move { direction: self.direction(), len: *len, packed: at.packed }
                 }
-                Op::Permute { at, words } => {
+                PlanOp::Permute { at, words } => {
                     ShapeKind::Permute { direction: self.direction(), words: *words, packed: at.packed }
                 }
-                Op::Loop { trip, step, body, .. } => {
+                PlanOp::Loop { trip, step, body, .. } => {
                     ShapeKind::Loop { counted: trip.per_count, moving: Moving::from_step(*step), body: *body }
                 }
-                Op::Table { table, body, .. } => {
+                PlanOp::Table { table, body, .. } => {
                     ShapeKind::Table { width: self.column(*table)?.width(), body: *body }
                 }
-                Op::Call { call, .. } => {
+                PlanOp::Call { call, .. } => {
                     let parameters = call.callee().parameters();
                     let bits = parameters.iter().enumerate().filter(|(_, role)| call.carries_count(**role));
                     ShapeKind::Call {
@@ -92,7 +94,9 @@ impl Plan<Legal> {
                         parameters: parameters.len(),
                     }
                 }
-                Op::Guard { then, otherwise, .. } => ShapeKind::Guard { then: *then, otherwise: *otherwise },
+                PlanOp::Guard { then, otherwise, .. } => {
+                    ShapeKind::Guard { then: *then, otherwise: *otherwise }
+                }
             };
             let Offsets { user, packed } = op.at();
             Some(ShapeOp { moved: (user != 0, packed != 0), kind })

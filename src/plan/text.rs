@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{Offsets, Op, Phase, Plan};
+use super::{Offsets, Phase, Plan, PlanOp};
 
 impl<P: Phase> fmt::Display for Plan<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -13,7 +13,7 @@ impl<P: Phase> fmt::Display for Plan<P> {
         }
         // Each entry has the remaining operations of a body, which have not been printed yet, and
         // the `else` branch that follows this body, if there is one.
-        let mut stack: Vec<(&[Op], Option<&[Op]>)> = vec![(self.body(self.root()), None)];
+        let mut stack: Vec<(&[PlanOp], Option<&[PlanOp]>)> = vec![(self.body(self.root()), None)];
         if self.root().len == 0 {
             writeln!(f, "nothing")?;
         }
@@ -31,7 +31,7 @@ impl<P: Phase> fmt::Display for Plan<P> {
             *ops = rest;
             write!(f, "{:w$}{}", "", Head(op), w = 2 * (stack.len() - 1))?;
             match op {
-                Op::Guard { then, otherwise, .. } => {
+                PlanOp::Guard { then, otherwise, .. } => {
                     writeln!(f, " {{")?;
                     stack.push((self.body(*then), Some(self.body(*otherwise))));
                 }
@@ -49,33 +49,33 @@ impl<P: Phase> fmt::Display for Plan<P> {
 }
 
 /// The text of an operation without its body.
-struct Head<'a>(&'a Op);
+struct Head<'a>(&'a PlanOp);
 
 impl fmt::Display for Head<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Op::Loop { trip, step, unroll, .. } => {
+            PlanOp::Loop { trip, step, unroll, .. } => {
                 write!(f, "loop {trip} step {} {}", step.user, step.packed)?;
                 if *unroll > 1 {
                     write!(f, " unroll {unroll}")?;
                 }
             }
-            Op::Table { table, packed, .. } => write!(f, "rows of table {table} packed {packed}")?,
-            Op::Move { len, .. } => write!(f, "move {len}")?,
-            Op::Permute { words, .. } => {
+            PlanOp::Table { table, packed, .. } => write!(f, "rows of table {table} packed {packed}")?,
+            PlanOp::Move { len, .. } => write!(f, "move {len}")?,
+            PlanOp::Permute { words, .. } => {
                 write!(f, "permute {} [", words.unit())?;
                 for (i, place) in words.places().iter().enumerate() {
                     write!(f, "{}{place}", if i == 0 { "" } else { " " })?;
                 }
                 write!(f, "]")?;
             }
-            Op::Call { call, .. } => {
+            PlanOp::Call { call, .. } => {
                 write!(f, "call {}", call.callee())?;
                 for (role, argument) in call.arguments() {
                     write!(f, " {} {argument}", role.name())?;
                 }
             }
-            Op::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
+            PlanOp::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
         }
         let at = self.0.at();
         if at != Offsets::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! Verification of plans. Invariants, in order:
 //!
 //! 1. a body lies before the operation that uses it, inside the vector;
-//! 2. table loops name columns;
-//! 3. unroll factors and trips are at least 1, and a loop moves on at least one side;
+//! 2. a loop over the rows of a table names a column (a table of integers) of the plan;
+//! 3. unroll factors and trips are at least 1, and the step of a loop is not 0 on both sides;
 //! 4. straight-line moves occur only in plans that move bytes; a plan in phase `Scheduled` has at
 //!    most [`MAX_MOVES`] of them, and a plan in phase `Legal` has at most the number of accesses
 //!    into which legalization can split [`MAX_MOVES`] moves;
@@ -14,7 +14,7 @@
 //!    something to move; at most one argument is a multiple of the instance count; the length is
 //!    the one for which the micro-kernel is made; and the conditions of its family hold.
 
-use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Op, Phase, Plan};
+use super::{Legal, MAX_MOVED, MAX_MOVES, Moving, Phase, Plan, PlanOp};
 use crate::error::{Error, Result};
 use crate::kind::Operation;
 use crate::target::Level;
@@ -40,7 +40,7 @@ impl<P: Phase> Plan<P> {
                 return fail(i, "its body does not lie before it");
             }
             match op {
-                Op::Loop { unroll, trip, step, .. } => {
+                PlanOp::Loop { unroll, trip, step, .. } => {
                     if *unroll == 0 || trip.k == 0 {
                         return fail(i, "loop of unroll 0 or trip 0");
                     }
@@ -48,12 +48,12 @@ impl<P: Phase> Plan<P> {
                         return fail(i, "loop that moves on neither side");
                     }
                 }
-                Op::Guard { then, otherwise, .. } => {
+                PlanOp::Guard { then, otherwise, .. } => {
                     if then.range().end > i || otherwise.range().end > i {
                         return fail(i, "its bodies do not lie before it");
                     }
                 }
-                Op::Move { len, .. } => {
+                PlanOp::Move { len, .. } => {
                     moves += 1;
                     if self.kind().operation != Operation::Bytes {
                         return fail(i, "move of bytes in a plan of values");
@@ -62,7 +62,7 @@ impl<P: Phase> Plan<P> {
                         return fail(i, "move of a width that the target does not have");
                     }
                 }
-                Op::Permute { .. } => {
+                PlanOp::Permute { .. } => {
                     moves += 1;
                     if self.kind().operation != Operation::Bytes {
                         return fail(i, "permutation of bytes in a plan of values");
@@ -71,12 +71,12 @@ impl<P: Phase> Plan<P> {
                         return fail(i, "permutation that the target does not have, or that is too early");
                     }
                 }
-                Op::Table { table, .. } => {
+                PlanOp::Table { table, .. } => {
                     if self.column(*table).is_none() {
                         return fail(i, "loop over a table that is no column");
                     }
                 }
-                Op::Call { call, .. } => {
+                PlanOp::Call { call, .. } => {
                     if call.callee().direction() != self.direction() {
                         return fail(i, "micro-kernel of the other direction");
                     }

@@ -1,6 +1,6 @@
 //! Sections, and the fork handlers that wait for them.
 //!
-//! Every thread that uses sections has a slot (`Seat`), which says whether the thread is in a
+//! Every thread that uses sections has a slot (`ThreadSlot`), which says whether the thread is in a
 //! section. A forking thread announces its fork and then waits for one slot after the other. Each
 //! side writes its own word first and then reads the other's, in one total order (`SeqCst`), so at
 //! least one of them sees the other. The code here uses no lock of the standard library, because a
@@ -30,29 +30,29 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// processors, one was found asleep by a single look after 5 ms (2026-11-28).
 const LOOKS: u32 = 5;
 
-/// Maximum time that a fork waits for threads in sections, and that a thread waits before a section
-/// for a fork whose thread runs or waits for a processor. Sections and forks are meant to take
-/// milliseconds. The limit is much longer, so that even a busy machine seldom reaches it; if it
-/// does, the child is marked.
+/// Maximum time that a fork waits for threads in sections. It is also the maximum time that a
+/// thread waits before a section for a fork to end, if the forking thread runs or waits for a
+/// processor. Sections and forks are meant to take milliseconds. The limit is much longer, so that
+/// it is seldom reached even on a busy machine. If it is reached, the child is marked.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Number of threads that can have a slot of their own. All other threads share one more slot and
 /// update it by atomic additions, which costs more.
-const SEATS: usize = 128;
+const MAX_OWN_SLOTS: usize = 128;
 
 /// Slot in which a thread says whether it is in a section. The alignment keeps different slots in
 /// different cache lines.
 #[repr(align(128))]
-struct Seat {
+struct ThreadSlot {
     /// Whether a thread owns the slot.
     taken: AtomicBool,
     /// Number of threads that use this slot and are in a section.
     inside: AtomicU32,
 }
 
-impl Seat {
-    const fn new() -> Seat {
-        Seat { taken: AtomicBool::new(false), inside: AtomicU32::new(0) }
+impl ThreadSlot {
+    const fn new() -> ThreadSlot {
+        ThreadSlot { taken: AtomicBool::new(false), inside: AtomicU32::new(0) }
     }
 
     #[inline]
@@ -79,9 +79,9 @@ impl Seat {
     }
 }
 
-static OWN: [Seat; SEATS] = [const { Seat::new() }; SEATS];
+static OWN: [ThreadSlot; MAX_OWN_SLOTS] = [const { ThreadSlot::new() }; MAX_OWN_SLOTS];
 /// Slot of all threads that have none of their own.
-static SHARED: Seat = Seat::new();
+static SHARED: ThreadSlot = ThreadSlot::new();
 /// State of the current fork: 0 while no thread forks, [`GATHERING`] while a forking thread waits
 /// for sections to end, and after that the id of the forking thread.
 static FORKING: AtomicU32 = AtomicU32::new(0);
@@ -122,28 +122,28 @@ struct Here {
     /// Number of nested sections that the thread is in. A fork in progress counts as one.
     depth: Cell<u32>,
     /// Slot of the thread, once it has been in a section.
-    seat: Cell<Option<&'static Seat>>,
-    /// What the thread has done for a fork that it is in.
+    slot: Cell<Option<&'static ThreadSlot>>,
+    /// What the thread has done for a fork that it has begun.
     fork: Cell<Fork>,
 }
 
 /// Guard whose destructor gives the slot back when the thread ends.
-struct Leaver;
+struct ThreadExitGuard;
 
 thread_local! {
-    static HERE: Here = const { Here { depth: Cell::new(0), seat: Cell::new(None), fork: Cell::new(Fork::None) } };
-    static LEAVER: Leaver = const { Leaver };
+    static HERE: Here = const { Here { depth: Cell::new(0), slot: Cell::new(None), fork: Cell::new(Fork::None) } };
+    static EXIT_GUARD: ThreadExitGuard = const { ThreadExitGuard };
 }
 
-impl Drop for Leaver {
+impl Drop for ThreadExitGuard {
     fn drop(&mut self) {
         // Destructors of other thread-local values may run after this one and enter sections. They
         // use the shared slot.
         HERE.with(|here| {
-            if let Some(seat) = here.seat.replace(Some(&SHARED))
-                && !seat.is_shared()
+            if let Some(slot) = here.slot.replace(Some(&SHARED))
+                && !slot.is_shared()
             {
-                seat.taken.store(false, Ordering::Release);
+                slot.taken.store(false, Ordering::Release);
             }
         });
     }
@@ -167,10 +167,10 @@ pub fn section() -> Section {
         // section, and does not wait for the thread's own slot.
         here.depth.set(depth + 1);
         if depth == 0 {
-            let seat = here.seat.get().unwrap_or_else(|| take_seat(here));
-            seat.enter();
+            let slot = here.slot.get().unwrap_or_else(|| assign_slot(here));
+            slot.enter();
             if FORKING.load(Ordering::SeqCst) != 0 {
-                give_way(seat);
+                give_way(slot);
             }
         }
     });
@@ -183,9 +183,9 @@ impl Drop for Section {
         HERE.with(|here| {
             let depth = here.depth.get() - 1;
             if depth == 0
-                && let Some(seat) = here.seat.get()
+                && let Some(slot) = here.slot.get()
             {
-                seat.leave();
+                slot.leave();
             }
             here.depth.set(depth);
         });
@@ -194,33 +194,34 @@ impl Drop for Section {
 
 /// Gives this thread a slot: a free one of `OWN`, or `SHARED` if there is none. Returns the slot.
 #[cold]
-fn take_seat(here: &Here) -> &'static Seat {
+fn assign_slot(here: &Here) -> &'static ThreadSlot {
     register();
-    let free = |seat: &&Seat| !seat.taken.load(Ordering::Relaxed) && !seat.taken.swap(true, Ordering::AcqRel);
+    let free =
+        |slot: &&ThreadSlot| !slot.taken.load(Ordering::Relaxed) && !slot.taken.swap(true, Ordering::AcqRel);
     // The guard cannot be set up while the thread ends. Nobody would then give a slot back, so the
     // thread uses the shared one.
-    let lasts = LEAVER.try_with(|_| ()).is_ok();
-    let seat = OWN.iter().filter(|_| lasts).find(free).unwrap_or(&SHARED);
-    here.seat.set(Some(seat));
-    seat
+    let lasts = EXIT_GUARD.try_with(|_| ()).is_ok();
+    let slot = OWN.iter().filter(|_| lasts).find(free).unwrap_or(&SHARED);
+    here.slot.set(Some(slot));
+    slot
 }
 
 /// Spin lock that one thread holds at a time, for a few instructions. A fork waits for it as it
 /// does for a slot.
 #[derive(Debug)]
-pub(super) struct Bolt {
+pub(super) struct RawSpinLock {
     /// Whether a thread holds the lock.
     taken: AtomicBool,
-    /// Whether the lock is in `BOLTS`, so that forks wait for it.
+    /// Whether the lock is in `SPIN_LOCKS`, so that forks wait for it.
     known: AtomicBool,
 }
 
 /// The spin locks for which forks wait.
-static BOLTS: [AtomicPtr<Bolt>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
+static SPIN_LOCKS: [AtomicPtr<RawSpinLock>; 8] = [const { AtomicPtr::new(ptr::null_mut()) }; 8];
 
-impl Bolt {
-    pub(super) const fn new() -> Bolt {
-        Bolt { taken: AtomicBool::new(false), known: AtomicBool::new(false) }
+impl RawSpinLock {
+    pub(super) const fn new() -> RawSpinLock {
+        RawSpinLock { taken: AtomicBool::new(false), known: AtomicBool::new(false) }
     }
 
     /// Takes the lock. Waits until no other thread holds it, and while another thread forks, up to
@@ -287,18 +288,18 @@ impl Bolt {
         }
     }
 
-    /// Registers the fork handlers, and enters the lock in `BOLTS` if it is not there. The
+    /// Registers the fork handlers, and enters the lock in `SPIN_LOCKS` if it is not there. The
     /// assertion fails for the ninth lock of a process.
     #[cold]
     fn announce(&'static self) {
         register();
         let mine = ptr::from_ref(self).cast_mut();
-        let free = |place: &AtomicPtr<Bolt>| {
+        let free = |place: &AtomicPtr<RawSpinLock>| {
             place
                 .compare_exchange(ptr::null_mut(), mine, Ordering::SeqCst, Ordering::SeqCst)
                 .map_or_else(|other| ptr::eq(other, mine), |_| true)
         };
-        assert!(BOLTS.iter().any(free), "there are no more bolts than places for them");
+        assert!(SPIN_LOCKS.iter().any(free), "there are no more spin locks than places for them");
         self.known.store(true, Ordering::Release);
     }
 }
@@ -306,11 +307,11 @@ impl Bolt {
 /// Lets the fork of another thread go first, unless it takes too long: leaves the slot, waits, and
 /// enters again.
 #[cold]
-fn give_way(seat: &Seat) {
+fn give_way(slot: &ThreadSlot) {
     loop {
-        seat.leave();
+        slot.leave();
         let ended = wait_for_the_end();
-        seat.enter();
+        slot.enter();
         if FORKING.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -341,10 +342,10 @@ fn wait_for_the_end() -> bool {
             // The child of this fork is marked already, so that waiting longer would gain nothing.
             return false;
         }
-        // A thread that has finished its wait for sections is watched: it may take `LIMIT`, or less
-        // if it only sleeps. The last comparison makes sure that all looks were at the same fork.
-        // While the thread still waits for sections, which takes it at most `LIMIT`, wait for twice
-        // that time.
+        // If the forking thread has finished its wait for sections, watch it: give up after
+        // `LIMIT`, or earlier if it sleeps at `LOOKS` looks in a row. The last comparison makes
+        // sure that all looks were at the same fork. If the forking thread still waits for
+        // sections, which takes at most `LIMIT`, give up after twice that time.
         if forking != GATHERING {
             let number = FORKS.load(Ordering::SeqCst);
             let seen = alone.filter(|&(_, of)| of == number);
@@ -369,9 +370,9 @@ fn wait_for_the_end() -> bool {
     }
 }
 
-/// Returns whether a thread of this process sleeps, according to `/proc`. If its state cannot be
-/// read, the thread is taken to sleep. The state distinguishes a fork that is held up by a handler
-/// from one that has lost its processor or copies a large process.
+/// Returns whether a thread of this process sleeps, according to `/proc`. Returns true if the state
+/// of the thread cannot be read. The state distinguishes a fork that is held up by a handler from
+/// one that has lost its processor or copies a large process.
 fn sleeps(thread: u32) -> bool {
     // Write the path `/proc/self/task/ID/stat` without an allocation: an allocator may be what
     // waits here.
@@ -452,9 +453,9 @@ fn wait_for(inside: impl Fn() -> bool, start: Instant) -> bool {
 }
 
 /// Returns whether this process, or one that it descends from, is the child of a fork during which
-/// another thread was in a section or may have been in one. In this process a lock may be taken
-/// that nobody gives back, and a value may be half changed. So it must not use what it shares with
-/// its parent's threads.
+/// another thread was in a section or may have been in one. In such a process a lock may be held
+/// that no thread will release, and a value may be half changed. So the process must not use state
+/// that the threads of its parent shared.
 #[inline]
 pub fn is_inconsistent() -> bool {
     INCONSISTENT.load(Ordering::Relaxed)
@@ -543,15 +544,15 @@ fn gather() -> bool {
     INTRUDED.store(false, Ordering::SeqCst);
     let start = Instant::now();
     // Wait for the slots and then for the spin locks. All of them together get the time `LIMIT`.
-    let mut seats = OWN.iter().chain([&SHARED]);
-    let mut bolts = BOLTS.iter();
-    let all = seats.all(|seat| wait_for(|| seat.inside.load(Ordering::SeqCst) != 0, start))
-        && bolts.all(|place| {
+    let mut slots = OWN.iter().chain([&SHARED]);
+    let mut locks = SPIN_LOCKS.iter();
+    let all = slots.all(|slot| wait_for(|| slot.inside.load(Ordering::SeqCst) != 0, start))
+        && locks.all(|place| {
             // SAFETY: the pointer is null or was stored by `announce`, from a reference that is
-            // valid as long as the process lives. The fields of `Bolt` are accessed only as
+            // valid as long as the process lives. The fields of `RawSpinLock` are accessed only as
             // atomics.
-            let bolt = unsafe { place.load(Ordering::SeqCst).as_ref() };
-            bolt.is_none_or(|bolt| wait_for(|| bolt.taken.load(Ordering::SeqCst), start))
+            let lock = unsafe { place.load(Ordering::SeqCst).as_ref() };
+            lock.is_none_or(|lock| wait_for(|| lock.taken.load(Ordering::SeqCst), start))
         });
     if !all {
         INTRUDED.store(true, Ordering::SeqCst);
@@ -589,17 +590,17 @@ extern "C" fn after_in_child() {
         }
         here.depth.set(here.depth.get() - 1);
         FORKS.fetch_add(1, Ordering::AcqRel);
-        // The other threads do not exist here, wherever they were. A thread that entered late had
-        // set the mark before it changed anything, so a child that has its changes has the mark
-        // too.
+        // The other threads do not exist here, wherever they were. A thread that entered a section
+        // during the fork set `INTRUDED` before it changed anything. So a child that has the
+        // changes of that thread has the mark too.
         let marked = fork == Fork::Amid || INTRUDED.load(Ordering::SeqCst);
         // Free the slots of the other threads. This thread keeps its own; if the fork happened
         // inside a section, the thread is still in it.
-        let mine = here.seat.get();
-        for seat in OWN.iter().chain([&SHARED]) {
-            let own = mine.is_some_and(|mine| ptr::eq(mine, seat));
-            seat.taken.store(own, Ordering::Relaxed);
-            seat.inside.store(u32::from(own && here.depth.get() > 0), Ordering::Relaxed);
+        let mine = here.slot.get();
+        for slot in OWN.iter().chain([&SHARED]) {
+            let own = mine.is_some_and(|mine| ptr::eq(mine, slot));
+            slot.taken.store(own, Ordering::Relaxed);
+            slot.inside.store(u32::from(own && here.depth.get() > 0), Ordering::Relaxed);
         }
         GENERATION.fetch_add(1, Ordering::AcqRel);
         end();

@@ -22,15 +22,16 @@ pub fn without_sigxfsz<T>(grow: impl FnOnce() -> T) -> T {
     grow()
 }
 
-/// Rule of errors about environment variables that must be text, because their values are words or
-/// numbers.
+/// The rule that an error states if an environment variable is not text, although its value must be
+/// a word or a number.
 pub const NO_TEXT: &str = "must be text in UTF-8";
 
-/// Maximum number of characters of a foreign value that a message quotes.
-const MOST: usize = 80;
+/// Maximum number of characters that a message quotes of a value from outside, such as an
+/// environment variable.
+const MAX_QUOTED_CHARS: usize = 80;
 
 /// Returns a value as messages quote it: on one line, with control characters escaped, and cut
-/// after a maximum number of characters. A value that was cut is followed by its length in bytes.
+/// after 80 characters. A value that was cut is followed by its length in bytes.
 pub fn cut(value: &OsStr) -> String {
     let shown = |text: &str| -> String {
         text.chars()
@@ -38,13 +39,14 @@ pub fn cut(value: &OsStr) -> String {
             .collect()
     };
     let text = value.to_string_lossy();
-    match text.char_indices().nth(MOST) {
+    match text.char_indices().nth(MAX_QUOTED_CHARS) {
         Some((at, _)) => format!("{}... ({} bytes)", shown(&text[..at]), value.len()),
         None => shown(&text),
     }
 }
 
-/// Returns the error `wrong` about `value` as text, in which the value appears as [`cut`] shows it.
+/// Returns the text of the error `wrong`. Where the text contains `value`, the result has the value
+/// as [`cut`] returns it.
 pub fn said(value: &str, wrong: &impl Display) -> String {
     let wrong = wrong.to_string();
     if value.is_empty() { wrong } else { wrong.replace(value, &cut(value.as_ref())) }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
-use super::fork::{Bolt, Section, generation, in_section, section};
+use super::fork::{RawSpinLock, Section, generation, in_section, section};
 
 /// Mutex that is locked only inside a section. A panic does not poison it, so its holders must
 /// leave the value usable after each step.
@@ -55,29 +55,29 @@ impl<T> DerefMut for Guard<'_, T> {
 /// costs three. Its holder is in a section. A thread that waits for it first spins, and then sleeps
 /// for short times. A process can have at most eight such locks.
 #[derive(Debug)]
-pub struct Latch<T> {
-    bolt: Bolt,
+pub struct SpinLock<T> {
+    raw: RawSpinLock,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: a shared latch gives access to its value only through `Latched`, which exists only while
-// its thread holds the bolt, and one thread holds the bolt at a time. So threads use the value one
-// after the other, for which `T: Send` suffices. The bolt consists of atomics.
-unsafe impl<T: Send> Sync for Latch<T> {}
+// SAFETY: a shared lock gives access to its value only through `SpinGuard`, which exists only while
+// its thread holds the raw lock, and one thread holds the raw lock at a time. So threads use the
+// value one after the other, for which `T: Send` suffices. The raw lock consists of atomics.
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-/// Access to the value of a locked [`Latch`]. Dropping it releases the lock.
+/// Access to the value of a locked [`SpinLock`]. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct Latched<T: 'static> {
-    latch: &'static Latch<T>,
+pub struct SpinGuard<T: 'static> {
+    lock: &'static SpinLock<T>,
     // The raw pointer makes this type neither `Send` nor `Sync`: the thread that took the lock must
     // release it.
     _here: PhantomData<*const ()>,
 }
 
-impl<T> Latch<T> {
-    /// Returns a latch that no thread holds.
-    pub const fn new(value: T) -> Latch<T> {
-        Latch { bolt: Bolt::new(), value: UnsafeCell::new(value) }
+impl<T> SpinLock<T> {
+    /// Returns a spin lock that no thread holds.
+    pub const fn new(value: T) -> SpinLock<T> {
+        SpinLock { raw: RawSpinLock::new(), value: UnsafeCell::new(value) }
     }
 
     /// Begins a section and waits until no other thread holds the lock. The section ends when the
@@ -85,39 +85,39 @@ impl<T> Latch<T> {
     /// itself.
     ///
     /// # Panics
-    /// If the process already has eight other latches that have been locked.
+    /// If the process already has eight other spin locks that have been locked.
     #[inline]
-    pub fn lock(&'static self) -> Latched<T> {
-        self.bolt.take();
-        Latched { latch: self, _here: PhantomData }
+    pub fn lock(&'static self) -> SpinGuard<T> {
+        self.raw.take();
+        SpinGuard { lock: self, _here: PhantomData }
     }
 }
 
-impl<T> Deref for Latched<T> {
+impl<T> Deref for SpinGuard<T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the pointer is that of a cell inside a latch that lives as long as the process.
-        // This value holds the bolt, which one thread holds at a time, and `self` is borrowed, so
-        // nobody changes the value meanwhile.
-        unsafe { &*self.latch.value.get() }
+        // SAFETY: the pointer is that of a cell inside a spin lock that lives as long as the
+        // process. This value holds the raw lock, which one thread holds at a time, and `self` is
+        // borrowed, so nobody changes the value meanwhile.
+        unsafe { &*self.lock.value.get() }
     }
 }
 
-impl<T> DerefMut for Latched<T> {
+impl<T> DerefMut for SpinGuard<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`; and `self` is borrowed mutably, so there is no other reference to
         // the value.
-        unsafe { &mut *self.latch.value.get() }
+        unsafe { &mut *self.lock.value.get() }
     }
 }
 
-impl<T> Drop for Latched<T> {
+impl<T> Drop for SpinGuard<T> {
     #[inline]
     fn drop(&mut self) {
-        self.latch.bolt.give();
+        self.lock.raw.give();
     }
 }
 
@@ -289,19 +289,19 @@ impl<T> Default for Awaited<T> {
 mod tests {
     use super::*;
 
-    static LATCH: Latch<(u64, u64)> = Latch::new((0, 0));
+    static SPIN_LOCK: SpinLock<(u64, u64)> = SpinLock::new((0, 0));
 
     #[test]
-    fn one_thread_at_a_time_holds_a_latch() {
+    fn one_thread_at_a_time_holds_a_spin_lock() {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..2000 {
-                        let mut both = LATCH.lock();
+                        let mut both = SPIN_LOCK.lock();
                         both.0 += 1;
                         assert!(in_section(), "a fork waits");
-                        // Sections and locks inside the latch do not wait for a fork, since that
-                        // fork waits for the latch.
+                        // Sections and locks inside the spin lock do not wait for a fork, since
+                        // that fork waits for the spin lock.
                         drop(section());
                         both.1 += 1;
                         assert_eq!(both.0, both.1);
@@ -309,7 +309,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(*LATCH.lock(), (8000, 8000));
+        assert_eq!(*SPIN_LOCK.lock(), (8000, 8000));
         assert!(!in_section());
     }
 }

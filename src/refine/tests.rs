@@ -57,7 +57,7 @@ fn check(from: &Datatype, to: &Datatype, periods: u64) -> bool {
     let before = vec![0xa5; to_len];
     let mut want = before.clone();
     interp::unpack_range(to, counts[1], &stream[..bytes as usize], &mut want, to_at, 0).unwrap();
-    // The joint nest must move the same bytes directly, without the stream, both before and after
+    // The fused nest must move the same bytes directly, without the stream, both before and after
     // normalization.
     let normal = normalize::normalize(&refined.nest, from.arguments() + to.arguments()).unwrap();
     normal.nest.verify().unwrap_or_else(at);
@@ -100,7 +100,7 @@ fn equal_structure_stays() {
         text("vector(4, 1, 2, double)", "vector(2, 2, 3, double)"),
         "loop count step 56 40 {; loop 2 step 32 24 {; loop 2 step 16 8 {; copy 8"
     );
-    // If one side is dense, the joint nest has the structure of the other side.
+    // If one side is dense, the fused nest has the structure of the other side.
     assert_eq!(
         text("resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float]))", "byte"),
         "loop count step 32 24 {; blocks [0:0:4 8:4:20]"
@@ -167,7 +167,7 @@ fn what_stays_in_place() {
 
 #[test]
 fn rows_are_paid_for() {
-    // Two tables of 60,000 and 40,000 rows have no common period. The joint nest has no more rows
+    // Two tables of 60,000 and 40,000 rows have no common period. The fused nest has no more rows
     // than both tables together.
     let table = |n: i64, len: i64| {
         let places: Vec<i64> = (0..n).map(|i| 3 * len * i + i % 7).collect();

@@ -24,7 +24,7 @@ use crate::micro::{
     Call, Repeated, Table, TableIndex, Width, blocks, pairs, permute, rows, strided, transpose,
 };
 use crate::nest::{Body, Byte, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream};
-use crate::plan::{MAX_MOVED, MAX_MOVES, Op, Plan, Scheduled};
+use crate::plan::{MAX_MOVED, MAX_MOVES, Plan, PlanOp, Scheduled};
 use crate::target::{Level, Target, cost};
 
 /// Maximum nesting depth of the bodies that are planned, where the root body has depth 0. The body
@@ -111,14 +111,14 @@ struct Scheduler<'a, S> {
     direction: Direction,
     target: Target,
     level: Level,
-    ops: Vec<Op>,
+    ops: Vec<PlanOp>,
     tables: Vec<Table>,
     written: Weight,
     budget: usize,
 }
 
 impl<S: Side> Scheduler<'_, S> {
-    fn seal(&mut self, list: Vec<Op>) -> Body {
+    fn seal(&mut self, list: Vec<PlanOp>) -> Body {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
         body
@@ -149,8 +149,8 @@ impl<S: Side> Scheduler<'_, S> {
         rows::call(self.direction, self.level, (column, table), packed_step, len)
     }
 
-    fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
-        if let Op::Move { len, .. } = op {
+    fn push(&mut self, out: &mut Vec<PlanOp>, op: PlanOp) -> Result<(), Refusal> {
+        if let PlanOp::Move { len, .. } = op {
             self.written += Weight::of_copy(u64::from(len), self.level);
             if !self.written.fits(Weight::MAX) {
                 return Err(Refusal { reason: "more straight-line moves than a kernel may have" });
@@ -164,13 +164,13 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(())
     }
 
-    fn body(&mut self, body: Body, at: Offsets, depth: usize) -> Result<Vec<Op>, Refusal> {
+    fn body(&mut self, body: Body, at: Offsets, depth: usize) -> Result<Vec<PlanOp>, Refusal> {
         let mut out = Vec::new();
         self.list(body, at, depth, &mut out)?;
         Ok(out)
     }
 
-    fn list(&mut self, body: Body, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn list(&mut self, body: Body, at: Offsets, depth: usize, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         if depth > MAX_DEPTH {
             return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
         }
@@ -178,7 +178,7 @@ impl<S: Side> Scheduler<'_, S> {
         nest.body(body).iter().try_for_each(|node| self.node(node, at, depth, out))
     }
 
-    fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
         // Three choices come first, because each of them handles a whole node, which would
@@ -202,7 +202,7 @@ impl<S: Side> Scheduler<'_, S> {
         match node {
             Node::Copy { n, .. } => {
                 let call = strided::any_length(self.direction, self.level, *n);
-                self.push(out, Op::Call { at: here, call })
+                self.push(out, PlanOp::Call { at: here, call })
             }
             Node::Blocks { user, packed, len, .. } => {
                 // Write the rows out as moves if there are at most `STRAIGHT_ROWS` of them and the
@@ -218,12 +218,12 @@ impl<S: Side> Scheduler<'_, S> {
             Node::Table { displacements, packed, body, .. } => {
                 if let [Node::Copy { n: Quantity { k, per_count: false }, .. }] = nest.body(*body) {
                     let call = self.rows(displacements, *packed, *k);
-                    return self.push(out, Op::Call { at: here, call });
+                    return self.push(out, PlanOp::Call { at: here, call });
                 }
                 let table = self.column(displacements);
                 let list = self.body(*body, Offsets::ZERO, depth + 1)?;
                 let body = self.seal(list);
-                self.push(out, Op::Table { at: here, table, packed: *packed, body })
+                self.push(out, PlanOp::Table { at: here, table, packed: *packed, body })
             }
             // This loop has one iteration. The budget of normalization did not suffice to inline
             // its body, so the body is inlined here, if the kernel has room.
@@ -245,25 +245,31 @@ impl<S: Side> Scheduler<'_, S> {
                         || self.in_rows(depth) && self.written_row(*trip, *step, *n)
                     {
                         let mut list = Vec::new();
-                        self.push(&mut list, Op::Move { at: Offsets::ZERO, len: n.k as u32 })?;
+                        self.push(&mut list, PlanOp::Move { at: Offsets::ZERO, len: n.k as u32 })?;
                         let unroll = unroll(&list, *trip);
                         let body = self.seal(list);
-                        return self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body });
+                        return self
+                            .push(out, PlanOp::Loop { at: here, trip: *trip, step: *step, unroll, body });
                     }
                     let call = self.strided(*trip, *step, *n);
-                    return self.push(out, Op::Call { at: here, call });
+                    return self.push(out, PlanOp::Call { at: here, call });
                 }
                 let list = self.body(*body, Offsets::ZERO, depth + 1)?;
                 let unroll = unroll(&list, *trip);
                 let body = self.seal(list);
-                self.push(out, Op::Loop { at: here, trip: *trip, step: *step, unroll, body })
+                self.push(out, PlanOp::Loop { at: here, trip: *trip, step: *step, unroll, body })
             }
         }
     }
 
     /// Plans long rows. Rows of one length that follow each other at a constant step share one
     /// call.
-    fn long_rows(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn long_rows(
+        &mut self,
+        at: Offsets,
+        columns: [&Column; 3],
+        out: &mut Vec<PlanOp>,
+    ) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
         let row = |i: usize| Offsets::new(user.get(i), packed.get(i));
         let mut first = 0;
@@ -277,14 +283,19 @@ impl<S: Side> Scheduler<'_, S> {
                 1 => strided::any_length(self.direction, self.level, length),
                 _ => self.strided(Quantity::fixed(rows as u64), row(first + 1) - row(first), length),
             };
-            self.push(out, Op::Call { at: at + row(first), call })?;
+            self.push(out, PlanOp::Call { at: at + row(first), call })?;
             first += rows;
         }
         Ok(())
     }
 
     /// Plans blocks without a pattern that a nest can express, at offset `at`.
-    fn irregular(&mut self, at: Offsets, columns: [&Column; 3], out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn irregular(
+        &mut self,
+        at: Offsets,
+        columns: [&Column; 3],
+        out: &mut Vec<PlanOp>,
+    ) -> Result<(), Refusal> {
         let [user, packed, len] = columns;
         // If the rows interleave a few arithmetic sequences, plan a call for each sequence. This
         // changes the order of the entries, so the entries must be disjoint on the side that is
@@ -295,7 +306,7 @@ impl<S: Side> Scheduler<'_, S> {
         {
             return lanes.into_iter().try_for_each(|lane| {
                 let call = self.strided(Quantity::fixed(lane.trip), lane.step, Quantity::fixed(lane.len));
-                self.push(out, Op::Call { at: at + lane.at, call })
+                self.push(out, PlanOp::Call { at: at + lane.at, call })
             });
         }
         if let Some(stretches) = irregular::equal_pieces(columns)
@@ -316,7 +327,7 @@ impl<S: Side> Scheduler<'_, S> {
         let columns = columns.each_ref();
         let tables = columns.map(|column| self.column(column));
         let call = blocks::call(self.direction, self.level, columns, tables);
-        self.push(out, Op::Call { at, call })
+        self.push(out, PlanOp::Call { at, call })
     }
 
     /// Plans a stretch of rows that are cut into equal pieces. The plan gets one table, one call
@@ -326,13 +337,13 @@ impl<S: Side> Scheduler<'_, S> {
         at: Offsets,
         [user, packed, len]: [&Column; 3],
         stretch: &irregular::Stretch,
-        out: &mut Vec<Op>,
+        out: &mut Vec<PlanOp>,
     ) -> Result<(), Refusal> {
         let irregular::Stretch { rows, pieces, .. } = stretch;
         let at = at + Offsets::new(0, packed.get(rows.start));
         let call =
             self.rows(&irregular::cut(user, len, rows.clone(), *pieces)?, pieces.len as i64, pieces.len);
-        stretch.calls().try_for_each(|of| self.push(out, Op::Call { at: at + of, call: call.clone() }))
+        stretch.calls().try_for_each(|of| self.push(out, PlanOp::Call { at: at + of, call: call.clone() }))
     }
 
     /// Plans blocks that are dense on neither side, in a better way than row by row. Returns false
@@ -341,7 +352,7 @@ impl<S: Side> Scheduler<'_, S> {
         &mut self,
         at: Offsets,
         columns: [&Column; 3],
-        out: &mut Vec<Op>,
+        out: &mut Vec<PlanOp>,
     ) -> Result<bool, Refusal> {
         let [user, packed, len] = columns;
         if let Some(dense) = lanes::dense_ranges(packed, len).filter(|dense| dense.len() <= self.budget) {
@@ -357,11 +368,11 @@ impl<S: Side> Scheduler<'_, S> {
         let Some(pieces) = irregular::common_pieces(len) else { return Ok(false) };
         let cut = |column: &Column| irregular::cut(column, len, 0..len.len(), pieces);
         let [user, packed] = [cut(user)?, cut(packed)?];
-        let narrow = [&user, &packed].iter().all(|column| Width::of(column) == Width::I32);
+        let narrow = [&user, &packed].iter().all(|column| Width::from_column(column) == Width::I32);
         if narrow {
             let tables = [self.column(&user), self.column(&packed)];
             let call = pairs::call(self.direction, self.level, user.len(), tables, pieces.len);
-            self.push(out, Op::Call { at, call })?;
+            self.push(out, PlanOp::Call { at, call })?;
         }
         Ok(narrow)
     }
@@ -433,7 +444,7 @@ impl<S: Side> Scheduler<'_, S> {
 
     /// Plans a loop over a small body of several rows as one call, which moves one or more
     /// instances by one permutation.
-    fn permuted(&mut self, node: &Node, at: Offsets) -> Option<Op> {
+    fn permuted(&mut self, node: &Node, at: Offsets) -> Option<PlanOp> {
         let Node::Loop { trip, step, body, .. } = node else { return None };
         if !trip.per_count && trip.k < cost::PERMUTED_TRIP {
             return None;
@@ -455,7 +466,7 @@ impl<S: Side> Scheduler<'_, S> {
         }
         let permutation = Arc::new(permutation);
         let table = self.table(Table::Permutation(Arc::clone(&permutation)));
-        Some(Op::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
+        Some(PlanOp::Call { at, call: permute::call(self.direction, *trip, (&permutation, table)) })
     }
 
     /// Plans two nested loops around one element in another order than that of the nest. The loops
@@ -466,7 +477,7 @@ impl<S: Side> Scheduler<'_, S> {
     /// A transpose or exchange changes the order of the entries, so the entries must be disjoint on
     /// the side that is written. If the entries are disjoint only up to some instance count, the
     /// plan checks the count at run time.
-    fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<bool, Refusal> {
+    fn reordered(&mut self, node: &Node, at: Offsets, out: &mut Vec<PlanOp>) -> Result<bool, Refusal> {
         let nest = self.nest;
         let Node::Loop { trip: outer, step: o, body, .. } = node else { return Ok(false) };
         let [Node::Loop { trip: inner, step: i, body: element, at: inside, .. }] = nest.body(*body) else {
@@ -498,22 +509,22 @@ impl<S: Side> Scheduler<'_, S> {
             self.push(out, op)?;
             return Ok(true);
         }
-        let row = Op::Call { at: Offsets::ZERO, call: self.strided(inner.0, inner.1, *len) };
+        let row = PlanOp::Call { at: Offsets::ZERO, call: self.strided(inner.0, inner.1, *len) };
         let body = self.seal(vec![row]);
         let op = self.ordered(then, at);
         let then = self.seal(vec![op]);
-        let otherwise = self.seal(vec![Op::Loop { at, trip: outer.0, step: outer.1, unroll: 1, body }]);
-        self.push(out, Op::Guard { limit, then, otherwise })?;
+        let otherwise = self.seal(vec![PlanOp::Loop { at, trip: outer.0, step: outer.1, unroll: 1, body }]);
+        self.push(out, PlanOp::Guard { limit, then, otherwise })?;
         Ok(true)
     }
 
     /// Makes the operation that replaces two loops around an element, at offset `at`.
-    fn ordered(&mut self, chosen: Reordered, at: Offsets) -> Op {
+    fn ordered(&mut self, chosen: Reordered, at: Offsets) -> PlanOp {
         match chosen {
-            Reordered::Transpose(call) => Op::Call { at, call },
+            Reordered::Transpose(call) => PlanOp::Call { at, call },
             Reordered::Exchanged { outer: (trip, step), row } => {
-                let body = self.seal(vec![Op::Call { at: Offsets::ZERO, call: row }]);
-                Op::Loop { at, trip, step, unroll: 1, body }
+                let body = self.seal(vec![PlanOp::Call { at: Offsets::ZERO, call: row }]);
+                PlanOp::Loop { at, trip, step, unroll: 1, body }
             }
         }
     }
@@ -542,16 +553,16 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     /// Writes out every copy of `node` as a move.
-    fn unrolled(&mut self, node: &Node, at: Offsets, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn unrolled(&mut self, node: &Node, at: Offsets, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let nest = self.nest;
         let here = at + node.at();
         match node {
-            Node::Copy { n, .. } => self.push(out, Op::Move { at: here, len: n.k as u32 }),
+            Node::Copy { n, .. } => self.push(out, PlanOp::Move { at: here, len: n.k as u32 }),
             Node::Blocks { user, packed, len, .. } => {
                 out.reserve(len.len());
                 for i in 0..len.len() {
                     let at = here + Offsets::new(user.get(i), packed.get(i));
-                    self.push(out, Op::Move { at, len: len.get(i) as u32 })?;
+                    self.push(out, PlanOp::Move { at, len: len.get(i) as u32 })?;
                 }
                 Ok(())
             }
@@ -683,11 +694,11 @@ fn weight<S: Side>(
 
 /// Returns the number of iterations of the loop that one turn of the emitted, unrolled loop
 /// executes. Only loops over straight-line moves are unrolled.
-fn unroll(list: &[Op], trip: Quantity) -> u32 {
+fn unroll(list: &[PlanOp], trip: Quantity) -> u32 {
     let mut moves = 0;
     for op in list {
         match op {
-            Op::Move { len, .. } => moves += len.div_ceil(16),
+            PlanOp::Move { len, .. } => moves += len.div_ceil(16),
             _ => return 1,
         }
     }

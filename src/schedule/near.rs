@@ -5,7 +5,7 @@
 use super::{Refusal, Scheduler, Weight};
 use crate::kind::Direction;
 use crate::nest::{Offsets, Quantity, Side};
-use crate::plan::Op;
+use crate::plan::PlanOp;
 use crate::target::{Level, cost};
 
 /// Division of near blocks into a loop and a remainder. The loop has `turns` turns, and the blocks
@@ -60,21 +60,21 @@ impl<S: Side> Scheduler<'_, S> {
         trip: u64,
         step: Offsets,
         len: u32,
-        out: &mut Vec<Op>,
+        out: &mut Vec<PlanOp>,
     ) -> Result<(), Refusal> {
         let NearBlocks { turns, rest } = NearBlocks::new(trip);
         let each = cost::NEAR_BLOCKS;
         if turns > 0 {
             let mut list = Vec::with_capacity(each as usize);
             for i in 0..each as i64 {
-                self.push(&mut list, Op::Move { at: Offsets::ZERO.step(step, i), len })?;
+                self.push(&mut list, PlanOp::Move { at: Offsets::ZERO.step(step, i), len })?;
             }
             let body = self.seal(list);
             let turn = Offsets::ZERO.step(step, each as i64);
-            self.push(out, Op::Loop { at, trip: Quantity::fixed(turns), step: turn, unroll: 1, body })?;
+            self.push(out, PlanOp::Loop { at, trip: Quantity::fixed(turns), step: turn, unroll: 1, body })?;
         }
         out.reserve(rest as usize);
         let after_loop = (trip - rest..trip).map(|i| at.step(step, i as i64));
-        after_loop.into_iter().try_for_each(|at| self.push(out, Op::Move { at, len }))
+        after_loop.into_iter().try_for_each(|at| self.push(out, PlanOp::Move { at, len }))
     }
 }

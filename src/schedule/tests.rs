@@ -18,7 +18,7 @@ fn reordered(rows: usize, distance: i64, direction: Direction, level: Level) -> 
     let places: Vec<i64> = (0..rows as i64).map(|i| distance * i).collect();
     let t = Datatype::hindexed(&lengths, &places, &"char".parse().unwrap()).unwrap();
     let plan = schedule(&normal(&t), direction, Target::new(level)).unwrap();
-    let [Op::Call { call, .. }, ..] = plan.ops() else { panic!("{plan}") };
+    let [PlanOp::Call { call, .. }, ..] = plan.ops() else { panic!("{plan}") };
     let columns = [Role::UserOffsets, Role::PackedOffsets, Role::Lengths];
     let [user, packed, len] =
         columns.map(|role| call.column(plan.tables(), role).unwrap().iter().collect::<Vec<i64>>());

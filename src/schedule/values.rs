@@ -14,9 +14,9 @@ use crate::kind::{Direction, Kind, Op as Reduction, Operation};
 use crate::micro::permute::{self, Part, Permutation};
 use crate::micro::{Call, Table, TableIndex, reduce, strided, swap};
 use crate::nest::{
-    Body, Class, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream, Value,
+    Body, Disjoint, Leaf, LoopNest, Node, Normal, Offsets, Quantity, Side, Stream, Value, ValueClass,
 };
-use crate::plan::{Op, Plan, Scheduled};
+use crate::plan::{Plan, PlanOp, Scheduled};
 use crate::target::{Target, cost};
 
 impl<S: Side> Planned<S> for Value {
@@ -53,7 +53,7 @@ struct Scheduler<'a, S> {
     /// Whether the entries of any number of instances are disjoint, so that their order does not
     /// matter.
     any_order: bool,
-    ops: Vec<Op>,
+    ops: Vec<PlanOp>,
     tables: Vec<Table>,
     budget: usize,
 }
@@ -66,13 +66,13 @@ struct Run {
 }
 
 impl<S: Side> Scheduler<'_, S> {
-    fn seal(&mut self, list: Vec<Op>) -> Body {
+    fn seal(&mut self, list: Vec<PlanOp>) -> Body {
         let body = Body { start: self.ops.len() as u32, len: list.len() as u32 };
         self.ops.extend(list);
         body
     }
 
-    fn push(&mut self, out: &mut Vec<Op>, op: Op) -> Result<(), Refusal> {
+    fn push(&mut self, out: &mut Vec<PlanOp>, op: PlanOp) -> Result<(), Refusal> {
         if self.budget == 0 {
             return Err(Refusal { reason: "more operations than a kernel may have" });
         }
@@ -101,7 +101,7 @@ impl<S: Side> Scheduler<'_, S> {
             return self.combined(op, run, trip, step);
         }
         let reason = "values that change their size or meaning are converted one by one";
-        let Class::Swap = value.class() else { return Err(Refusal { reason }) };
+        let ValueClass::Swap = value.class() else { return Err(Refusal { reason }) };
         let unit = value.user();
         let k = n.k.checked_mul(unit as u64).ok_or(Refusal { reason: "a run beyond 64 bits" })?;
         let len = Quantity { k, ..n };
@@ -138,21 +138,21 @@ impl<S: Side> Scheduler<'_, S> {
     /// pair.
     fn needs_loop(&self, run: &Run) -> bool {
         let reduced = matches!(self.kind.operation, Operation::Reduce(op) if op.is_location());
-        reduced && matches!(run.value.class(), Class::Pair(_)) && !run.n.is(1)
+        reduced && matches!(run.value.class(), ValueClass::Pair(_)) && !run.n.is(1)
     }
 
     /// Plans a run as one call that has a separate block for each value.
-    fn loop_over_values(&mut self, run: &Run, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn loop_over_values(&mut self, run: &Run, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let one = Run { n: Quantity::fixed(1), ..*run };
         let call = self.call(&one, run.n, run.value.span(1))?;
-        self.push(out, Op::Call { at: run.at, call })
+        self.push(out, PlanOp::Call { at: run.at, call })
     }
 
     /// Plans a loop over a few runs of small values as one call. Each permutation in the call swaps
     /// the bytes of one or more iterations.
     fn permuted(&mut self, runs: &[Run], trip: Quantity, step: Offsets) -> Option<Call> {
         let small = runs.len() < 2 || !trip.per_count && trip.k < cost::PERMUTED_TRIP;
-        if small || runs.iter().any(|run| run.n.per_count || run.value.class() != Class::Swap) {
+        if small || runs.iter().any(|run| run.n.per_count || run.value.class() != ValueClass::Swap) {
             return None;
         }
         let parts: Option<Vec<Part>> = runs
@@ -193,7 +193,7 @@ impl<S: Side> Scheduler<'_, S> {
         (runs.len() <= cost::PERMUTED_ROWS).then_some(runs)
     }
 
-    fn body(&mut self, body: Body, depth: usize) -> Result<Vec<Op>, Refusal> {
+    fn body(&mut self, body: Body, depth: usize) -> Result<Vec<PlanOp>, Refusal> {
         if depth > MAX_DEPTH {
             return Err(Refusal { reason: "loops nested deeper than a kernel may have" });
         }
@@ -205,7 +205,7 @@ impl<S: Side> Scheduler<'_, S> {
         Ok(out)
     }
 
-    fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<Op>) -> Result<(), Refusal> {
+    fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let at = node.at();
         let once = (Quantity::fixed(1), Offsets::ZERO);
         // Runs become calls, and tables and loops are planned around their bodies.
@@ -216,7 +216,7 @@ impl<S: Side> Scheduler<'_, S> {
                     return self.loop_over_values(&run, out);
                 }
                 let call = self.call(&run, once.0, once.1)?;
-                self.push(out, Op::Call { at, call })
+                self.push(out, PlanOp::Call { at, call })
             }
             Node::Blocks { user, packed, len, unit, .. } => {
                 if len.len() > self.budget {
@@ -230,7 +230,7 @@ impl<S: Side> Scheduler<'_, S> {
                         continue;
                     }
                     let call = self.call(&run, once.0, once.1)?;
-                    self.push(out, Op::Call { at, call })?;
+                    self.push(out, PlanOp::Call { at, call })?;
                 }
                 Ok(())
             }
@@ -238,7 +238,7 @@ impl<S: Side> Scheduler<'_, S> {
                 let table = self.column(displacements);
                 let list = self.body(*body, depth + 1)?;
                 let body = self.seal(list);
-                self.push(out, Op::Table { at, table, packed: *packed, body })
+                self.push(out, PlanOp::Table { at, table, packed: *packed, body })
             }
             // A loop can have step 0 on both sides only in a nest between two layouts. A compiled
             // loop stops when a pointer reaches its end address; with step 0, the loop would never
@@ -253,7 +253,7 @@ impl<S: Side> Scheduler<'_, S> {
                 // several runs.
                 let runs = self.runs(*body);
                 if let Some(call) = runs.as_ref().and_then(|runs| self.permuted(runs, *trip, *step)) {
-                    return self.push(out, Op::Call { at, call });
+                    return self.push(out, PlanOp::Call { at, call });
                 }
                 let few =
                     |runs: &Vec<Run>| runs.len() == 1 || self.any_order && runs.len() <= cost::VALUE_RUNS;
@@ -263,13 +263,13 @@ impl<S: Side> Scheduler<'_, S> {
                 {
                     for run in &runs {
                         let call = self.call(run, *trip, *step)?;
-                        self.push(out, Op::Call { at: at + run.at, call })?;
+                        self.push(out, PlanOp::Call { at: at + run.at, call })?;
                     }
                     return Ok(());
                 }
                 let list = self.body(*body, depth + 1)?;
                 let body = self.seal(list);
-                self.push(out, Op::Loop { at, trip: *trip, step: *step, unroll: 1, body })
+                self.push(out, PlanOp::Loop { at, trip: *trip, step: *step, unroll: 1, body })
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Families of processors, for choices from which one processor gains and another loses.
+//! Families of processors. They are for choices that make code faster on some processors and slower
+//! on others.
 
 use std::env::VarError;
 use std::fmt;
@@ -8,8 +9,9 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{NO_TEXT, cut};
 
-/// Family of processors, as far as a choice depends on it. A family gets only choices that were
-/// measured on one of its processors.
+/// Family of processors. Processors are in one family if the same choices pay for them, and a
+/// family gets only choices that were measured on one of its processors. Processors for which no
+/// choice was measured are in [`Family::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// AMD family 25 (Zen 3 and Zen 4) with fast string operations and AVX2. Measured on Zen 3
@@ -22,16 +24,17 @@ pub enum Family {
     Other,
 }
 
-/// Family of this process: 0 if it is not known yet, and otherwise its index in [`Family::ALL`]
-/// plus one.
+/// Family by which this process makes its choices: its index in [`Family::ALL`] plus one, or 0 as
+/// long as it is not known.
 static HOST: AtomicU8 = AtomicU8::new(0);
 
 impl Family {
     /// All families.
     pub const ALL: [Family; 3] = [Family::Other, Family::Zen3, Family::Rapids];
 
-    /// Returns the family of this machine, or the one that was passed to the last successful
-    /// [`Family::assume`]. The function does not allocate.
+    /// Returns the family by which this process makes its choices. This is the family of this
+    /// machine, or the one that was passed to the last successful call of [`Family::assume`]. The
+    /// function does not allocate.
     #[inline]
     pub fn host() -> Family {
         match HOST.load(Relaxed) {
@@ -81,7 +84,8 @@ impl Family {
         family
     }
 
-    /// Returns the family of this machine, from the identification of its processor.
+    /// Returns the family of this machine, which is read from the identification of its processor
+    /// (the instruction CPUID).
     #[cfg(target_arch = "x86_64")]
     pub fn detect() -> Family {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -89,8 +93,9 @@ impl Family {
         let is_by = |maker: [&[u8; 4]; 3]| {
             [name.ebx, name.edx, name.ecx] == maker.map(|part| u32::from_le_bytes(*part))
         };
-        // The family number is the base family plus the extended family, which is 0 unless the base
-        // is 15. The model number has two parts, too, at least for family 6 of Intel.
+        // CPUID returns both numbers in two parts. The family number is the base family plus the
+        // extended family, which is 0 unless the base family is 15. The model number consists of
+        // the extended model and the model, at least for family 6 of Intel.
         let version = __cpuid(1).eax;
         let family = (version >> 8 & 15) + (version >> 20 & 255);
         let model = version >> 12 & 0xf0 | version >> 4 & 15;
@@ -158,8 +163,8 @@ mod tests {
         assert!("zen9".parse::<Family>().is_err());
     }
 
-    /// A family whose instructions this machine lacks is refused. Each other one is the family of
-    /// the process until the next call.
+    /// [`Family::assume`] refuses a family whose instructions this machine lacks. Each other family
+    /// becomes the family of the process until the next call of `assume`.
     #[test]
     fn what_is_assumed_is_chosen() {
         let own = Family::detect();

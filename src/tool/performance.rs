@@ -356,7 +356,7 @@ pub fn performance_of(
 /// # Errors
 /// The errors of [`performance_of`]; class `class` for one handle of a variable that is always
 /// active.
-fn each(
+fn for_each_handle(
     operation: &'static str,
     session: Handle,
     target: Target,
@@ -393,7 +393,7 @@ fn each(
 /// The errors of [`performance_of`]; class `ToolNoStartStop` for one handle of a variable that is
 /// always active.
 pub fn start_performance(session: Handle, target: Target) -> Result<()> {
-    each("t_pvar_start", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
+    for_each_handle("t_pvar_start", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
         state.since = state.since.or(Some(raw));
     })
 }
@@ -403,7 +403,7 @@ pub fn start_performance(session: Handle, target: Target) -> Result<()> {
 /// # Errors
 /// The errors of [`start_performance`].
 pub fn stop_performance(session: Handle, target: Target) -> Result<()> {
-    each("t_pvar_stop", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
+    for_each_handle("t_pvar_stop", session, target, ErrorClass::ToolNoStartStop, |state, raw| {
         state.sum = state.value(raw);
         state.since = None;
     })
@@ -416,7 +416,7 @@ pub fn stop_performance(session: Handle, target: Target) -> Result<()> {
 /// The errors of [`performance_of`]; class `ToolNoWrite` for one handle of a variable that is
 /// always active.
 pub fn reset_performance(session: Handle, target: Target) -> Result<()> {
-    each("t_pvar_reset", session, target, ErrorClass::ToolNoWrite, |state, raw| {
+    for_each_handle("t_pvar_reset", session, target, ErrorClass::ToolNoWrite, |state, raw| {
         *state = State { sum: 0, since: state.since.map(|_| raw) };
     })
 }
@@ -436,7 +436,7 @@ pub fn write_performance(session: Handle, handle: Handle, value: &Value) -> Resu
             return Err(Error::new(ErrorClass::ToolInvalid, CALL, "buf", format!("{value:?}"), rule));
         }
     };
-    each(CALL, session, Target::One(handle), ErrorClass::ToolNoWrite, |state, raw| {
+    for_each_handle(CALL, session, Target::One(handle), ErrorClass::ToolNoWrite, |state, raw| {
         *state = State { sum, since: state.since.map(|_| raw) };
     })
 }

@@ -155,8 +155,8 @@ fn report(name: &str) -> PathBuf {
     std::fs::write(folder.join("run.json"), run.to_string()).unwrap();
     let output = ddtc(&["report", folder.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.ends_with("report.json: 5 findings\n"), "{told}");
+    let output = String::from_utf8(output.stdout).unwrap();
+    assert!(output.ends_with("report.json: 5 findings\n"), "{output}");
     folder
 }
 
@@ -222,7 +222,7 @@ fn heads_sort_and_fields_filter() {
         &format!(
             "{click} head.click(); const form = document.getElementById('filters'); form.elements.class.value = 'bug'; \
              form.elements.class.dispatchEvent(new Event('input', {{bubbles: true}})); document.getElementById('toggle').click(); \
-             document.body.dataset.fragment = location.hash; document.body.dataset.told = document.getElementById('number').value;"
+             document.body.dataset.fragment = location.hash; document.body.dataset.number = document.getElementById('number').value;"
         ),
         &[],
     );

@@ -488,8 +488,8 @@ fn recording_asks_for_the_source_tree() {
 
 #[test]
 fn a_folder_without_a_hunt_has_no_report() {
-    let told = bad(&["report", env!("CARGO_TARGET_TMPDIR")]);
-    assert!(told.contains("has neither findings.jsonl nor run.json"), "{told}");
+    let message = bad(&["report", env!("CARGO_TARGET_TMPDIR")]);
+    assert!(message.contains("has neither findings.jsonl nor run.json"), "{message}");
 }
 
 /// Tests how programs of docs/findings, which share the file `finding.h`, are printed. `ddtc report
@@ -556,9 +556,9 @@ fn the_documents_of_findings_are_rendered_from_their_records() {
     if std::env::var_os("DDTC_BLESS").is_some() {
         good(&["report", "--findings", published.to_str().unwrap()]);
     }
-    let told = good(&["report", "--findings", copy.to_str().unwrap()]);
-    assert_eq!(told.lines().count(), folders(&published).len() + 1, "{told}");
-    assert!(told.trim_end().ends_with("differences.md"), "{told}");
+    let output = good(&["report", "--findings", copy.to_str().unwrap()]);
+    assert_eq!(output.lines().count(), folders(&published).len() + 1, "{output}");
+    assert!(output.trim_end().ends_with("differences.md"), "{output}");
     assert!(copied.len() > 250, "{}", copied.len());
     for name in copied {
         let (now, then) = (std::fs::read(published.join(&name)).unwrap(), std::fs::read(copy.join(&name)));
@@ -568,15 +568,15 @@ fn the_documents_of_findings_are_rendered_from_their_records() {
     // A folder without records, a record that cannot be read, and a program without a head are
     // named, and a record is not taken for another one.
     let empty = scratch("report-no-findings");
-    let told = bad(&["report", "--findings", empty.to_str().unwrap()]);
-    assert!(told.contains("findings.jsonl") && told.contains("name the folder above"), "{told}");
+    let message = bad(&["report", "--findings", empty.to_str().unwrap()]);
+    assert!(message.contains("findings.jsonl") && message.contains("name the folder above"), "{message}");
     let name = "mpich-5.0.2/external32.dies.mixed.c";
     std::fs::write(copy.join(name), "int main(void) { return 0; }\n").unwrap();
-    let told = bad(&["report", "--findings", copy.to_str().unwrap()]);
-    assert!(told.contains(name) && told.contains("no comment at its head"), "{told}");
+    let message = bad(&["report", "--findings", copy.to_str().unwrap()]);
+    assert!(message.contains(name) && message.contains("no comment at its head"), "{message}");
     std::fs::write(copy.join("mpich-5.0.2/findings.jsonl"), "{}\n").unwrap();
-    let told = bad(&["report", "--findings", copy.to_str().unwrap()]);
-    assert!(told.contains("findings.jsonl, line 1: missing field"), "{told}");
+    let message = bad(&["report", "--findings", copy.to_str().unwrap()]);
+    assert!(message.contains("findings.jsonl, line 1: missing field"), "{message}");
 }
 
 /// Returns the folders in a folder.

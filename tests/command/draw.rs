@@ -73,26 +73,26 @@ fn a_terminal_gets_characters() {
 #[test]
 fn errors_leave_nothing_behind() {
     let folder = folder("draw-errors");
-    let at = |name: &str| folder.join(name).display().to_string();
+    let path = |name: &str| folder.join(name).display().to_string();
     for (arguments, part) in [
-        (&["draw", "int", "-o", &at("a.gif")][..], "must end in .svg"),
-        (&["draw", "int", "-o", &at("missing/a.svg")], "missing/a.svg"),
-        (&["draw", "inth", "-o", &at("a.svg")], "inth"),
+        (&["draw", "int", "-o", &path("a.gif")][..], "must end in .svg"),
+        (&["draw", "int", "-o", &path("missing/a.svg")], "missing/a.svg"),
+        (&["draw", "inth", "-o", &path("a.svg")], "inth"),
         (&["draw", "int", "--width", "0"], "--width"),
-        (&["draw", "int", "--ascii", "-o", &at("a.svg")], "--ascii"),
+        (&["draw", "int", "--ascii", "-o", &path("a.svg")], "--ascii"),
         (&["draw", "int", "--dark"], "--output"),
         (
-            &["draw", "resized(0, 9000000000000000000, int)", "--count", "3", "-o", &at("a.svg")],
+            &["draw", "resized(0, 9000000000000000000, int)", "--count", "3", "-o", &path("a.svg")],
             "must fit 64 bits",
         ),
-        (&["explain", "int", "--svg", &at("a.jpg")], "must end in .svg"),
+        (&["explain", "int", "--svg", &path("a.jpg")], "must end in .svg"),
     ] {
         let error = bad(arguments);
         assert!(error.contains(part) && !error.contains("panicked"), "{arguments:?}: {error}");
     }
     // The output file cannot be written, because there is a folder of the same name.
     std::fs::create_dir(folder.join("b.svg")).unwrap();
-    assert!(bad(&["draw", "int", "-o", &at("b.svg")]).contains("b.svg"));
+    assert!(bad(&["draw", "int", "-o", &path("b.svg")]).contains("b.svg"));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }
 

@@ -92,16 +92,16 @@ fn break_evens(file: &str) -> Vec<(String, [f64; 3])> {
 fn break_even(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
-    let hosts: Vec<&str> = words.collect();
-    let name = host_name;
+    let libraries: Vec<&str> = words.collect();
+    let name = library_name;
     let rows: Vec<Vec<(String, [f64; 3])>> =
-        hosts.iter().map(|host| break_evens(&format!("{stem}-{host}.csv"))).collect();
+        libraries.iter().map(|library| break_evens(&format!("{stem}-{library}.csv"))).collect();
     let calls = |n: f64| if n.is_finite() { format!("{n:.0}") } else { "never".to_owned() };
     let mut out = String::from(
         "| Calls until the commit is paid: median, within 50, never | pack | unpack | pack, shape known |\n|---|---|---|---|\n",
     );
-    for (host, rows) in hosts.iter().zip(&rows) {
-        let _ = write!(out, "| {}, {} layouts |", name(host), rows.len());
+    for (library, rows) in libraries.iter().zip(&rows) {
+        let _ = write!(out, "| {}, {} layouts |", name(library), rows.len());
         for column in 0..3 {
             let mut all: Vec<f64> = rows.iter().map(|(_, n)| n[column]).collect();
             all.sort_by(f64::total_cmp);
@@ -115,20 +115,20 @@ fn break_even(records: &str) -> String {
     // Show all three columns for the first MPI library, and only the column for packing for the
     // remaining libraries.
     let mut columns = vec![(0, 0, "pack"), (0, 1, "unpack"), (0, 2, "pack, shape known")];
-    columns.extend((1..hosts.len()).map(|host| (host, 0, "pack")));
+    columns.extend((1..libraries.len()).map(|library| (library, 0, "pack")));
     out += "\n| Layout, S / L |";
-    for (host, _, what) in &columns {
-        let _ = write!(out, " {} {what} |", name(hosts[*host]));
+    for (library, _, what) in &columns {
+        let _ = write!(out, " {} {what} |", name(libraries[*library]));
     }
     let _ = writeln!(out, "\n|---|{}", "---|".repeat(columns.len()));
-    let of = |host: usize, name: &str, column: usize| {
-        calls(rows[host].iter().find(|(other, _)| other == name).unwrap().1[column])
+    let calls_of = |library: usize, name: &str, column: usize| {
+        calls(rows[library].iter().find(|(other, _)| other == name).unwrap().1[column])
     };
     for (name, _) in &rows[0] {
         let Some(layout) = name.strip_suffix(".S") else { continue };
         let _ = write!(out, "| {layout} |");
-        for &(host, column, _) in &columns {
-            let both = ["S", "L"].map(|size| of(host, &format!("{layout}.{size}"), column));
+        for &(library, column, _) in &columns {
+            let both = ["S", "L"].map(|size| calls_of(library, &format!("{layout}.{size}"), column));
             let _ = write!(out, " {} |", both.join(" / "));
         }
         out.push('\n');
@@ -143,14 +143,14 @@ fn break_even(records: &str) -> String {
 fn applications(records: &str) -> String {
     let mut words = records.split(' ');
     let stem = words.next().unwrap();
-    let hosts: Vec<&str> = words.collect();
+    let libraries: Vec<&str> = words.collect();
     // Read the lines of the record of each MPI library. A line has the name of the case, the
     // payload in bytes, the time relative to the unmodified library, and the time relative to the
     // better alternative.
-    let rows: Vec<Vec<(String, [f64; 3])>> = hosts
+    let rows: Vec<Vec<(String, [f64; 3])>> = libraries
         .iter()
-        .map(|host| {
-            let text = read(&format!("{stem}-{host}.csv"));
+        .map(|library| {
+            let text = read(&format!("{stem}-{library}.csv"));
             let mut lines = text.lines().filter(|l| !l.starts_with('#'));
             let names: Vec<&str> = lines.next().unwrap().split(',').collect();
             let places = ["bytes", "preloaded_over_bare", "preloaded_over_better"]
@@ -164,13 +164,13 @@ fn applications(records: &str) -> String {
         .collect();
     let mut out = format!(
         "| Time relative to the unmodified library, minimum to maximum |{}\n|---|",
-        hosts.iter().fold(String::new(), |s, h| s + " " + host_name(h) + " |")
+        libraries.iter().fold(String::new(), |s, h| s + " " + library_name(h) + " |")
     );
-    out += &"---|".repeat(hosts.len());
+    out += &"---|".repeat(libraries.len());
     out.push('\n');
     let span = |values: Vec<f64>| {
-        let (least, most) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &v| (a.min(v), b.max(v)));
-        if values.len() == 1 { format!("{least:.2}") } else { format!("{least:.2} to {most:.2}") }
+        let (min, max) = values.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &v| (a.min(v), b.max(v)));
+        if values.len() == 1 { format!("{min:.2}") } else { format!("{min:.2} to {max:.2}") }
     };
     let mut cases: Vec<&str> = Vec::new();
     for (case, _) in &rows[0] {
@@ -180,19 +180,19 @@ fn applications(records: &str) -> String {
     }
     for case in cases {
         let _ = write!(out, "| {case} |");
-        for host in &rows {
-            let of = host.iter().filter(|(name, _)| name == case).map(|(_, v)| v[1]);
-            let _ = write!(out, " {} |", span(of.collect()));
+        for library in &rows {
+            let values = library.iter().filter(|(name, _)| name == case).map(|(_, v)| v[1]);
+            let _ = write!(out, " {} |", span(values.collect()));
         }
         out.push('\n');
     }
     let mut line = |what: &str, count: &dyn Fn(&[f64; 3]) -> Option<f64>, limit: f64| {
         let _ = write!(out, "| {what} |");
-        for host in &rows {
-            let all: Vec<f64> = host.iter().filter_map(|(_, v)| count(v)).collect();
+        for library in &rows {
+            let all: Vec<f64> = library.iter().filter_map(|(_, v)| count(v)).collect();
             let above = all.iter().filter(|v| **v > limit).count();
-            let most = all.iter().copied().fold(0.0, f64::max);
-            let _ = write!(out, " {above} of {}, {most:.2} at most |", all.len());
+            let max = all.iter().copied().fold(0.0, f64::max);
+            let _ = write!(out, " {above} of {}, {max:.2} at most |", all.len());
         }
         out.push('\n');
     };
@@ -205,12 +205,12 @@ fn applications(records: &str) -> String {
     out
 }
 
-fn host_name(host: &str) -> &str {
-    match host {
+fn library_name(library: &str) -> &str {
+    match library {
         "mpich" => "MPICH",
         "impi" => "Intel MPI",
         "openmpi" => "Open MPI",
-        other => panic!("no such host: {other}"),
+        other => panic!("no such MPI library: {other}"),
     }
 }
 
@@ -339,12 +339,12 @@ fn runtime_ratios(file: &str) -> String {
     let mut seen = 0;
     for (start, words) in groups {
         let others = |name: &str| start == "create " && name.starts_with("create and ");
-        let of = || rows.iter().filter(move |(name, ..)| name.starts_with(start) && !others(name));
-        let over = || of().map(|(_, stock, ours, _)| ours / stock);
+        let group = || rows.iter().filter(move |(name, ..)| name.starts_with(start) && !others(name));
+        let over = || group().map(|(_, stock, ours, _)| ours / stock);
         let worst = over().fold(0.0, f64::max);
-        let hand: Vec<f64> = of().filter_map(|(_, _, ours, hand)| Some(ours / (*hand)?)).collect();
+        let hand: Vec<f64> = group().filter_map(|(_, _, ours, hand)| Some(ours / (*hand)?)).collect();
         let hand = if hand.is_empty() { String::new() } else { format!("{:.2}", mean(hand.into_iter())) };
-        let (n, slower) = (of().count(), over().filter(|r| *r > 1.05).count());
+        let (n, slower) = (group().count(), over().filter(|r| *r > 1.05).count());
         let _ = writeln!(out, "| {words} | {n} | {:.2} | {worst:.2} | {slower} | {hand} |", mean(over()));
         seen += n;
     }

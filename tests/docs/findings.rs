@@ -71,11 +71,15 @@ fn findings_have_their_programs() {
         other.extend(with_program().filter(|f| !is_bug(f)).map(path));
         for path in there {
             let text = read(&path);
-            let told: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
-            let check = told.first().and_then(|line| line.strip_prefix("#define ")).unwrap_or_default();
+            let directives: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+            let check = directives.first().and_then(|line| line.strip_prefix("#define ")).unwrap_or_default();
             let is_part = header.lines().any(|l| l.starts_with("#if ") && l.split(' ').any(|w| w == check));
             assert!(is_part, "{path}: finding.h has no check '{check}'");
-            assert_eq!(told[1..], ["#include \"../finding.h\""], "{path} shares finding.h and nothing else");
+            assert_eq!(
+                directives[1..],
+                ["#include \"../finding.h\""],
+                "{path} shares finding.h and nothing else"
+            );
             assert!(text.contains("\nstatic void check(MPI_Datatype t)\n{\n"), "{path} makes no check");
         }
     }

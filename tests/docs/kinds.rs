@@ -12,7 +12,7 @@ use ddtc::internal::kind::Direction;
 use ddtc::internal::lower::{self, Bytes, External32, Leaves, Native};
 use ddtc::internal::methods::*;
 use ddtc::internal::nest::{
-    Body, Class, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, Visit,
+    Body, Leaf, LoopNest, Lowered, Node, Normal, Number, Offsets, Phase, Value, ValueClass, Visit,
 };
 use ddtc::internal::{normalize, refine};
 
@@ -133,7 +133,7 @@ fn turned(bytes: &[u8]) -> Vec<u8> {
 /// truncated or extended, signed ones by their sign (MPI 5.0, 14.5.2).
 fn swap(direction: Direction, value: Value, user: &mut [u8], packed: &mut [u8]) {
     let converted = |from: &[u8], len| match value.class() {
-        Class::Resize(number) => {
+        ValueClass::Resize(number) => {
             let mut little = from.to_vec();
             little.reverse();
             let mut resized = resized(number, &little, len);
@@ -177,9 +177,9 @@ fn add(value: Value, user: &mut [u8], packed: &[u8]) {
         }};
     }
     match (value.class(), value.user()) {
-        (Class::Native(Number::Float), 4) => sum!(f32),
-        (Class::Native(Number::Int), 4) => sum!(i32),
-        (Class::Native(Number::Int), 8) => sum!(i64),
+        (ValueClass::Native(Number::Float), 4) => sum!(f32),
+        (ValueClass::Native(Number::Int), 4) => sum!(i32),
+        (ValueClass::Native(Number::Int), 8) => sum!(i64),
         _ => panic!("the example has no {value}"),
     }
 }
@@ -449,10 +449,10 @@ fn direct_copy_is_two_user_sides() {
     // begins at byte 4.
     let second = normalize::normalize(&lower::lower(&other, Bytes).unwrap(), other.arguments()).unwrap();
     assert_eq!((second.origin, second.packed_origin), (4, 0));
-    let joint = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();
-    assert_eq!((joint.period, joint.still), (24, false));
-    joint.nest.verify().unwrap();
+    let fused = refine::refine(&normal(&t, Bytes), &second.nest).unwrap().unwrap();
+    assert_eq!((fused.period, fused.still), (24, false));
+    fused.nest.verify().unwrap();
     let mut got = vec![0xcc; want.len()];
-    joint.nest.eval(Direction::Pack, COUNT, &mut source.clone(), 0, &mut got[4..]);
-    assert_eq!(got, want, "{}", joint.nest);
+    fused.nest.eval(Direction::Pack, COUNT, &mut source.clone(), 0, &mut got[4..]);
+    assert_eq!(got, want, "{}", fused.nest);
 }

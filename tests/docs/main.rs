@@ -5,7 +5,6 @@
 //! importers in docs/ARCHITECTURE.md, the blocks of nests and plans, and the figures.
 
 mod api;
-mod circles;
 mod examples;
 mod extending;
 mod figures;
@@ -14,14 +13,15 @@ mod fitted;
 mod glossary;
 mod guide;
 mod identities;
+mod import_cycles;
 mod kinds;
 mod libraries;
 mod limits;
 mod links;
+mod modules;
 mod parts;
 mod passes;
 mod planted;
 mod readme;
-mod rooms;
 mod testing;
 mod text;

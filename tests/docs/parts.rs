@@ -62,7 +62,7 @@ fn tests_of_hosts() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_test_of_a_host_is_in_one_part() {
+fn every_test_under_an_mpi_library_is_in_one_part() {
     let (parts, tests) = (parts(), tests_of_hosts());
     assert!(tests.len() > 80, "{} tests", tests.len());
     let ours: Vec<&Part> = parts.iter().filter(|p| p.command.contains("--test hosts ")).collect();

@@ -30,7 +30,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::micro::{Argument, Role};
 use ddtc::internal::nest::{self, LoopNest};
 use ddtc::internal::normalize::{Normalized, normalize};
-use ddtc::internal::plan::{self, Field, Legal, Op, Operand, Plan};
+use ddtc::internal::plan::{self, Field, Legal, Operand, Plan, PlanOp};
 use ddtc::internal::schedule::schedule;
 use ddtc::internal::segments::{Runs, Segments};
 use ddtc::internal::target::{Accesses, Level, Target};
@@ -140,9 +140,9 @@ fn segments() {
     assert!(n > 20 && n + silent > 200, "{n} faults, {silent} without effect");
 }
 
-/// Calls `each` with the sound plans of all types, for both directions and all targets that this
-/// machine runs. The arguments of `each` are the type's text, its case, the origin and the plan.
-fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
+/// Calls `visit` with the sound plans of all types, for both directions and all targets that this
+/// machine runs. The arguments of `visit` are the type's text, its case, the origin and the plan.
+fn plans(mut visit: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
     for text in TYPES {
         let t = parse(text);
         let case = Case::new(&t, COUNT).unwrap();
@@ -151,7 +151,7 @@ fn plans(mut each: impl FnMut(&str, &Case, i64, Plan<plan::Scheduled>)) {
             for target in Target::available() {
                 let plan = schedule(&nest, direction, target).unwrap();
                 case.plan("sound", &plan, origin).unwrap();
-                each(text, &case, origin, plan);
+                visit(text, &case, origin, plan);
             }
         }
     }
@@ -188,7 +188,7 @@ fn schedule_and_legalize() {
         if plan.target().includes(Level::Avx512) {
             let legal = legalize(&plan, Accesses { widest: 64, permutes: true }).unwrap();
             case.plan("sound", &legal, origin).unwrap();
-            permuted += legal.ops().iter().filter(|op| matches!(op, Op::Permute { .. })).count();
+            permuted += legal.ops().iter().filter(|op| matches!(op, PlanOp::Permute { .. })).count();
             n += go(text, case, origin, &legal, &mut made_up_for);
         }
     });
@@ -257,7 +257,7 @@ fn walk() {
         let Normalized { nest, origin, .. } = normal(&t);
         for direction in Direction::BOTH {
             let mut caught = |nest: &LoopNest<nest::Normal>| {
-                run_caught(&case, Subject::Walk(nest, origin, Level::detect()), direction, &mut rig)
+                run_caught(&case, Subject::Nest(nest, origin, Level::detect()), direction, &mut rig)
             };
             assert!(!caught(&nest), "{text}");
             let mut faults = nest_faults(&nest);
@@ -313,8 +313,8 @@ fn emit_and_context() {
 
 /// Returns true if the code of `op` reads `field` and the value of the field matters. A field that
 /// is not an argument of a call is always taken to matter.
-fn is_read(op: &Op, field: Field) -> bool {
-    let Op::Call { call, .. } = op else { return true };
+fn is_read(op: &PlanOp, field: Field) -> bool {
+    let PlanOp::Call { call, .. } = op else { return true };
     let single = call.argument(Role::Iterations) == Some(Argument::Number(plan::Quantity::fixed(1)));
     match field {
         Field::Argument(Role::Length) => call.callee().made_for().is_none(),
@@ -356,11 +356,11 @@ fn context_words() {
     let mut n = 0;
     plans(|text, case, origin, plan| {
         let legal = legalize(&plan, 16).unwrap();
-        if !legal.is_parametric() || matches!(legal.ops(), [.., Op::Guard { .. }]) {
+        if !legal.is_parametric() || matches!(legal.ops(), [.., PlanOp::Guard { .. }]) {
             return;
         }
         let sound = kernel(&legal);
-        let context = Context::of(legal.template());
+        let context = Context::from_template(legal.template());
         let words: Vec<u64> = (0..context.len()).map(|i| context.word(i)).collect();
         for (i, op) in legal.ops().iter().enumerate() {
             for field in FIELDS.into_iter().filter(|&field| is_read(op, field)) {
@@ -465,7 +465,7 @@ fn plans_of_values() {
             );
             assert!(bytes.verify().unwrap_err().to_string().contains("another operation"));
             let mut ops = ops;
-            ops[0] = Op::Move { at: nest::Offsets::ZERO, len: 4 };
+            ops[0] = PlanOp::Move { at: nest::Offsets::ZERO, len: 4 };
             let moved = Plan::<plan::Scheduled>::new(ops, plan.root(), tables, kind, plan.target());
             assert!(moved.verify().unwrap_err().to_string().contains("move of bytes"));
         }

@@ -2,32 +2,32 @@
 //! is changed, or two words or two tables of an operation are exchanged.
 
 use ddtc::internal::micro::{Argument, Call, Role, Table};
-use ddtc::internal::plan::{Offsets, Op, Phase, Plan, Quantity, Words};
+use ddtc::internal::plan::{Offsets, Phase, Plan, PlanOp, Quantity, Words};
 
 use super::COUNT;
 use super::nests::{Faulty, entry, more};
 
 /// Adds `by` to the two offsets of an operation. A guard has no offsets and stays as it is.
-fn moved(op: &mut Op, by: Offsets) {
+fn moved(op: &mut PlanOp, by: Offsets) {
     match op {
-        Op::Loop { at, .. }
-        | Op::Table { at, .. }
-        | Op::Move { at, .. }
-        | Op::Permute { at, .. }
-        | Op::Call { at, .. } => *at = *at + by,
-        Op::Guard { .. } => {}
+        PlanOp::Loop { at, .. }
+        | PlanOp::Table { at, .. }
+        | PlanOp::Move { at, .. }
+        | PlanOp::Permute { at, .. }
+        | PlanOp::Call { at, .. } => *at = *at + by,
+        PlanOp::Guard { .. } => {}
     }
 }
 
 /// Returns copies of an operation with one number changed. Two kinds of numbers are not changed,
 /// because their change would have no effect: the unrolling of a loop, which evaluation ignores,
 /// and steps that an operation with a single block does not use.
-fn op_faults(op: &Op) -> Faulty<Op> {
-    let mut out: Faulty<Op> = Vec::new();
+fn op_faults(op: &PlanOp) -> Faulty<PlanOp> {
+    let mut out: Faulty<PlanOp> = Vec::new();
     macro_rules! change {
         ($what:literal, $kind:ident, $field:ident, $change:expr) => {{
             let mut op = op.clone();
-            if let Op::$kind { $field, .. } = &mut op {
+            if let PlanOp::$kind { $field, .. } = &mut op {
                 $change($field);
             }
             out.push(($what.to_owned(), op));
@@ -35,7 +35,7 @@ fn op_faults(op: &Op) -> Faulty<Op> {
     }
     // Operations of all kinds except guards have an offset in user memory and one on the packed
     // side. Change both of them.
-    if !matches!(op, Op::Guard { .. }) {
+    if !matches!(op, PlanOp::Guard { .. }) {
         for by in [Offsets::new(1, 0), Offsets::new(0, 1), Offsets::new(-1, 0)] {
             let mut op = op.clone();
             moved(&mut op, by);
@@ -48,20 +48,20 @@ fn op_faults(op: &Op) -> Faulty<Op> {
         let user_side = |step: &mut Offsets| step.user += by;
         let packed_side = |step: &mut Offsets| step.packed += by;
         match op {
-            Op::Loop { .. } => {
+            PlanOp::Loop { .. } => {
                 change!("trip", Loop, trip, count);
                 change!("user stride", Loop, step, user_side);
                 change!("packed stride", Loop, step, packed_side);
             }
-            Op::Table { .. } => change!("packed stride", Table, packed, |p: &mut i64| *p += by),
-            Op::Move { .. } => {
+            PlanOp::Table { .. } => change!("packed stride", Table, packed, |p: &mut i64| *p += by),
+            PlanOp::Move { .. } => {
                 change!("length", Move, len, |len: &mut u32| *len = len.saturating_add_signed(by as i32));
             }
-            Op::Permute { at, words } => out.push(("words".to_owned(), exchanged(*at, words, by))),
-            Op::Call { at, call } => out.extend(
-                call_faults(call, by).into_iter().map(|(what, call)| (what, Op::Call { at: *at, call })),
+            PlanOp::Permute { at, words } => out.push(("words".to_owned(), exchanged(*at, words, by))),
+            PlanOp::Call { at, call } => out.extend(
+                call_faults(call, by).into_iter().map(|(what, call)| (what, PlanOp::Call { at: *at, call })),
             ),
-            Op::Guard { .. } => {}
+            PlanOp::Guard { .. } => {}
         }
     }
     out
@@ -69,13 +69,13 @@ fn op_faults(op: &Op) -> Faulty<Op> {
 
 /// Returns a permutation like `words`, but with two neighbouring words exchanged. These are the
 /// first two words if `by` is positive, and otherwise the last two.
-fn exchanged(at: Offsets, words: &Words, by: i64) -> Op {
+fn exchanged(at: Offsets, words: &Words, by: i64) -> PlanOp {
     let unit = words.unit();
     let mut offsets: Vec<i64> =
         words.places().iter().map(|&place| i64::from(place) * i64::from(unit)).collect();
     let first = if by > 0 { 0 } else { offsets.len() - 2 };
     offsets.swap(first, first + 1);
-    Op::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
+    PlanOp::Permute { at, words: Words::new(unit, &offsets).unwrap().1 }
 }
 
 /// Returns copies of a call in which one number or step is changed by `by`. If `by` is positive,
@@ -112,19 +112,22 @@ fn call_faults(call: &Call, by: i64) -> Faulty<Call> {
 
 pub(crate) fn plan_faults<P: Phase>(plan: &Plan<P>) -> Faulty<Plan<P>> {
     let mut out = Vec::new();
-    let rebuilt =
-        |ops: Vec<Op>, tables: Vec<Table>| Plan::new(ops, plan.root(), tables, plan.kind(), plan.target());
+    let rebuilt = |ops: Vec<PlanOp>, tables: Vec<Table>| {
+        Plan::new(ops, plan.root(), tables, plan.kind(), plan.target())
+    };
     // Of the two sides of a guard only one runs for `COUNT` instances. Collect the operations of
     // the side that does not run, because faults in them have no effect.
     let dead: Vec<std::ops::Range<usize>> = plan
         .ops()
         .iter()
         .filter_map(|op| match op {
-            Op::Guard { limit, then, otherwise } => Some(if COUNT <= *limit { *otherwise } else { *then }),
+            PlanOp::Guard { limit, then, otherwise } => {
+                Some(if COUNT <= *limit { *otherwise } else { *then })
+            }
             _ => None,
         })
         .flat_map(|body| {
-            let inner = plan.body(body).iter().filter_map(Op::body).map(|b| b.range());
+            let inner = plan.body(body).iter().filter_map(PlanOp::body).map(|b| b.range());
             inner.chain([body.range()]).collect::<Vec<_>>()
         })
         .collect();

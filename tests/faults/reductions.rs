@@ -66,7 +66,7 @@ fn plans_of_reductions() {
         }
         // The verifier must refuse the same calls in a plan whose kind is bytes or another
         // operation. It must also refuse a call that copies in a plan of a reduction.
-        let remade = |ops: Vec<plan::Op>, kind: Kind| {
+        let remade = |ops: Vec<plan::PlanOp>, kind: Kind| {
             Plan::<Scheduled>::new(ops, plan.root(), plan.tables().to_vec(), kind, plan.target())
         };
         for other in [Operation::Bytes, Operation::External32, Operation::Reduce(Op::Prod)] {
@@ -81,7 +81,7 @@ fn plans_of_reductions() {
             Quantity::fixed(4),
         );
         let mut ops = plan.ops().to_vec();
-        ops[0] = plan::Op::Call { at: Offsets::ZERO, call };
+        ops[0] = plan::PlanOp::Call { at: Offsets::ZERO, call };
         let copied = remade(ops, kind);
         assert!(copied.verify().unwrap_err().to_string().contains("another operation"), "{copied}");
     }

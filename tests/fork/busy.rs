@@ -19,7 +19,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::alone;
-use crate::child::{PATIENCE, Step};
+use crate::child::{HANG_TIMEOUT, Step};
 
 /// Returns the datatype with number `i`. If `i` is divisible by 3, the layout of the datatype has
 /// machine code of its own. Among the datatypes with remainder 1, and among those with remainder 2,
@@ -100,7 +100,7 @@ fn life(i: i64, keyval: i32, step: &AtomicU32) -> bool {
 
 /// Runs all operations of the library that do not belong to a single datatype, and counts its steps
 /// in `step`. Returns true if all results were right.
-fn rest(step: &AtomicU32) -> bool {
+fn other_operations(step: &AtomicU32) -> bool {
     let next = || step.fetch_add(1, Relaxed);
     next(); // Step 8 reads counters and the report, and configures the library.
     let report = tool::report();
@@ -156,12 +156,13 @@ fn children_of_busy_threads_go_on_with_everything() {
             });
         }
         scope.spawn(|| {
-            // Run through the life of one type first, so that `rest` finds counters that are not 0.
+            // Run through the life of one type first, so that `other_operations` finds counters
+            // that are not 0.
             assert!(life(1, keyval, &unseen));
             let mut i = 0;
             while !stop.load(Relaxed) {
                 i += 1;
-                assert!(rest(&unseen));
+                assert!(other_operations(&unseen));
                 if i % 16 == 0 {
                     configured();
                 }
@@ -177,7 +178,7 @@ fn children_of_busy_threads_go_on_with_everything() {
             let child = |step: &AtomicU32| {
                 current.iter().all(|c| life(c.load(Relaxed), keyval, step)) && {
                     step.store(0, Relaxed);
-                    life(1_000_000 + i, keyval, step) && rest(step)
+                    life(1_000_000 + i, keyval, step) && other_operations(step)
                 }
             };
             if let Err(fault) = step.run(child) {
@@ -196,7 +197,7 @@ fn children_of_busy_threads_go_on_with_everything() {
 
 /// Subscriber of `tracing` that blocks a thread in the middle of a compile, after the stage
 /// `schedule`, until the test sends to `go` or closes the channel.
-struct Held {
+struct PauseAfterSchedule {
     reached: Sender<()>,
     go: Mutex<Receiver<()>>,
 }
@@ -210,7 +211,7 @@ impl tracing::field::Visit for Stage {
     fn record_debug(&mut self, _: &tracing::field::Field, _: &dyn std::fmt::Debug) {}
 }
 
-impl Subscriber for Held {
+impl Subscriber for PauseAfterSchedule {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -237,18 +238,18 @@ fn a_child_compiles_what_another_thread_was_compiling() {
     let _alone = alone();
     let (engine, step) = (Engine::new(Config { both_directions: true, ..Config::default() }), Step::new());
     let (reached, is_reached) = channel();
-    let (tell, go) = channel();
+    let (resume, go) = channel();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
-            let held = Held { reached, go: go.into() };
-            tracing::subscriber::with_default(held, || engine.commit(&numbered(3)).unwrap())
+            let subscriber = PauseAfterSchedule { reached, go: go.into() };
+            tracing::subscriber::with_default(subscriber, || engine.commit(&numbered(3)).unwrap())
         });
-        is_reached.recv_timeout(PATIENCE).unwrap();
+        is_reached.recv_timeout(HANG_TIMEOUT).unwrap();
         let done = step.run(|_| {
             let committed = engine.commit(&numbered(3)).unwrap();
             committed.kernel(Direction::Pack).is_some() && committed.kernel(Direction::Unpack).is_some()
         });
-        drop((tell, is_reached));
+        drop((resume, is_reached));
         let committed = first.join().unwrap();
         assert_eq!(done, Ok(()));
         assert!(committed.kernel(Direction::Pack).is_some());
@@ -272,13 +273,13 @@ fn a_child_compiles_what_a_call_of_another_thread_was_compiling() {
         committed.pack(&memory, 0, count, &mut packed).unwrap();
     };
     let (reached, is_reached) = channel();
-    let (tell, go) = channel();
+    let (resume, go) = channel();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
-            let held = Held { reached, go: go.into() };
-            tracing::subscriber::with_default(held, || pack(instances));
+            let subscriber = PauseAfterSchedule { reached, go: go.into() };
+            tracing::subscriber::with_default(subscriber, || pack(instances));
         });
-        is_reached.recv_timeout(PATIENCE).unwrap();
+        is_reached.recv_timeout(HANG_TIMEOUT).unwrap();
         // Calls of other threads do not wait for the compile, and do not start another compile.
         pack(1);
         assert_eq!(engine.counters().compiles, 0);
@@ -286,7 +287,7 @@ fn a_child_compiles_what_a_call_of_another_thread_was_compiling() {
             pack(1);
             engine.counters().compiles == 1
         });
-        drop((tell, is_reached));
+        drop((resume, is_reached));
         first.join().unwrap();
         assert_eq!(done, Ok(()));
         assert_eq!(engine.counters().compiles, 1);

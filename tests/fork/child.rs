@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Time after which a child process is taken to hang and is killed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const HANG_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs `child` in a forked process and returns the process identifier. The exit status of the
 /// process is what `child` returns, or 255 if it panics. If the process hangs, a signal ends it.
@@ -18,7 +18,7 @@ pub(crate) fn fork(child: impl FnOnce() -> u8) -> i32 {
     match unsafe { libc::fork() } {
         0 => {
             // SAFETY: `alarm` has no precondition.
-            unsafe { libc::alarm(PATIENCE.as_secs() as u32) };
+            unsafe { libc::alarm(HANG_TIMEOUT.as_secs() as u32) };
             let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(255);
             // SAFETY: `_exit` has no precondition.
             unsafe { libc::_exit(i32::from(status)) }

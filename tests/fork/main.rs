@@ -5,7 +5,7 @@
 mod arena;
 mod busy;
 mod child;
-mod entrance;
+mod delayed;
 mod limits;
 mod sections;
 

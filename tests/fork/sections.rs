@@ -8,7 +8,7 @@ use std::time::Duration;
 use ddtc::internal::process::{Awaited, Lazy, Mutex, Once, forks, section};
 
 use crate::alone;
-use crate::child::{PATIENCE, Step};
+use crate::child::{HANG_TIMEOUT, Step};
 
 /// Time for which a thread stays in a fork section while another thread forks. A fork that wrongly
 /// does not wait for the section happens within this time, so that the test notices it. A fork that
@@ -19,16 +19,16 @@ const WHILE: Duration = Duration::from_millis(50);
 fn a_fork_waits_for_a_lock_and_finds_it_free() {
     let _alone = alone();
     let (halves, step) = (Mutex::new([0u32; 2]), Step::new());
-    let (tell, told) = channel();
+    let (began, has_begun) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut halves = halves.lock();
             halves[0] = 1;
-            tell.send(()).unwrap();
+            began.send(()).unwrap();
             std::thread::sleep(WHILE);
             halves[1] = 1;
         });
-        told.recv_timeout(PATIENCE).unwrap();
+        has_begun.recv_timeout(HANG_TIMEOUT).unwrap();
         let seen = step.run(|_| {
             let mut halves = halves.lock();
             let whole = *halves == [1; 2];
@@ -48,15 +48,15 @@ fn a_value_that_is_being_made_is_made_before_the_fork() {
         7
     });
     let (once, step) = (Once::new(), Step::new());
-    let (tell, told) = channel();
+    let (began, has_begun) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             once.get_or_init(|| {
-                tell.send(()).unwrap();
+                began.send(()).unwrap();
                 *LAZY + 1
             })
         });
-        told.recv_timeout(PATIENCE).unwrap();
+        has_begun.recv_timeout(HANG_TIMEOUT).unwrap();
         assert_eq!(step.run(|_| once.get() == Some(&8) && *LAZY == 7), Ok(()));
     });
 }
@@ -67,18 +67,18 @@ fn a_value_that_is_being_made_is_made_before_the_fork() {
 fn a_child_makes_its_own_of_what_is_awaited() {
     let _alone = alone();
     let (value, step) = (Awaited::<u32>::new(), Step::new());
-    let (tell, told) = channel();
+    let (began, has_begun) = channel();
     let (go, gone) = channel::<()>();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| {
             let gone = gone;
             *value.get_or_init(|| {
-                tell.send(()).unwrap();
+                began.send(()).unwrap();
                 gone.recv().unwrap();
                 1
             })
         });
-        told.recv_timeout(PATIENCE).unwrap();
+        has_begun.recv_timeout(HANG_TIMEOUT).unwrap();
         let seen = step.run(|_| {
             // Another thread of the child makes the value first. The call after it, in this thread,
             // must return the same value.
@@ -133,15 +133,15 @@ fn a_panic_leaves_everything_usable() {
 fn a_fork_inside_a_section_does_not_wait() {
     let _alone = alone();
     let step = Step::new();
-    let (tell, told) = channel();
+    let (began, has_begun) = channel();
     let (go, gone) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let _section = section();
-            tell.send(()).unwrap();
+            began.send(()).unwrap();
             gone.recv().unwrap();
         });
-        told.recv_timeout(PATIENCE).unwrap();
+        has_begun.recv_timeout(HANG_TIMEOUT).unwrap();
         let outer = section();
         let child = |_: &_| {
             drop(outer);
@@ -160,14 +160,14 @@ fn a_fork_inside_a_section_does_not_wait() {
 /// Tests that forks also wait for threads in sections if there are more threads than reader slots.
 /// The threads run one after the other and at the same time, in the parent and in a child process.
 #[test]
-fn threads_beyond_all_seats_are_waited_for() {
+fn threads_without_a_reader_slot_are_waited_for() {
     let _alone = alone();
-    const MANY: usize = 300;
+    const THREADS: usize = 300;
     let (sum, step) = (Mutex::new([0usize; 2]), Step::new());
     let run = |rounds: usize| {
-        let start = Barrier::new(MANY);
+        let start = Barrier::new(THREADS);
         std::thread::scope(|scope| {
-            for _ in 0..MANY {
+            for _ in 0..THREADS {
                 scope.spawn(|| {
                     start.wait();
                     for _ in 0..rounds {
@@ -180,7 +180,7 @@ fn threads_beyond_all_seats_are_waited_for() {
             }
         });
     };
-    (0..MANY).for_each(|_| std::thread::scope(|s| drop(s.spawn(|| drop(section())))));
+    (0..THREADS).for_each(|_| std::thread::scope(|s| drop(s.spawn(|| drop(section())))));
     std::thread::scope(|scope| {
         let busy = scope.spawn(|| run(50));
         for _ in 0..100 {

@@ -30,7 +30,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Number of faults that the fast tier must catch for this script to succeed.
-LEAST = 30
+MIN_CAUGHT = 30
 # Seconds after which a run of tests counts as hanging, so that its fault counts as caught. Without
 # a fault, all tests together take a small part of this time.
 LIMIT = 900
@@ -81,9 +81,9 @@ class Tree:
         pack.wait(), unpack.wait()
         # The tests in the copy use the MPI libraries that this checkout has installed from pinned
         # wheels: link their folder into the target folder of the copy.
-        hosts, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
-        if os.path.isdir(hosts) and not os.path.exists(here):
-            os.symlink(os.path.realpath(hosts), here)
+        wheels, here = os.path.join(ROOT, "target/ddtc-hosts"), os.path.join(self.target, "ddtc-hosts")
+        if os.path.isdir(wheels) and not os.path.exists(here):
+            os.symlink(os.path.realpath(wheels), here)
         self.binaries = {}
 
     def cargo(self, *arguments):
@@ -206,7 +206,7 @@ def main():
         print(f"{row['verdict']:10} {row['seconds']:4} s  {name}: {row['tests']}", flush=True)
     caught = [row for row in known.values() if row["verdict"] == "fast"]
     print(f"{len(caught)} of {len(everything)} by the fast tier; left: {[n for n, *_ in everything if known.get(n, {}).get('verdict') != 'fast']}")
-    sys.exit(0 if len(caught) >= LEAST else 1)
+    sys.exit(0 if len(caught) >= MIN_CAUGHT else 1)
 
 
 if __name__ == "__main__":

@@ -33,19 +33,19 @@ VERSION = "cargo-mutants 27.1.0"
 # where. LEFT_OUT has files of these modules whose mutants are not tried: the text form, the
 # verifier and the evaluation of nests, and micro-kernels for another architecture.
 ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest",
-         "normalize", "refine", "schedule", "segments", "walk"]
+         "nest_interpreter", "normalize", "refine", "schedule", "segments"]
 LEFT_OUT = ["src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
 # Number of entries at the start of JUDGES that run on all mutants before any of the other entries
 # runs. The tests in these entries notice most of the mutants, and take little time.
 FIRST = 3
 # The runs of test binaries that judge a mutant, in this order. An entry has the name of a test
-# binary and its arguments. In an argument, ROOM stands for the name of the module that has the
+# binary and its arguments. In an argument, MODULE stands for the name of the module that has the
 # mutant.
 JUDGES = [
     ("filetests", []),
     ("engines", ["listed_types"]),
-    ("lib", ["ROOM::"]),
-    ("lib", ["--skip", "ROOM::"]),
+    ("lib", ["MODULE::"]),
+    ("lib", ["--skip", "MODULE::"]),
     ("identities", []),
     ("ranges", []),
     ("external32", []),
@@ -78,14 +78,14 @@ pub(crate) fn is(n: usize) -> bool {
 
 
 def listed():
-    """Returns the mutants of the modules in ROOMS, sorted by name.
+    """Returns the mutants of the modules in MODULES, sorted by name.
 
     Mutants of the files in LEFT_OUT are not among them.
     """
     version = subprocess.run(["cargo", "mutants", "--version"], capture_output=True, text=True).stdout.strip()
     if version != VERSION:
         sys.exit(f"error: found '{version}', need {VERSION}: cargo install cargo-mutants --version {VERSION.split()[1]} --locked")
-    globs = [g for room in ROOMS for g in ("-f", f"src/{room}.rs", "-f", f"src/{room}/**")]
+    globs = [g for module in MODULES for g in ("-f", f"src/{module}.rs", "-f", f"src/{module}/**")]
     text = subprocess.run(["cargo", "mutants", "--list", "--json", *globs], check=True, capture_output=True, text=True).stdout
     mutants = [m for m in json.loads(text) if not m["file"].startswith(tuple(LEFT_OUT))]
     return sorted(mutants, key=lambda m: m["name"])
@@ -265,7 +265,7 @@ class Tree:
         return found, ""
 
 
-def beside(tree, mutants, wait):
+def compiling_together(tree, mutants, wait):
     """Returns those of `mutants` that compile together in one tree.
 
     Compiles all of them, leaves out the mutants on whose lines an error was reported, and compiles
@@ -443,8 +443,8 @@ def main():
                 if not more:
                     return write(m, "unviable", f"{name} does not compile")
                 binaries.update(more)
-            room = re.split(r"[/.]", m["file"])[1]
-            extra = [word.replace("ROOM", room) for word in extra]
+            module = re.split(r"[/.]", m["file"])[1]
+            extra = [word.replace("MODULE", module) for word in extra]
             verdict, seconds = judged([binaries[name], "--test-threads", str(args.threads), *extra], tree.root, number, limits[i], paused)
             total += seconds
             if verdict != "passed":
@@ -470,7 +470,7 @@ def main():
         with open(path) as file:
             return {n: mutants[n] for n in json.load(file)}
 
-    together = parted("together", beside, mutants)
+    together = parted("together", compiling_together, mutants)
     tree.put(together)
     limits = []
     for which, before in ((range(FIRST), None), (range(FIRST, len(JUDGES)), "left")):
@@ -482,7 +482,7 @@ def main():
         # binary may take 60 seconds and 10 times as long as without one.
         for name, extra in (JUDGES[i] for i in which):
             wait()
-            extra = [word.replace("ROOM", "micro") for word in extra]
+            extra = [word.replace("MODULE", "micro") for word in extra]
             verdict, seconds = judged([binaries[name], "--test-threads", str(args.threads), *extra], tree.root, len(mutants), 3600, paused)
             print(f"no mutant: {name} {' '.join(extra[:2])}: {verdict}, {seconds:.1f} s", flush=True)
             if verdict != "passed":

@@ -25,14 +25,14 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 same() {
     what=$1 ranks=$2
     shift 2
-    timeout 60 $launcher -n "$ranks" "$@" >bare 2>&1 || { cat bare >&2; fail "$what fails without the preload library"; }
+    timeout 60 $launcher -n "$ranks" "$@" >without 2>&1 || { cat without >&2; fail "$what fails without the preload library"; }
     # Convert everything from the first call on, whatever it gains.
     DDTC_POLICY=all DDTC_LAZY_THRESHOLD=0 timeout 60 ddtc preload --report report.json -- $launcher -n "$ranks" "$@" >with 2>&1 ||
         { cat with >&2; fail "$what fails with the preload library"; }
-    sort bare >bare.sorted
+    sort without >without.sorted
     sort with >with.sorted
-    cmp bare.sorted with.sorted || { cat bare with >&2; fail "$what prints something else with the preload library"; }
-    cat bare.sorted
+    cmp without.sorted with.sorted || { cat without with >&2; fail "$what prints something else with the preload library"; }
+    cat without.sorted
 }
 # Prints a counter of the last report.
 counter() { sed -n "s/^ *\"$1\": \([0-9]*\),*$/\1/p" report.json; }

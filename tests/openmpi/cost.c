@@ -53,7 +53,7 @@ static double timed(const opal_datatype_t *type, size_t count, unsigned char *me
 {
     opal_convertor_t *convertor = opal_convertor_create(opal_local_arch, 0);
     uint32_t clean = convertor->flags;
-    double least = 1e30;
+    double minimum = 1e30;
     for (int batch = 0; batch < 15; batch++) {
         double start = now();
         for (int i = 0; i < 200; i++) {
@@ -71,10 +71,10 @@ static double timed(const opal_datatype_t *type, size_t count, unsigned char *me
             opal_convertor_cleanup(convertor);
         }
         double each = (now() - start) / 200;
-        if (each < least) least = each;
+        if (each < minimum) minimum = each;
     }
     OBJ_RELEASE(convertor);
-    return least;
+    return minimum;
 }
 
 int main(int argc, char **argv)

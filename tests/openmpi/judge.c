@@ -24,7 +24,7 @@
 #include "opal/datatype/opal_datatype_internal.h"
 #include "opal/runtime/opal.h"
 
-#define MOST (1 << 16) /* maximum number of bytes of memory over which the data of a case extend */
+#define MAX_SPAN (1 << 16) /* maximum number of bytes of memory over which the data of a case extend */
 
 extern void ddtc_provider_register(void) __attribute__((weak));
 extern struct {
@@ -114,7 +114,7 @@ static ompi_datatype_t *build(int depth)
     return made;
 }
 
-static unsigned char memory[2][MOST + 256], stream[2][MOST + 256];
+static unsigned char memory[2][MAX_SPAN + 256], stream[2][MAX_SPAN + 256];
 
 static opal_convertor_t *prepared(const ompi_datatype_t *type, size_t count, unsigned char *base, int send)
 {
@@ -155,7 +155,7 @@ static void piece(opal_convertor_t *pair[2], int send)
 
     entries[0] = entries[1] = 1 + random_below(3);
     for (uint32_t i = 0; i < entries[0]; i++) {
-        size_t length = 1 + random_below(random_below(2) ? 40 : 4000), left = (send ? MOST : pair[0]->local_size) - at;
+        size_t length = 1 + random_below(random_below(2) ? 40 : 4000), left = (send ? MAX_SPAN : pair[0]->local_size) - at;
         if (!send && length < 32) length += 32;
         if (length > left) length = left;
         if (!send && left) length = opal_convertor_whole_elements(pair[0], at + length) - at;
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
             contiguous += !!flat;
             /* `type` and plain[type_number] were made by the same calls. The only difference is
              * that `type` was committed after the provider was registered. */
-            if (extent >= span && span + extent * (ptrdiff_t)count < MOST && type->super.size && type->super.size * count < MOST / 2) {
+            if (extent >= span && span + extent * (ptrdiff_t)count < MAX_SPAN && type->super.size && type->super.size * count < MAX_SPAN / 2) {
                 asked++;
                 if (!flat != !!type->super.mover) differences++, printf("type %ld: contiguous %d, mover %p\n", type_number, flat, type->super.mover);
                 compare(plain[type_number], type, count, !flat);

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 
-# Functions with which tests/runtime.sh builds in the folder $cache. That script sources this file
-# and does each step of a build that takes long only once (see the function `once` in
-# tests/debian.sh). Before it sources this file, the script must define $cache, $here
-# (tests/runtime), $jobs, $archive, $target, fail and step, and must source tests/debian.sh.
+# Functions of tests/runtime.sh that build MPICH and the programs of the test in the folder $cache.
+# tests/runtime.sh sources this file. Steps that take long are skipped if an earlier run has done
+# them (see the function `once` in tests/debian.sh). Before it sources this file, the script must
+# define $cache, $here (tests/runtime), $jobs, $archive, $target, fail and step, and must source
+# tests/debian.sh.
 
 version=4.0.2-3
 packages=(gcc g++ make perl python3 dpkg-dev libfabric-dev libhwloc-dev libpsm-infinipath1-dev libpsm2-dev librdmacm-dev libibverbs-dev)

@@ -226,16 +226,16 @@ int main(int count, char **arguments)
     printf("row,stock_ns,ours_ns,ours_over_stock\n");
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (count > 3 && !strstr(rows[k].name, arguments[3])) continue;
-        double least[2] = {1e18, 1e18};
+        double minimum[2] = {1e18, 1e18};
         for (int i = 0; i < 2; i++) batch(&rows[k], &libraries[i], 40);
         long calls = 1 + (long)(150e3 / batch(&rows[k], &libraries[0], 3));
         for (int turn = 0; turn < 2 * BATCHES; turn++) {
             /* The two libraries take turns, and the order within a pair of turns alternates. */
             int i = (turn + turn / 2) % 2;
             double now = batch(&rows[k], &libraries[i], calls);
-            if (now < least[i]) least[i] = now;
+            if (now < minimum[i]) minimum[i] = now;
         }
-        printf("%s,%.1f,%.1f,%.3f\n", rows[k].name, least[0], least[1], least[1] / least[0]);
+        printf("%s,%.1f,%.1f,%.3f\n", rows[k].name, minimum[0], minimum[1], minimum[1] / minimum[0]);
         fflush(stdout);
     }
     return 0;

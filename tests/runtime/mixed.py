@@ -54,8 +54,8 @@ def main():
     for pair in pairs:
         for kind in KINDS:
             said, text = outcome(o.mpiexec, o.program, kind, pair, o.limit)
-            alike = pair[0] == pair[1]
-            good = said == "right" if alike else said.startswith(("error", "ends"))
+            same_library = pair[0] == pair[1]
+            good = said == "right" if same_library else said.startswith(("error", "ends"))
             failed += not good
             print(f"{'ok  ' if good else 'FAIL'} {kind:10} from {pair[0]} to {pair[1]}: {said}", flush=True)
             if not good:

@@ -8,7 +8,7 @@ use crate::abi::{Code, Result};
 
 /// Maximum number of displacements, or of blocks, in an array that is copied into a tree of ddtc.
 /// Longer arrays are shared with the tree.
-const FEW: usize = 32;
+const MAX_COPIED_ENTRIES: usize = 32;
 
 /// Appends each value times `unit` to `into`. Fails with [`Code::Internal`] if a product does not
 /// fit in 64 bits.
@@ -53,7 +53,7 @@ pub(crate) enum Places {
 impl Places {
     /// Returns the displacements `at`, which are given in units of `unit` bytes.
     pub(crate) fn new(at: &[isize], unit: i64) -> Result<Places> {
-        if at.len() > FEW {
+        if at.len() > MAX_COPIED_ENTRIES {
             return shared(at, unit).map(Places::Many);
         }
         let mut all = Vec::with_capacity(at.len());
@@ -103,7 +103,7 @@ impl Blocks {
     /// Returns the blocks with the lengths `lengths` at the displacements `at`, which are given in
     /// units of `unit` bytes. Both arrays must have the same number of entries.
     pub(crate) fn new(lengths: &[isize], at: &[isize], unit: i64) -> Result<Blocks> {
-        if at.len() > FEW {
+        if at.len() > MAX_COPIED_ENTRIES {
             return Ok(Blocks::Many { lengths: shared(lengths, 1)?, at: shared(at, unit)? });
         }
         let mut all = Vec::with_capacity(lengths.len() + at.len());

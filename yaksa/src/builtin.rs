@@ -120,7 +120,7 @@ pub(crate) fn node(number: u64) -> Option<&'static Ref> {
 
 /// Returns the node of a named type. If the type has one or more numbers, this is the node that
 /// they share. Otherwise it is a new node.
-pub(crate) fn of(named: Named) -> Ref {
+pub(crate) fn node_of(named: Named) -> Ref {
     let number = NAMED.iter().position(|other| *other == named);
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
 }

@@ -65,7 +65,7 @@ enum Unit {
 
 impl Unit {
     /// Returns the size of the unit in bytes, for displacements at which copies of `old` lie.
-    fn of(self, old: &Ref) -> i64 {
+    fn bytes(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
             Unit::Extents => old.facts.extent,
@@ -83,10 +83,10 @@ fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     // displacements is needed.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
-        let step = (step as i64).checked_mul(unit.of(&old)).ok_or(Code::Internal)?;
+        let step = (step as i64).checked_mul(unit.bytes(&old)).ok_or(Code::Internal)?;
         return strided(at.len() as i64, length, step, old);
     }
-    Node::blocks(length, Places::new(at, unit.of(&old))?, old).map(Made::from)
+    Node::blocks(length, Places::new(at, unit.bytes(&old))?, old).map(Made::from)
 }
 
 /// Returns blocks with the lengths `lengths` at the displacements `at`.
@@ -100,7 +100,7 @@ fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made
     if lengths.windows(2).all(|l| l[0] == l[1]) {
         return blocks(lengths[0] as i64, at, unit, old);
     }
-    Node::listed(Blocks::new(lengths, at, unit.of(&old))?, old).map(Made::from)
+    Node::listed(Blocks::new(lengths, at, unit.bytes(&old))?, old).map(Made::from)
 }
 
 fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {

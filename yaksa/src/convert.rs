@@ -55,7 +55,7 @@ fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
         return bounded(Node::empty());
     }
     let Some(child) = below.first().cloned() else {
-        return t.basic().map(builtin::of).ok_or(Code::Internal);
+        return t.basic().map(builtin::node_of).ok_or(Code::Internal);
     };
     if t.expansion().is_some() {
         return bounded(child);

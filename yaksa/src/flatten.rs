@@ -44,7 +44,7 @@ const NO_TYPE: u64 = u64::MAX;
 const LAST_KIND: u32 = 8;
 /// Bound on the reference count of a type in yaksa, above all counts that occur in practice. The
 /// bound is less than the number that the bytes of [`MAGIC`] encode.
-const MANY_REFERENCES: u32 = 1 << 24;
+const MAX_YAKSA_REFERENCES: u32 = 1 << 24;
 /// First bytes of a wire form ([`Datatype::to_wire`]).
 const WIRE_MAGIC: [u8; 4] = *b"ddtw";
 /// Number of bytes at the start of a wire form that hold its magic number, version and length.
@@ -70,7 +70,7 @@ fn length(wire: usize) -> Result<usize> {
 fn refuse_foreign(start: [u8; 8]) {
     let (first, second) = start.split_at(4);
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
-    let yaksa = (1..MANY_REFERENCES).contains(&number(first)) && number(second) <= LAST_KIND;
+    let yaksa = (1..MAX_YAKSA_REFERENCES).contains(&number(first)) && number(second) <= LAST_KIND;
     if yaksa || first == WIRE_MAGIC {
         let text = "ddtc (libyaksa.so.0): a datatype came from a process with another libyaksa or another version of this one: \
                     all processes of a job must load the same\n";

@@ -79,7 +79,7 @@ impl<'n> Leaf<'n> {
     /// Returns an instance of `node` as a leaf; `None` if the instance cannot be enumerated without
     /// the stack, or is dense.
     #[inline]
-    fn of(node: &'n Node) -> Option<Leaf<'n>> {
+    fn from_node(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
             // A dense instance is a single piece, whatever its constructor is. `Lister` handles it.
             return None;
@@ -162,7 +162,7 @@ impl<'n> Lister<'n> {
             return take.one(at.wrapping_add(facts.true_lb), length * facts.size);
         }
         if self.skip == 0
-            && let Some(leaf) = Leaf::of(node)
+            && let Some(leaf) = Leaf::from_node(node)
         {
             return leaf.take(at, facts.extent, length as u64, take);
         }
@@ -195,7 +195,7 @@ impl<'n> Lister<'n> {
             return take.run(at.wrapping_add(facts.true_lb), facts.size, facts.extent, left);
         }
         if self.skip == 0
-            && let Some(leaf) = Leaf::of(node)
+            && let Some(leaf) = Leaf::from_node(node)
         {
             return leaf.take(at, facts.extent, left, take);
         }
@@ -263,7 +263,7 @@ impl<'n> Lister<'n> {
                         return take.run(first, *length * facts.size, *stride, left);
                     }
                     if self.skip == 0
-                        && let Some(leaf) = Leaf::of(child)
+                        && let Some(leaf) = Leaf::from_node(child)
                     {
                         return (next as i64..*count).all(|i| {
                             leaf.take(

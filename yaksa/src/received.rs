@@ -6,7 +6,7 @@
 //! the checks before and give the same type. The tree and the committed type that have been made
 //! for that type are then used for the next message too.
 
-use ddtc::internal::process::Latch;
+use ddtc::internal::process::SpinLock;
 
 use crate::node::Ref;
 
@@ -23,11 +23,11 @@ struct Form {
     node: Ref,
 }
 
-static FORMS: Latch<[Option<Form>; PLACES]> = Latch::new([const { None }; PLACES]);
+static FORMS: SpinLock<[Option<Form>; PLACES]> = SpinLock::new([const { None }; PLACES]);
 
 /// Returns the index in [`FORMS`] at which a form is kept; `None` if the form is too long or too
 /// short to be kept.
-fn place(form: &[u8]) -> Option<usize> {
+fn form_index(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
     }
@@ -36,16 +36,16 @@ fn place(form: &[u8]) -> Option<usize> {
 
 /// Returns the type of a form if the form is kept.
 pub(crate) fn find(form: &[u8]) -> Option<Ref> {
-    let place = place(form)?;
+    let index = form_index(form)?;
     let known = FORMS.lock();
-    known[place].as_ref().filter(|known| *known.bytes == *form).map(|known| known.node.clone())
+    known[index].as_ref().filter(|known| *known.bytes == *form).map(|known| known.node.clone())
 }
 
 /// Keeps a form with its type, in place of the form that had the same place.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
-    let Some(place) = place(form) else { return };
+    let Some(index) = form_index(form) else { return };
     let known = Form { bytes: form.into(), node: node.clone() };
-    let old = FORMS.lock()[place].replace(known);
+    let old = FORMS.lock()[index].replace(known);
     // The old type is dropped after the lock is released, since dropping a large tree takes long.
     drop(old);
 }

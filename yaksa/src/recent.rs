@@ -89,13 +89,13 @@ pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R>
 }
 
 /// Returns the result of `f` for a derived type that is looked up in the table of types, and
-/// remembers the type in this thread's list of recent types.
+/// adds the type to this thread's list of recent types.
 #[cold]
 fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = table::find(number).ok_or(Code::Internal)?;
     let node = table::get(number)?;
     let result = f(&node);
-    remember(Entry { number, slot, facts: node.facts, node: Some(node) });
+    store(Entry { number, slot, facts: node.facts, node: Some(node) });
     Ok(result)
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn facts(number: u64) -> Result<Facts> {
 fn look_facts(number: u64) -> Result<Facts> {
     let slot = table::find(number).ok_or(Code::Internal)?;
     let facts = table::with(number, |node| node.facts)?;
-    remember(Entry { number, slot, facts, node: None });
+    store(Entry { number, slot, facts, node: None });
     Ok(facts)
 }
 
@@ -215,7 +215,7 @@ impl Local {
 }
 
 /// Stores an entry if the cache of the thread can be used.
-fn remember(entry: Entry) {
+fn store(entry: Entry) {
     // After the destructor of the thread-local variable has run, no entry is made.
     let old = LOCAL.try_with(|local| local.try_borrow_mut().ok()?.put(entry));
     // The old type is dropped after the borrow has ended, since dropping a large tree takes long.

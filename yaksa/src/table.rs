@@ -16,14 +16,14 @@
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use ddtc::internal::process::{Latch, Once};
+use ddtc::internal::process::{Once, SpinLock};
 
 use crate::abi::{Code, Result};
 use crate::node::{Node, Ref};
 
 /// Number of slots in the first chunk, a power of two. Each further chunk is twice as large as the
 /// one before it.
-const FEW: u32 = 256;
+const FIRST_CHUNK_SLOTS: u32 = 256;
 /// Maximum number of chunks. It suffices for all slots that a number of 32 bits can name.
 const CHUNKS: usize = 25;
 /// Lower half of the number of a type in slot 0. The numbers of predefined types are less than
@@ -56,23 +56,23 @@ struct Table {
     fresh: u32,
 }
 
-static TABLE: Latch<Table> = Latch::new(Table { free: Vec::new(), fresh: 0 });
+static TABLE: SpinLock<Table> = SpinLock::new(Table { free: Vec::new(), fresh: 0 });
 
 /// Chunks of slots. A chunk is allocated when its first slot is needed.
 static SLOTS: [Once<Box<[Slot]>>; CHUNKS] = [const { Once::new() }; CHUNKS];
 
 /// Returns the chunk of a slot, the number of slots in that chunk, and the index of the slot in it.
 #[inline]
-fn place(index: u32) -> (usize, usize, usize) {
-    let from_few = u64::from(index) + u64::from(FEW);
-    let size = 1 << from_few.ilog2();
-    ((from_few.ilog2() - FEW.ilog2()) as usize, size as usize, (from_few - size) as usize)
+fn chunk_and_index(index: u32) -> (usize, usize, usize) {
+    let biased = u64::from(index) + u64::from(FIRST_CHUNK_SLOTS);
+    let size = 1 << biased.ilog2();
+    ((biased.ilog2() - FIRST_CHUNK_SLOTS.ilog2()) as usize, size as usize, (biased - size) as usize)
 }
 
 /// Returns a slot; `None` if its chunk has not been allocated.
 #[inline]
 fn slot(index: u32) -> Option<&'static Slot> {
-    let (chunk, _, at) = place(index);
+    let (chunk, _, at) = chunk_and_index(index);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
@@ -120,7 +120,7 @@ impl Table {
         if index >= u32::MAX - FIRST {
             return Err(Code::OutOfMem);
         }
-        let (chunk, size, _) = place(index);
+        let (chunk, size, _) = chunk_and_index(index);
         let chunk = SLOTS.get(chunk).ok_or(Code::OutOfMem)?;
         if chunk.get().is_none() {
             let mut slots = Vec::new();
@@ -233,14 +233,14 @@ mod tests {
     fn chunks_have_all_slots_in_order() {
         let mut expected = (0, 0);
         for index in (0..5000).chain(u32::MAX - 3..u32::MAX) {
-            let (chunk, size, at) = place(index);
+            let (chunk, size, at) = chunk_and_index(index);
             assert!(at < size && chunk < CHUNKS, "{index}");
             if index < 5000 {
                 assert_eq!((chunk, at), expected);
                 expected = if at + 1 == size { (chunk + 1, 0) } else { (chunk, at + 1) };
             }
         }
-        assert_eq!(place(0), (0, 256, 0));
-        assert_eq!(place(256), (1, 512, 0));
+        assert_eq!(chunk_and_index(0), (0, 256, 0));
+        assert_eq!(chunk_and_index(256), (1, 512, 0));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 
-use super::{NAMES, RIGHT, ROW, Shape, at, axis, mark, words};
+use super::{NAMES, RIGHT, ROW, Shape, axis, mark, position, words};
 use crate::svg::Document;
 
 /// Applications in the order of the picture: the beginning of the names of their rows, and a
@@ -21,7 +21,7 @@ const CASES: [(&str, &str); 7] = [
 ];
 /// MPI libraries: name, suffix of the record's name, colour (Okabe and Ito, 2008), and shape of the
 /// mark.
-const HOSTS: [(&str, &str, &str, Shape); 3] = [
+const MPI_LIBRARIES: [(&str, &str, &str, Shape); 3] = [
     ("MPICH", "-mpich.csv", "#0072b2", Shape::Square),
     ("Intel MPI", "-impi.csv", "#cc79a7", Shape::Triangle),
     ("Open MPI", "-openmpi.csv", "#009e73", Shape::Diamond),
@@ -39,7 +39,7 @@ type Span = [f64; 3];
 /// Returns an error if a record cannot be read or parsed, or lacks an application.
 pub(super) fn draw(out: &mut Document, stem: &str, top: f64) -> Result<(), Box<dyn Error>> {
     let mut columns = Vec::new();
-    for (_, end, ..) in HOSTS {
+    for (_, end, ..) in MPI_LIBRARIES {
         columns.push(spans(&format!("{stem}{end}"))?);
     }
     words(
@@ -50,22 +50,22 @@ pub(super) fn draw(out: &mut Document, stem: &str, top: f64) -> Result<(), Box<d
         "Messages of applications, two ranks: time with ddtc below an MPI library, over that without",
     );
     let first = top + 84.0;
-    for (i, (name, _, colour, _)) in HOSTS.into_iter().enumerate() {
+    for (i, (name, _, colour, _)) in MPI_LIBRARIES.into_iter().enumerate() {
         words(out, (RIGHT + 76.0 * (i + 1) as f64, first - 16.0), "end", colour, name);
     }
     axis(out, (first, first + ROW * CASES.len() as f64));
     for (row, (case, name)) in CASES.into_iter().enumerate() {
         let y = first + ROW * (row as f64 + 0.5);
         words(out, (NAMES - 16.0, y + 4.5), "end", "#222222", name);
-        for (i, (column, (.., colour, shape))) in columns.iter().zip(HOSTS).enumerate() {
-            let [least, middle, most] = column[case];
+        for (i, (column, (.., colour, shape))) in columns.iter().zip(MPI_LIBRARIES).enumerate() {
+            let [low, middle, high] = column[case];
             let own = y + 7.0 * (i as f64 - 1.0);
-            let (from, to) = (at(least), at(most));
+            let (from, to) = (position(low), position(high));
             let line = format!(
                 "x1=\"{from:.1}\" y1=\"{own:.1}\" x2=\"{to:.1}\" y2=\"{own:.1}\" stroke=\"{colour}\" stroke-width=\"1.5\""
             );
             out.element("line", line);
-            mark(out, (at(middle), own), colour, shape);
+            mark(out, (position(middle), own), colour, shape);
             words(out, (RIGHT + 76.0 * (i + 1) as f64, y + 4.5), "end", colour, &format!("{middle:.2}"));
         }
     }

@@ -1,5 +1,5 @@
-/* Tests of attributes and the order of their callbacks, after MPI 5.0, section 7.7.4, and the
- * discussion of MPI_TYPE_DUP in 1996. */
+/* Tests of attributes and of the order of their callbacks. The requirements come from MPI 5.0,
+ * section 7.7.4, and from the discussion of MPI_TYPE_DUP in 1996. */
 #include <ddtc.h>
 #include <stdint.h>
 #include "check.h"
@@ -52,8 +52,9 @@ static int delete(ddtc_datatype type, int keyval, void *value, void *extra)
     return delete_fails && delete_fails == (int)(intptr_t)value ? 55 : 0;
 }
 
-/* Delete callback for notes 1 and 2 of Cownie: an attribute of the original type refers to a
- * duplicate of that type. This callback frees the duplicate. */
+/* Delete callback for a use of duplicates that Cownie described in the discussion of 1996 (notes 1
+ * and 2): an attribute of the original type refers to a duplicate of that type. This callback frees
+ * the duplicate. */
 static int free_copy(ddtc_datatype type, int keyval, void *value, void *extra)
 {
     (void)type, (void)keyval, (void)extra;

@@ -71,8 +71,8 @@ static struct contents decode(ddtc_datatype t)
         ddtc_datatype d[64];
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_envelope(t, &ni, &na, &nd, &combiner));
         FAILS(DDTC_ERR_TYPE, "large-count", ddtc_type_get_contents(t, 64, 64, 64, i, a, d));
-        /* Decoding without `_c` refuses only the type itself, which a large-count constructor
-         * built. It does not refuse a duplicate of that type. */
+        /* The functions without `_c` refuse to decode a type that a large-count constructor built.
+         * But they decode a duplicate of such a type. */
         ddtc_datatype dup;
         OK(ddtc_type_dup(t, &dup));
         OK(ddtc_type_get_envelope(dup, &ni, &na, &nd, &combiner));
@@ -308,8 +308,10 @@ int main(void)
     PACKS(t, 0);
     OK(ddtc_type_free(&t));
 
-    /* Unnamed predefined types cannot be freed and need no commit. Equal arguments give equal
-     * handles. The contents of f90 types have no datatypes. */
+    /* Unnamed predefined types are types without a name, such as those that
+     * ddtc_type_create_f90_real returns. They cannot be freed and need no commit, and equal
+     * arguments give equal handles. The contents of the types for a precision (f90) have no
+     * datatypes. */
     ddtc_datatype u;
     OK(ddtc_type_create_f90_real(15, 307, &t));
     OK(ddtc_type_create_f90_real(15, 307, &u));

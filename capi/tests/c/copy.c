@@ -1,6 +1,6 @@
-/* Tests of copies from one layout to another. Copies are made with two handles, and with a pointer
- * that is looked up once. The tests cover values computed by hand, counts, signatures, and
- * overlapping memory. */
+/* Tests of copies from one layout to another. Some copies are made with two handles. Others are
+ * made with a pointer that is looked up once for a pair of committed types. The tests cover values
+ * computed by hand, counts, signatures, and overlapping memory. */
 #include <ddtc.h>
 #include <limits.h>
 #include <stdint.h>
@@ -61,7 +61,7 @@ int main(void)
     OK(ddtc_type_get_committed(from, &a));
     OK(ddtc_type_get_committed(to, &b));
     OK(ddtc_committed_direct(b, a, &direct));
-    /* The pointer stays valid after the committed types and handles are released. */
+    /* The pointer `direct` stays valid after the committed types and their handles are released. */
     OK(ddtc_committed_release(a));
     OK(ddtc_committed_release(b));
     OK(ddtc_type_free(&from));

@@ -1,4 +1,5 @@
-/* Packing in device memory: `cuda driver` on the stand-in for NVIDIA's driver, `cuda none` without a driver. */
+/* Tests of packing in device memory. With the argument `driver`, the program runs on a replacement
+ * for NVIDIA's driver, which works without a GPU. With `none`, it runs without a driver. */
 #define _GNU_SOURCE
 #include <ddtc_cuda.h>
 #include <dlfcn.h>
@@ -10,7 +11,8 @@
 typedef unsigned long long address;
 typedef void *opaque;
 
-/* Functions of the driver, as a program calls them that has memory and streams of its own. */
+/* Functions of the driver. This program calls them to allocate device memory and to create contexts
+ * and streams, as a user of the library would. */
 static int (*cuDevicePrimaryCtxRetain)(opaque *, int), (*cuCtxPushCurrent_v2)(opaque), (*cuCtxPopCurrent_v2)(opaque *),
     (*cuCtxGetCurrent)(opaque *), (*cuMemAlloc_v2)(address *, size_t), (*cuMemcpyHtoD_v2)(address, const void *, size_t),
     (*cuMemcpyDtoH_v2)(void *, address, size_t), (*cuStreamCreate)(opaque *, unsigned), (*cuCtxCreate_v2)(opaque *, unsigned, int),
@@ -42,7 +44,7 @@ static void find_all(void)
 
 enum { COUNT = 9, EXTENT = 80, SIZE = 24 };
 
-/* Three doubles that are 24 bytes apart, in 80 bytes. */
+/* Returns a committed type of three doubles, 24 bytes apart, with an extent of 80 bytes. */
 static const ddtc_committed *strided(void)
 {
     ddtc_datatype vector, t;
@@ -112,7 +114,7 @@ static void wrong_arguments(ddtc_cuda_layout *layout, address user, address pack
     OK(ddtc_committed_release(list));
 }
 
-/* A child must not use the layout, and may close it. */
+/* Checks that a child process cannot pack with its parent's layout, but can close it. */
 static void forked(ddtc_cuda_layout *layout, address user, address packed)
 {
     pid_t child = fork();
@@ -158,7 +160,7 @@ static void with_driver(void)
     BYTES(got, expected, sizeof got);
     BYTES(back, wanted, sizeof back);
 
-    /* The rest of the stream, from an odd byte on. */
+    /* Packs the packed stream from byte 13 to its end. 13 is not a multiple of the element size. */
     OK(ddtc_cuda_range(layout, DDTC_PACK, (void *)user, COUNT, 13, (void *)packed, 1 << 20, &bytes, stream));
     EQ(bytes, COUNT * SIZE - 13);
     OK(cuMemcpyDtoH_v2(got, packed, sizeof got));
@@ -169,7 +171,7 @@ static void with_driver(void)
     wrong_arguments(layout, user, packed);
     forked(layout, user, packed);
 
-    /* While a stream is captured, a layout cannot be closed, and stays open. */
+    /* While a CUDA stream is being captured, closing a layout fails, and the layout stays open. */
     OK(cuStreamBeginCapture_v2(stream, 0));
     OK(ddtc_cuda_pack(layout, (void *)user, COUNT, (void *)packed, stream));
     FAILS(DDTC_ERR_OTHER, "CUDA error 900", ddtc_cuda_close(layout));

@@ -122,29 +122,29 @@ int main(void)
     OK(ddtc_type_free(&s));
 
     /* Decodes a type whose contents have 100000 blocks. */
-    enum { MANY = 100000 };
-    int *lengths = malloc(MANY * sizeof(int)), *ints = malloc((MANY + 1) * sizeof(int));
-    ddtc_aint *places = malloc(MANY * sizeof(ddtc_aint)), *addresses = malloc(MANY * sizeof(ddtc_aint));
-    for (int k = 0; k < MANY; k++) {
+    enum { BLOCKS = 100000 };
+    int *lengths = malloc(BLOCKS * sizeof(int)), *ints = malloc((BLOCKS + 1) * sizeof(int));
+    ddtc_aint *places = malloc(BLOCKS * sizeof(ddtc_aint)), *addresses = malloc(BLOCKS * sizeof(ddtc_aint));
+    for (int k = 0; k < BLOCKS; k++) {
         lengths[k] = 1 + k % 5;
         places[k] = 32 * (ddtc_aint)k;
     }
-    OK(ddtc_type_create_hindexed(MANY, lengths, places, DDTC_TYPE_INT, &v));
-    OK(ddtc_type_get_contents(v, MANY + 1, MANY, 1, ints, addresses, d));
-    EQ(ints[0], MANY);
-    BYTES(ints + 1, lengths, MANY * sizeof(int));
-    BYTES(addresses, places, MANY * sizeof(ddtc_aint));
+    OK(ddtc_type_create_hindexed(BLOCKS, lengths, places, DDTC_TYPE_INT, &v));
+    OK(ddtc_type_get_contents(v, BLOCKS + 1, BLOCKS, 1, ints, addresses, d));
+    EQ(ints[0], BLOCKS);
+    BYTES(ints + 1, lengths, BLOCKS * sizeof(int));
+    BYTES(addresses, places, BLOCKS * sizeof(ddtc_aint));
 
-    /* For the same type, the window accessors return entries from any position. They write nothing
-     * after these entries. */
+    /* A window of this type with 100000 blocks may begin at any position. The window accessors
+     * write nothing after the entries of the window. */
     OK(ddtc_type_envelope(v, &n, &combiner));
-    TRUE(n == MANY && combiner == DDTC_HINDEXED);
-    for (int start = 0; start < MANY; start += 33333) {
+    TRUE(n == BLOCKS && combiner == DDTC_HINDEXED);
+    for (int start = 0; start < BLOCKS; start += 33333) {
         int l[4];
         ddtc_aint p[4], stride = -5;
         ddtc_datatype w[4] = {0};
         OK(ddtc_type_contents(v, start, 3, l, &stride, p, w));
-        int filled = start + 3 <= MANY ? 3 : MANY - start;
+        int filled = start + 3 <= BLOCKS ? 3 : BLOCKS - start;
         BYTES(l, lengths + start, filled * sizeof(int));
         BYTES(p, places + start, filled * sizeof(ddtc_aint));
         TRUE(w[0] == DDTC_TYPE_INT && w[1] == 0 && stride == -5);

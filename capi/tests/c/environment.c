@@ -198,7 +198,7 @@ static void handlers(void)
     OK(MPI_Errhandler_free(&other));
     FAILS(MPI_ERR_SESSION, "session", MPI_Session_call_errhandler(MPI_SESSION_NULL, 1));
     FAILS(MPI_ERR_COMM, "comm", MPI_Comm_call_errhandler(MPI_COMM_NULL, 1));
-    /* The same test with the function names of MPI-1. */
+    /* Creates, sets and calls an error handler with the function names of MPI-1. */
     OK(MPI_Errhandler_create(handler, &mine));
     OK(MPI_Errhandler_set(MPI_COMM_WORLD, mine));
     OK(MPI_Errhandler_free(&mine));
@@ -301,7 +301,7 @@ static void codes(void)
     EQ(n, MPI_ERR_OTHER);
     EQ(last_used(), another);
 
-    /* The class of each error class of MPI is that class itself. Each error class has a
+    /* MPI_Error_class returns every error class of MPI unchanged, and every error class has a
      * description. */
     for (int c = 0; c <= MPI_T_ERR_PVAR_NO_ATOMIC; c++) {
         if (c == MPI_ERR_ABI + 1) c = MPI_T_ERR_CANNOT_INIT;

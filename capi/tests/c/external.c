@@ -137,7 +137,7 @@ int main(void)
         OK(ddtc_applied_range(applied, DDTC_UNPACK, back, 2, 0, packed, 40, &bytes));
         EQ(back[1].cell, -2);
         FAILS(DDTC_ERR_ARG, "offset = 13", ddtc_applied_range(applied, DDTC_PACK, source, 2, 13, packed, 64, &bytes));
-        /* The errors have the same classes as the errors of ddtc_committed_range. */
+        /* Errors of ddtc_applied_range have the same classes as those of ddtc_committed_range. */
         FAILS(DDTC_ERR_ARG, "offset = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, -1, packed, 64, &bytes));
         FAILS(DDTC_ERR_ARG, "max_bytes = -1", ddtc_applied_range(applied, DDTC_PACK, source, 2, 0, packed, -1, &bytes));
         FAILS(DDTC_ERR_COUNT, "count = -1", ddtc_applied_range(applied, DDTC_PACK, source, -1, 0, packed, 64, &bytes));

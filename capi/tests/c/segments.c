@@ -218,7 +218,7 @@ static void file(void)
                 int inside = i >= 2 && i < 7 && j >= 1 && j < 7 && k >= 2 && k < 9;
                 TRUE(back[i][j][k] == (inside ? cube[i][j][k] : -1));
             }
-    /* The same test with a function that writes at most 40 bytes per call. */
+    /* Writes the file again with a function that writes at most 40 bytes per call. */
     EQ(ftruncate(fd, 0), 0);
     EQ(transfer(fd, some, c, cube, 1, &partial), bytes);
     EQ(partial, 60);

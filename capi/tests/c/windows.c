@@ -38,8 +38,8 @@ int main(void)
 {
     ddtc_datatype t, v, d = DDTC_TYPE_DOUBLE;
 
-    /* The shape of a predefined type is MPI_BASIC with count 1. Its window has one entry, the type
-     * itself, whatever the start is. */
+    /* A predefined type has the combiner MPI_BASIC and the count 1. Every window of this type has
+     * one entry, the type itself, whatever the start of the window is. */
     shape(d, 1, DDTC_BASIC);
     window(d, 0, 4, 0, 0, 0, 1);
     EQ(types[0], d);
@@ -76,8 +76,9 @@ int main(void)
     shape(t, 4, DDTC_HVECTOR);
     OK(ddtc_type_free(&t));
 
-    /* max(0, min(count, all - start)) entries are written, where `all` is the number of entries of
-     * the constructor. For indexed types, the old type is always written. */
+    /* The call writes max(0, min(count, all - start)) entries of each list that the constructor
+     * has, where `all` is the length of the lists. For indexed types it always writes the old type,
+     * too. */
     OK(ddtc_type_indexed(3, (int[]){1, 2, 3}, (int[]){0, 10, 20}, d, &t));
     shape(t, 3, DDTC_INDEXED);
     window(t, 0, 2, 2, 0, 2, 1);

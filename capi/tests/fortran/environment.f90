@@ -76,7 +76,7 @@ program environment
   call MPI_ERROR_STRING(code, message, n, code)
   call check(index(message, 'must be MPI_COMM_WORLD') > 0, 19)
 
-  ! Error classes, codes and strings that the program adds.
+  ! Tests error classes, codes and strings that the program adds.
   call MPI_ADD_ERROR_CLASS(class, code)
   call MPI_ADD_ERROR_CODE(class, own, code)
   call MPI_ADD_ERROR_STRING(own, 'of my own', code)
@@ -93,7 +93,7 @@ program environment
   call MPI_REMOVE_ERROR_CLASS(class, code)
   call check(code == MPI_SUCCESS, 24)
 
-  ! Info objects. Blanks before and after a key or a value are not part of it.
+  ! Tests info objects. Blanks before and after a key or a value are not part of it.
   call MPI_INFO_CREATE(info, code)
   call check(info /= MPI_INFO_NULL, 25)
   call MPI_INFO_SET(info, '  colour ', ' dark blue  ', code)
@@ -135,7 +135,7 @@ program environment
   call MPI_INFO_SET(MPI_INFO_ENV, 'a', 'b', code)
   call check(code == MPI_ERR_INFO, 38)
 
-  ! Statuses. The number of elements counts basic elements.
+  ! Tests statuses. MPI_STATUS_SET_ELEMENTS takes the number of basic elements, not of instances.
   call MPI_TYPE_CONTIGUOUS(10, MPI_2INTEGER, t, code)
   call MPI_STATUS_SET_ELEMENTS(status, t, 40, code)
   call MPI_GET_COUNT(status, t, n, code)

@@ -135,7 +135,8 @@ program objects
   call check(n == 3, 23)
   call MPI_TYPE_FREE(t, code)
 
-  ! Separate objects, whose displacements are absolute addresses relative to MPI_BOTTOM.
+  ! Tests a type that consists of separate objects. Its displacements are absolute addresses, and
+  ! the buffer is MPI_BOTTOM.
   first = (/ 1, 2, 3 /)
   second = (/ 4d0, 5d0 /)
   call MPI_GET_ADDRESS(first, at(1), code)
@@ -153,7 +154,8 @@ program objects
   call check(all(first == (/ 1, 2, 3 /)) .and. second(2) == 5d0, 26)
   call MPI_TYPE_FREE(t, code)
 
-  ! Large counts. The inquiry without _C is refused, and the inquiry with _C returns the counts.
+  ! Tests a type that a constructor with large counts built. MPI_TYPE_GET_ENVELOPE is refused for
+  ! this type. MPI_TYPE_GET_ENVELOPE_C and MPI_TYPE_GET_CONTENTS_C decode it.
   call MPI_TYPE_VECTOR_C(3_MPI_COUNT_KIND, 1_MPI_COUNT_KIND, 2_MPI_COUNT_KIND, MPI_INTEGER, t, code)
   call MPI_TYPE_GET_ENVELOPE(t, lengths(1), lengths(2), lengths(3), combiner, code)
   call check(code == MPI_ERR_TYPE, 27)
@@ -163,7 +165,7 @@ program objects
   call check(all(large == (/ 3, 1, 2 /)) .and. types(1) == MPI_INTEGER, 29)
   call MPI_TYPE_FREE(t, code)
 
-  ! Tests f90 types, and subarrays in Fortran order.
+  ! Tests a type of MPI_TYPE_CREATE_F90_REAL, and a subarray in Fortran order.
   call MPI_TYPE_CREATE_F90_REAL(15, 307, t, code)
   call MPI_TYPE_SIZE(t, n, code)
   call check(n == 8, 30)

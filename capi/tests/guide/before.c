@@ -9,7 +9,7 @@ struct my_type {
     const ddtc_applied *external;
     const ddtc_applied *accumulate;
 };
-static const ddtc_introspect my_functions; /* Its struct_size is 0, so the library refuses it. */
+static const ddtc_introspect my_functions; /* Refused by the library, as struct_size is 0. */
 static char eager_slot[EAGER], slots[SLOTS][SLOT];
 static int used;
 

@@ -8,8 +8,8 @@ use super::layout::wrap;
 use super::pieces::Pieces;
 use super::{Argument, Declarations, Entry, What, words};
 
-/// Returns the functions of ddtc.h, and the constants of ddtc.h with their values, that occur in
-/// Fortran code outside of comments. Each name is returned once, in alphabetical order.
+/// Finds the names of ddtc.h in Fortran code outside of comments. Returns the functions, and the
+/// constants with their values, each once and in alphabetical order.
 pub(super) fn mentioned<'a>(code: &'a str, ddtc: &Declarations) -> (Vec<&'a str>, Vec<(&'a str, i64)>) {
     let code = code.lines().filter(|l| !l.trim_start().starts_with('!'));
     let (mut functions, mut constants) = (Vec::new(), BTreeMap::new());

@@ -137,8 +137,8 @@ impl Conversion<'_> {
         self.locals.push((declared.to_owned(), name.to_owned()));
     }
 
-    /// Returns `text`, an expression of the table. Each name of an argument in it is replaced by
-    /// the expression that is passed for the argument.
+    /// Returns the expression `text` of the table with every argument's name replaced by the
+    /// expression that is passed for the argument.
     fn substituted(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;

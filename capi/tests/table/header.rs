@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use super::{Argument, Declarations, Entry, Function, Group, Language, What, words};
 
 /// Returns the text of the header. Every function in it is static and inline, because the library
-/// exports only names of ddtc.
+/// exports no names of MPI.
 pub(super) fn header(entries: &[Entry], ddtc: &Declarations, pieces: &Pieces) -> String {
     let mut out = pieces.text("head").to_owned();
     // `last` is the kind of the previous entry. A blank line separates entries of different kinds,

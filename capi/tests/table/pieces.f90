@@ -1,8 +1,8 @@
 ! Parts of the generated Fortran files that are written by hand, each after a line with its name:
-! beginnings and ends of files, what names.txt calls a text, and bodies of procedures. If a body
-! uses `code` and does not mention ierror, the generator adds a call that returns `code` through
-! ierror. If a body mentions neither, the procedure succeeds, provided that its communicator, if it
-! has one, exists.
+! beginnings and ends of files, parts whose place a line `text NAME` of names.txt gives, and bodies
+! of procedures. If a body uses `code` and does not mention ierror, the generator adds a call that
+! returns `code` through ierror. If a body mentions neither, the procedure checks its communicator,
+! if it has one, and otherwise succeeds.
 !: ddtc_c
 ! ddtc_c.f90 - interfaces of the functions of ddtc.h that ddtc_mpi.f90 calls, by iso_c_binding.
 !
@@ -26,7 +26,8 @@ module ddtc_c
 ! MPI_TYPE_HVECTOR, MPI_TYPE_HINDEXED and MPI_TYPE_STRUCT of MPI-1 take INTEGER addresses, and their
 ! datatypes decode with the combiners MPI_COMBINER_*_INTEGER. The contents of a datatype return all
 ! addresses as INTEGER(MPI_ADDRESS_KIND). MPI_TYPE_ENVELOPE and MPI_TYPE_CONTENTS are the window
-! accessors of a proposal of 1996.
+! accessors of a proposal of 1996. MPI_TYPE_CONTENTS returns a part (window) of the arguments of a
+! type's constructor.
 !
 ! The program is the only process, and there is no communication. Each call means the same as in
 ! ddtc_mpi.h. MPI defines no Fortran binding of the tool interface.
@@ -49,11 +50,12 @@ module ddtc_mpi
   integer, parameter :: MPI_TAG = 2
   integer, parameter :: MPI_ERROR = 3
 !: declarations
-  ! Stands for a buffer if the displacements of the datatype are absolute addresses. The procedures
-  ! recognize it by its address.
+  ! Variable that a program passes as the buffer if the displacements of the datatype are absolute
+  ! addresses. The procedures recognize this variable by its address.
   integer, save, target :: MPI_BOTTOM
-  ! Stand for a status that the program does not want. Like MPI_BOTTOM they are identified by their
-  ! addresses. Since there is no communication, no procedure fills the status of a message.
+  ! Stand for a status, or for an array of statuses, that the program does not want. Like
+  ! MPI_BOTTOM, these variables are identified by their addresses. Since there is no communication,
+  ! no procedure fills the status of a message.
   integer, save, target :: MPI_STATUS_IGNORE(MPI_STATUS_SIZE), MPI_STATUSES_IGNORE(MPI_STATUS_SIZE, 1)
 
   abstract interface
@@ -99,8 +101,8 @@ end module mpi
     end do
   end function
 
-  ! Converts n handles that a call returned into INTEGERs. Does nothing if the call failed, that is,
-  ! if code is not 0. An error of a conversion is returned in code.
+  ! Converts into INTEGERs the n handles that a call returned. Does nothing if the call failed, that
+  ! is, if code is not 0. An error of a conversion is returned in code.
   subroutine give_all(code, n, handles, datatypes)
     integer, intent(inout) :: code
     integer(MPI_COUNT_KIND), intent(in) :: n
@@ -112,9 +114,9 @@ end module mpi
     end do
   end subroutine
 
-  ! Returns code in ierror. If code is an error, the error handler in force decides what follows: it
-  ! is called if the program created it, or the program ends, or nothing else happens. The handler
-  ! gets the communicator comm, or MPI_COMM_SELF if comm is missing or invalid.
+  ! Returns code in ierror. If code is an error, what follows depends on the error handler in force.
+  ! A handler that the program created is called with the communicator comm, or with MPI_COMM_SELF
+  ! if comm is missing or invalid. A predefined handler either ends the program or does nothing.
   subroutine finish(code, call, ierror, comm)
     integer, intent(in) :: code
     character(len=*), intent(in) :: call
@@ -364,7 +366,7 @@ end module mpi
     integer(MPI_ADDRESS_KIND) :: wide
     integer :: code
     code = ddtc_get_address(location, wide)
-    ! An INTEGER may be too small for an address. The result is MPI_UNDEFINED then, with an error.
+    ! If the address does not fit in an INTEGER, the result is MPI_UNDEFINED, with an error.
     if (wide > huge(address) .or. wide < -huge(address)) then
       address = MPI_UNDEFINED
       code = MPI_ERR_VALUE_TOO_LARGE
@@ -396,8 +398,8 @@ end module mpi
 !: MPI_Aint_diff
     answer = addr1 - addr2
 !: sizeof
-  ! Returns the bytes of a variable of any numeric type. For an array, these are the bytes of one
-  ! element.
+  ! Returns the size in bytes of a variable of any numeric type. For an array, this is the size of
+  ! one element.
   subroutine MPI_Sizeof(x, size, ierror)
     class(*), intent(in) :: x(..)
     integer, intent(out) :: size
@@ -429,8 +431,9 @@ end module mpi
     ierror = MPI_SUCCESS
   end subroutine
 !: status
-  ! Returns the number of received bytes in a status. As in C, they are in words 4 and 5, the low
-  ! half first. Word 6 says whether the operation was cancelled.
+  ! Returns the number of received bytes that a status records. As in C, elements 4 and 5 of the
+  ! status hold this number of 64 bits, the low half first. Element 6 says whether the operation was
+  ! cancelled.
   function ddtc_mpi_bytes(status) result(bytes)
     integer, intent(in) :: status(MPI_STATUS_SIZE)
     integer(MPI_COUNT_KIND) :: bytes
@@ -438,8 +441,8 @@ end module mpi
     bytes = ior(ishft(int(status(5), MPI_COUNT_KIND), 32), bytes)
   end function
 
-  ! Stores the bytes of `count` basic elements of a type in a status, as the number of received
-  ! bytes. After an error the status is unchanged.
+  ! Sets the number of received bytes in a status to the size of the first `count` basic elements of
+  ! a type. After an error the status is unchanged.
   subroutine set_received(status, datatype, count, name, ierror)
     integer, intent(inout) :: status(MPI_STATUS_SIZE)
     integer, intent(in) :: datatype

@@ -1,7 +1,7 @@
 // Parts of the generated header ddtc_mpi.h that are written by hand, each after a line with its
-// name: its beginning and end, what names.txt calls a text, types, and bodies of functions. In a
-// body, a blank line ends the declarations, and the generator inserts the checks of the arguments
-// there.
+// name: its beginning and end, parts whose place a line `text NAME` of names.txt gives, types, and
+// bodies of functions. The declarations of a body end with a blank line. The generator puts the
+// checks of the arguments there.
 //: head
 /* ddtc_mpi.h - MPI's own names over ddtc.
  *

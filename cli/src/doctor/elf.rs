@@ -35,7 +35,7 @@ impl Elf {
     /// of the string if it is longer.
     ///
     /// # Errors
-    /// If the file cannot be opened or is not an ELF file (but, for example, a script).
+    /// If the file cannot be opened or is not an ELF file (for example, if it is a script).
     pub(crate) fn read(path: &Path, symbol: &str) -> Result<Elf, String> {
         let cache = ReadCache::new(File::open(path).map_err(|e| e.to_string())?);
         let file = object::File::parse(&cache).map_err(|e| format!("not an ELF file: {e}"))?;

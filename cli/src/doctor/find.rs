@@ -69,8 +69,8 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// Returns the sonames of MPI libraries without a folder, so that the dynamic loader searches for
-/// them. They are to be tried after the files that [`libraries`] returns.
+/// Returns an MPI library for each soname of [`NAMES`]. Its path has no folder, so the dynamic
+/// loader searches for it. Try these libraries after the files that [`libraries`] returns.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "in the loader's search path" })
 }

@@ -1,6 +1,7 @@
 //! Finds PMPI layers. A PMPI layer is a library, or the program itself, that defines some MPI
-//! functions and so takes calls of them. A layer comes before or after the preload library in the
-//! order in which the dynamic loader looks for functions.
+//! functions, so that calls of these functions reach the layer before the MPI library. In the order
+//! in which the dynamic loader looks for functions, a layer comes before or after the preload
+//! library.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,7 +18,8 @@ use super::stacks;
 
 /// Examines the files that the dynamic loader would load together with the preload library for
 /// `program` or, if `program` is `None`, for this program. A layer that comes before the preload
-/// library is a problem, because the preload library does not see the calls that the layer takes.
+/// library is a problem, because calls of the functions that the layer defines do not reach the
+/// preload library.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -53,8 +55,8 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 /// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// End of a sentence, from a comma on, that names the groups of calls that are not converted
-    /// because of the layer. Empty if there are no such groups.
+    /// Second half of a sentence of the output, which begins with a comma and names the groups of
+    /// calls that are not converted because of the layer. Empty if there are no such groups.
     not_converted: String,
 }
 

@@ -30,7 +30,7 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file, payloads};
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::proof;
 use ddtc_hosts::transport::{Transport, Transports};
-use ddtc_hosts::tried::{Kinds, Standing};
+use ddtc_hosts::tried::{Kinds, TrialStatus};
 
 use ddtc_bench::machine::Machine;
 use ddtc_hosts::library;
@@ -432,7 +432,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
                 let place =
                     loaded.files.first().map_or_else(|| library.path.display().to_string(), String::clone);
                 findings.add_lines("MPI library", &format!("{place}, {}: {}", library.how, loaded.version));
-                let own = Library::of(&loaded.version).family;
+                let own = Library::from_version_text(&loaded.version).family;
                 families.push((own, library.path.clone()));
                 if chosen.is_none() && fit(family, own) {
                     chosen = Some((library.path, loaded));
@@ -478,28 +478,29 @@ struct Conversions {
 }
 
 impl Conversions {
-    /// Finds out what may be converted under the library with this version text. Its file is `mpi`.
+    /// Finds out what may be converted under the MPI library whose version text is `version` and
+    /// whose file is `mpi`.
     fn new(version: &str, mpi: &Path) -> Conversions {
-        let library = Library::of(version);
+        let library = Library::from_version_text(version);
         let is_set = |name: &str, value: &str| std::env::var(name).as_deref() == Ok(value);
         let asked = is_set("DDTC_POLICY", "all");
         let all = |here: &str| Conversions { untried: false, lines: vec![here.to_owned()] };
         if is_set("DDTC_UNPROVEN", "1") {
             return all("all kinds of calls, tried or not, because DDTC_UNPROVEN is 1");
         }
-        if !Profile::of(&library).stages {
+        if !Profile::find(&library).stages {
             return all(
                 "MPI_Pack and MPI_Unpack; messages are packed and unpacked only inside the MPI library, because staging buffers gain nothing",
             );
         }
-        let standing = |transport| Standing::of(&library, transport);
-        let here = standing(Transports::of(version, |name| std::env::var(name).ok()).inside);
-        let others = Transport::all_of(version).map(|transport| (transport, standing(Some(transport))));
-        let differs = |other: &Standing| other.kinds(asked) != here.kinds(asked);
+        let status = |transport| TrialStatus::find(&library, transport);
+        let here = status(Transports::determine(version, |name| std::env::var(name).ok()).inside);
+        let others = Transport::all_of(version).map(|transport| (transport, status(Some(transport))));
+        let differs = |other: &TrialStatus| other.kinds(asked) != here.kinds(asked);
         let others = others.filter(|(_, other)| differs(other)).map(|(transport, other)| {
             format!("over {}: {}", transport.name(), other.in_words(&library, asked))
         });
-        if !matches!(here, Standing::Tried { .. })
+        if !matches!(here, TrialStatus::Tried { .. })
             && let lines = proofs(version, mpi)
             && !lines.is_empty()
         {
@@ -512,8 +513,10 @@ impl Conversions {
     }
 }
 
-/// Returns a line for each proof by `ddtc tune` of this version of the library with this version
-/// text, and for each file of proofs that cannot be used. A refusal in one file counts for all.
+/// Returns a line for each proof that `ddtc tune`, in this version of ddtc, has written for the MPI
+/// library whose version text is `version` and whose file is `mpi`, and a line for each file of
+/// proofs that cannot be used. If a proof refuses a kind of calls, no other proof with the same key
+/// permits it, whichever file the proofs are in.
 fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
@@ -554,7 +557,7 @@ fn proofs(version: &str, mpi: &Path) -> Vec<String> {
 
 /// Reports and returns the policy that the preload library would use under an MPI library.
 fn policy(findings: &mut Findings, version: &str) -> Policy {
-    let library = Library::of(version);
+    let library = Library::from_version_text(version);
     let choice = std::env::var("DDTC_POLICY").unwrap_or_default();
     let path = file(std::env::var("XDG_CONFIG_HOME").ok().as_deref(), std::env::var("HOME").ok().as_deref());
     let (from, policy) = match (choice.as_str(), path) {
@@ -566,26 +569,26 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
             Ok(Ok(Some(policy))) => (path.display().to_string(), policy),
             Ok(Ok(None)) => (
                 format!("shipped; {} has no table of {library}", path.display()),
-                Profile::of(&library).shipped_policy(),
+                Profile::find(&library).shipped_policy(),
             ),
             Ok(Err(error)) => {
                 let remedy = "correct this line, or let `ddtc tune` measure a new table";
                 findings
                     .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
+                (format!("shipped for {library}"), Profile::find(&library).shipped_policy())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => (
                 format!("shipped for {library}; there is no {}", path.display()),
-                Profile::of(&library).shipped_policy(),
+                Profile::find(&library).shipped_policy(),
             ),
             Err(error) => {
                 let remedy = "make it a regular file that belongs to you and that you can read";
                 findings
                     .add_problem(&format!("{}: {error}; the shipped policy is used", path.display()), remedy);
-                (format!("shipped for {library}"), Profile::of(&library).shipped_policy())
+                (format!("shipped for {library}"), Profile::find(&library).shipped_policy())
             }
         },
-        (_, None) => (format!("shipped for {library}"), Profile::of(&library).shipped_policy()),
+        (_, None) => (format!("shipped for {library}"), Profile::find(&library).shipped_policy()),
     };
     findings.add_lines("policy", &format!("{from}\n{}", in_words(&policy)));
     policy
@@ -597,7 +600,7 @@ fn in_words(policy: &Policy) -> String {
     let mut text = String::new();
     for call in Call::ALL {
         for class in Class::ALL {
-            let set = policy.of(call, class);
+            let set = policy.payloads(call, class);
             if set != 0 {
                 let _ = writeln!(text, "{:<18} {:<14} {}", call.name(), class.name(), payloads(set));
             }
@@ -611,5 +614,5 @@ fn sent() -> Result<(Class, u64), String> {
     let t: Datatype = TYPE.parse().map_err(|e: ddtc::Error| e.to_string())?;
     let committed = ddtc::commit(&t).map_err(|e| e.to_string())?;
     let bytes = committed.packed_size(rank::COUNT as u64).map_err(|e| e.to_string())?;
-    Ok((Class::of(committed.nest()), bytes))
+    Ok((Class::from_nest(committed.nest()), bytes))
 }

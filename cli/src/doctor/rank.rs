@@ -40,7 +40,8 @@ type OfType = unsafe extern "C" fn(*mut Word) -> c_int;
 type Send = unsafe extern "C" fn(*const c_void, c_int, Word, c_int, c_int, Word) -> c_int;
 type Recv = unsafe extern "C" fn(*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void) -> c_int;
 
-/// Returns the address of a function that a program would call if it were linked with the library.
+/// Returns the address of the function that a program which is linked with the MPI library calls by
+/// this name. If a preloaded library defines a function of this name, that function is called.
 fn address(mpi: &Loaded, name: &CStr) -> Result<*mut c_void, String> {
     let found = mpi.interposed(name);
     if found.is_null() { Err(format!("the library has no {}", name.to_string_lossy())) } else { Ok(found) }

@@ -14,7 +14,7 @@ const MAX_VISITS: u64 = 1 << 26;
 pub(crate) struct Cell {
     /// Number of packed bytes.
     pub(crate) bytes: i128,
-    /// Sum of the positions of these bytes in the packed stream.
+    /// Sum of the positions, in the packed stream, of the packed bytes of the cell.
     sum: f64,
     /// Number of blocks that have bytes in the cell. If the line of the cell has several rows, a
     /// block that spans rows may be counted up to three times.
@@ -128,9 +128,10 @@ impl Bins {
     }
 }
 
-/// Calls `visit` for each cell that contains bytes of `[at, end)`, with the line and the column of
-/// the cell, and the first displacement, the number and the mean displacement of these bytes. A
-/// cell whose line has several rows may be visited more than once.
+/// Calls `visit` for each cell that contains bytes of `[at, end)`. The arguments of `visit` are the
+/// line and the column of the cell, the first displacement of the bytes of `[at, end)` in the cell,
+/// their number, and their mean displacement. A cell whose line has several rows may be visited
+/// more than once.
 fn spread(
     fold: &Fold,
     width: i128,

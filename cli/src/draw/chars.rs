@@ -200,8 +200,10 @@ mod tests {
         let t = "resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))";
         let got = text(t, 1, 80, true);
         let row = got.lines().find(|l| l.starts_with("0 |")).unwrap();
-        // A byte has two characters. The row shows 4 bytes, a gap of 4, 20 bytes, and the gap at
-        // the end of the extent. The middle of byte 3 of 24 is step 5.25 of 36.
+        // Each byte is drawn as two characters. The row shows 4 packed bytes, a gap of 4 bytes, 20
+        // packed bytes, and a gap of 4 bytes at the end of the extent. The 36 characters of `ORDER`
+        // stand for positions among the 24 packed bytes. The middle of byte 3 is at
+        // 3.5 / 24 * 36 = 5.25, so this byte is drawn with the character `5`.
         assert_eq!(row.len(), 3 + 64, "{got}");
         let at = |byte: usize| &row[3 + 2 * byte..][..2];
         assert_eq!(

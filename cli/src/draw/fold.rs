@@ -288,8 +288,9 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_type() {
         for (text, count, width, lines) in [
-            // A column of a matrix, traversed from its first and from its last row. The other types
-            // are parts of arrays, and a structure.
+            // The first two types are a column of a matrix, traversed from its first row or from
+            // its last row. The next types are parts of arrays, and several instances of a
+            // structure.
             ("vector(8, 1, 8, double)", 1, 64, 8),
             ("vector(8, 1, -8, double)", 1, 64, 8),
             ("subarray([24,19], [16,3], [4,9], C, float)", 1, 76, 24),

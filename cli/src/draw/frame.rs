@@ -36,7 +36,8 @@ impl Frame {
     }
 }
 
-/// Part of a range of memory: a line, the first column and the column after the last.
+/// Part of a range of memory that lies in one line: the line, the first column of the part, and the
+/// column after its last one.
 pub(crate) type Part = (usize, i128, i128);
 
 /// Returns the parts of the range `[at, end)`, one for each line of `fold` that it touches. Each

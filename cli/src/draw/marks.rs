@@ -40,7 +40,7 @@ impl Mark {
     }
 
     /// Returns the line and the column where the bound is drawn.
-    fn place(&self, fold: &Fold) -> (usize, i128) {
+    fn line_and_column(&self, fold: &Fold) -> (usize, i128) {
         let line = fold.line(self.byte()).min(fold.lines.len().saturating_sub(1));
         (line, fold.column(self.byte()) + i128::from(self.upper))
     }
@@ -62,7 +62,7 @@ fn marks(map: &Map) -> Vec<Mark> {
 pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
     let mut all: Vec<(usize, i128, Label)> = Vec::new();
     for mark in marks(map) {
-        let (line, column) = mark.place(fold);
+        let (line, column) = mark.line_and_column(fold);
         let y = frame.y(line) + frame.high / 2.0;
         match all.iter_mut().find(|(l, c, _)| (*l, *c) == (line, column)) {
             Some((.., label)) => {
@@ -133,7 +133,7 @@ pub(crate) fn draw_labels(scene: &mut Scene, frame: &Frame, labels: Vec<Label>) 
 /// Draws brackets at the bounds of the first instance, and dashed lines at its true bounds.
 pub(crate) fn bounds(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     for mark in marks(map) {
-        let (line, column) = mark.place(fold);
+        let (line, column) = mark.line_and_column(fold);
         if !matches!(fold.lines.get(line), Some(Line::Rows { .. })) {
             continue;
         }

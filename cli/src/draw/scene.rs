@@ -78,7 +78,7 @@ fn scale(t: f64) -> Colour {
     })
 }
 
-/// The part of a text (start, middle or end) that is placed at its x coordinate.
+/// Which part of a text (start, middle or end) lies at the x coordinate of [`Shape::Words`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

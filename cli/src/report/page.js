@@ -55,7 +55,7 @@
     table.append(...order);
   };
 
-  const remember = () => {
+  const storeState = () => {
     const state = new URLSearchParams();
     if (sort !== "") {
       state.set("sort", sort);
@@ -104,11 +104,11 @@
     button.addEventListener("click", () => {
       down = sort === head.dataset.key && !down;
       sort = head.dataset.key;
-      remember();
+      storeState();
     });
     head.append(button);
   }
-  filters.addEventListener("input", remember);
+  filters.addEventListener("input", storeState);
   filters.addEventListener("submit", (event) => event.preventDefault());
   toggle.addEventListener("click", () => open(!details().every((element) => element.open)));
   window.addEventListener("hashchange", () => { recall(); show(); });

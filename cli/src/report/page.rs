@@ -170,8 +170,8 @@ fn row(out: &mut String, f: &Finding, drawn: bool) {
         number(f.case),
         f.seconds.map_or_else(String::new, |s| format!("{s:.1} s")),
     ];
-    // The values are also attributes of the row, by which the script sorts and filters. The
-    // attribute is empty if the value was not recorded.
+    // The values are also attributes of the row, by which the script sorts and filters. An
+    // attribute is empty if its value was not recorded.
     let _ = write!(out, "<tbody class=\"finding\" id=\"f-{}\"", escaped(&f.fingerprint));
     for ((key, _, numeric), text) in HEADS.iter().zip(&values) {
         let value = match f.seconds {

@@ -52,7 +52,7 @@ fn a_finding_is_on_the_page_and_in_the_document() {
     assert_eq!(document["findings"][0]["source"], program);
 }
 
-/// A number that the records lack is not shown as 0, which would be a possible value.
+/// A number that the records lack is not shown as 0, because 0 could be the recorded number.
 #[test]
 fn numbers_that_were_not_recorded_are_not_zero() {
     let folder = folder();

@@ -83,7 +83,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks < 2 || ranks > RANKS) { if (!rank) fprintf(stderr, "collectives: needs 2 to %d ranks, not %d\n", RANKS, ranks); MPI_Finalize(); return 2; }
-  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MOST) rounds = atoi(argv[1]);
+  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MAX_ROUNDS) rounds = atoi(argv[1]);
   double budget = argc > 2 ? atof(argv[2]) : 2;
   int periods = 1;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &ranks, &periods, 0, &ring);

@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   int rank, rounds = 15;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MOST) rounds = atoi(argv[1]);
+  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MAX_ROUNDS) rounds = atoi(argv[1]);
   double budget = argc > 2 ? atof(argv[2]) : 2;
   char name[LONGEST];
   snprintf(name, sizeof name, "%s/rank%d", argc > 3 ? argv[3] : ".", rank);

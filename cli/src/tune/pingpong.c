@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 2) { if (!rank) fprintf(stderr, "pingpong: needs 2 ranks, not %d\n", ranks); MPI_Finalize(); return 2; }
-  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MOST) rounds = atoi(argv[1]);
+  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MAX_ROUNDS) rounds = atoi(argv[1]);
   double budget = argc > 2 ? atof(argv[2]) : 2;
   int inside = argc > 4 && !strcmp(argv[4], "inside");
   static char version[16384];

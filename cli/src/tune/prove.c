@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define WORLD MPI_COMM_WORLD
-enum { PAGE = 4096, BLANK = 0x5a, AROUND = 64, LONGEST = 4 << 20, REGION = 4 * LONGEST, MOST_RANKS = 4096 };
+enum { PAGE = 4096, BLANK = 0x5a, AROUND = 64, LONGEST = 4 << 20, REGION = 4 * LONGEST, MAX_RANKS = 4096 };
 enum { BLOCKING, NONBLOCKING, PERSISTENT, COLLECTIVES, STEPS };
 static const char *const steps[STEPS] = {"blocking", "nonblocking", "persistent", "collectives"};
 /* Bit 0: the sender converts; bit 1: the receiver. */
@@ -65,7 +65,8 @@ static void refuse(const char *form, ...) {
   _exit(3);
 }
 
-/* As `refuse`, if nothing was wrong but too little was tried. */
+/* Ends the job as `refuse` does. Nothing was wrong in the step, but too few messages were converted
+ * to prove it. */
 static void too_few(long asked, long converted, int kind, int mode) {
   say("unproven %s %ld of %ld messages of kind %d were converted where %s converts", steps[step], converted, asked, kind, modes[mode]);
   usleep(200000);
@@ -112,7 +113,7 @@ static long place(const struct side *s, long i, int at) {
   return (i + i / 5 + (i + 2) / 3) * u + at;
 }
 
-/* Each type is created at its first use and kept, as programs do, which commit their types once. */
+/* Each type is created at its first use and kept, because programs commit their types once, too. */
 static MPI_Datatype made[SIGNATURES][LAYOUTS][LENGTHS];
 
 static struct side side(int signature, int layout, int length) {
@@ -169,7 +170,7 @@ static void put(const struct side *s, char *to, int seed, long units) {
       bytes[k] = ((uint64_t)seed << 40 ^ (uint64_t)(i * 2 + k) ^ 7) * 0x9e3779b97f4a7c15u;
       bytes[k] ^= bytes[k] >> 33;
     }
-    char *at = to + place(s, i, 0); /* Of a pair the int and then the rest. */
+    char *at = to + place(s, i, 0); /* Except in DENSE, padding follows a pair's int. */
     if (s->signature == PAIRS && s->layout != DENSE) memcpy(at, bytes, 4), memcpy(at + 8, (char *)bytes + 4, 12);
     else memcpy(at, bytes, unit[s->signature]);
   }
@@ -204,8 +205,11 @@ struct message {
   char what[140];
 };
 
-/* Messages that a rank was to convert, and that it has converted: by mode, whether it received, and
- * kind. Kinds are length and order, the sending call, the completing call, flights, and all. */
+/* Numbers of messages that a rank was to convert (index 0) and has converted (index 1): by mode, by
+ * whether the rank received the message, and by kind. The kinds are each combination of length and
+ * order, each sending call, each completing call, messages of flights, and all messages. For
+ * collective calls, the third index says whether the rank is odd, and the first kinds are the
+ * calls. */
 enum { CELLS = 2 * LENGTHS, WAYS = CELLS, COMPLETED = WAYS + 4, FLIGHTS = COMPLETED + 7, ALL, KINDS };
 static long counts[2][MODES][2][KINDS];
 static void count(int mode, int receives, int kind, long asked, long converted) {
@@ -375,7 +379,9 @@ static void exchange(int round) {
   /* Longer messages are rarer, because they take longer. */
   int length = below(8) ? below(3 * 7) : below(8) ? below(3 * 9) : below(LENGTHS);
   int layouts[2] = {below(LAYOUTS), below(LAYOUTS)}, relation = below(6), ours[2];
-  /* First all that fit, then all that do not. Not all messages of pairs are converted. */
+  /* The first rounds try each mode, length and order systematically: first with messages that fit
+   * into the receive, then with messages that do not (except for the minimum length). They use no
+   * pairs, because not all messages of pairs are converted. */
   if (round < 2 * MODES * CELLS) {
     int cell = round / MODES % CELLS;
     if (signature == PAIRS) signature = WIDES;
@@ -398,7 +404,8 @@ static void exchange(int round) {
   /* A buffered send fails if the message does not fit into the attached buffer, so long messages
    * are sent by other calls. */
   if (step == BLOCKING && m.way == 2 && sizes[length / 3] > 65536) m.way = 0;
-  /* Only an early receive meets MPI_Irsend, only a late one MPI_Mprobe. */
+  /* MPI_Irsend (way 2) needs a receive that is posted before the send. MPI_Mprobe (way 3) waits for
+   * the message, so its receive can only be posted after the send. */
   if (step == NONBLOCKING && m.way == (m.early ? 3 : 2)) m.way = 0;
   if (step == BLOCKING && !exchanges) m.completion %= 3;
   if (step == PERSISTENT) m.way %= 2;
@@ -423,10 +430,10 @@ static void exchange(int round) {
   if (!ours[!sends] && now > 0) refuse("a message was converted that was not to be: %s", m.what);
 }
 
-/* Messages of mixed lengths that are under way at once, from this rank and its partner to each other
- * and to themselves. */
+/* Exchanges messages of mixed lengths, all of which are under way at once. This rank and its
+ * partner send them to each other and to themselves. */
 static void flight(int round) {
-  static struct side sides[2][2][FLIGHT]; /* By sender, and end of the message. */
+  static struct side sides[2][2][FLIGHT]; /* By parity of the sender; 0: sent, 1: received. */
   int own[FLIGHT], any[FLIGHT], ways[FLIGHT], at[2 * FLIGHT];
   int mode = below(MODES), early = below(2), how = below(3), partner = rank ^ 1;
   for (int i = 0; i < FLIGHT; i++) {
@@ -464,8 +471,8 @@ static void flight(int round) {
         int n = s->count;
         MPI_Datatype t = s->type;
         if (receives) {
-          /* MPI_Startall starts requests in no order, so a receive of any tag could match another
-           * message. */
+          /* MPI_Startall starts requests in no particular order, so a persistent receive with
+           * MPI_ANY_TAG could match another message. */
           int from = any[i] == 0 ? MPI_ANY_SOURCE : peer, tag = any[i] == 1 && step == NONBLOCKING ? MPI_ANY_TAG : i;
           code = step == PERSISTENT ? CALL(ours, Recv_init, b, n, t, from, tag, WORLD, all + i)
                                     : CALL(ours, Irecv, b, n, t, from, tag, WORLD, all + i);
@@ -663,8 +670,8 @@ int main(int argc, char **argv) {
   MPI_Comm_size(WORLD, &ranks);
   int (*keys)(char *, int) = (int (*)(char *, int))dlsym(RTLD_DEFAULT, "ddtc_proof_key");
   conversions = (long (*)(int))dlsym(RTLD_DEFAULT, "ddtc_conversions");
-  if (!keys || !conversions || ranks < 2 || ranks > MOST_RANKS) {
-    fprintf(stderr, "prove: %s\n", ranks < 2 ? "needs at least 2 ranks" : ranks > MOST_RANKS ? "needs at most 4096 ranks" : "the preload library is not loaded");
+  if (!keys || !conversions || ranks < 2 || ranks > MAX_RANKS) {
+    fprintf(stderr, "prove: %s\n", ranks < 2 ? "needs at least 2 ranks" : ranks > MAX_RANKS ? "needs at most 4096 ranks" : "the preload library is not loaded");
     return 2;
   }
   /* Communicate once before asking for the key, because the MPI library may load its network

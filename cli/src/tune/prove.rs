@@ -22,7 +22,7 @@ use ddtc_bench::machine;
 use ddtc_hosts::policy::Library;
 use ddtc_hosts::profile::Profile;
 use ddtc_hosts::proof::{self, Key, Outcome, Proof, Step};
-use ddtc_hosts::tried::{Kind, Standing};
+use ddtc_hosts::tried::{Kind, TrialStatus};
 
 use super::{Args, compile};
 
@@ -157,11 +157,11 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
 /// Reason for the refusal of a step in which a run was interrupted.
 const INTERRUPTED: &str = "the run that tried them has not ended";
 
-/// Returns the proof to start from. If there was an earlier run with the same key and numbers of nodes
-/// and ranks, the faults that it found are kept as refusals, because a fault that shows only in some
-/// runs must not be forgotten by the next one that is lucky. If that run was interrupted, its other
-/// outcomes are kept too, and the step in which it was interrupted counts as refused until the next
-/// run has ended.
+/// Returns the proof to start from. If there was an earlier run with the same key and numbers of
+/// nodes and ranks, the faults that it found are kept as refusals, because a fault may show only in
+/// some runs and must not be forgotten after a run in which it does not show. If the earlier run
+/// was interrupted, its other outcomes are kept too, and the step in which it was interrupted
+/// counts as refused until the next run has ended.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
     let outcomes = old.outcomes.clone().map(|outcome| match outcome {
@@ -187,8 +187,8 @@ fn print_refusals(proof: &Proof, file: &Path) {
 }
 
 /// Returns the lock of a file of proofs, so that only one process at a time tries steps and writes
-/// their outcomes into the file. The lock ends with the process. Where the file system has no locks,
-/// as that of a cluster may have none, the file is not locked.
+/// their outcomes into the file. The lock ends with the process. If the file system has no locks,
+/// which may be so on a cluster, the file is not locked.
 fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
     let lock = file.with_extension("lock");
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -234,8 +234,9 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
     let new = ask(args, library, folder)?;
-    let tested = Library::of(&new.key.library);
-    if matches!(Standing::of(&tested, None), Standing::Tried { .. }) || !Profile::of(&tested).stages {
+    let tested = Library::from_version_text(&new.key.library);
+    if matches!(TrialStatus::find(&tested, None), TrialStatus::Tried { .. }) || !Profile::find(&tested).stages
+    {
         return Ok(());
     }
     if new.nodes != 1 {
@@ -255,7 +256,7 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     };
     let _lock = locked(&file)?;
     println!("{} was not tried: its calls are proven first", new.key.library);
-    // What the file has stays there until the program has begun with a step.
+    // The file is not changed before the program has begun with a step.
     let mut proof = begun(new, &read(&file)?);
     print_refusals(&proof, &file);
     loop {
@@ -341,7 +342,7 @@ mod tests {
         assert_eq!(next.outcome(Step::Blocking), Some(&Outcome::Proven));
         assert!(matches!(next.outcome(Step::Nonblocking), Some(Outcome::Refused(_))));
         assert_eq!(next.outcome(Step::Persistent), None);
-        // Of a run that was completed only refusals are kept.
+        // If the earlier run was completed, only its refusals are kept.
         let mut finished = Proof { is_finished: true, ..old.clone() };
         finished.outcomes[1] = Some(Outcome::Refused("wrong bytes".to_owned()));
         let next = begun(new(), &[finished.clone()]);

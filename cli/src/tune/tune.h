@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 101, CLASSES = 6 };
+enum { MAX_ROUNDS = 101, CLASSES = 6 };
 static const char *const classes[CLASSES] = {"strided-short", "strided-long", "blocks-short",
                                              "blocks-long",   "table-short",  "table-long"};
 
@@ -87,7 +87,7 @@ enum { CONVERTED, BARE, BY_HAND, WAYS };
 static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }
 static double median(double *v, int n) { qsort(v, n, sizeof *v, by_value); return v[n / 2]; }
 static double deviation(double *v, int n, double m) {
-  double d[MOST];
+  double d[MAX_ROUNDS];
   for (int i = 0; i < n; i++) d[i] = v[i] > m ? v[i] - m : m - v[i];
   return 100 * median(d, n) / m;
 }
@@ -101,7 +101,7 @@ struct times {
 /* Measures each way in interleaved rounds. `time` makes n calls in one way, and returns the
  * microseconds of one call. */
 static struct times timed(const struct layout *l, double budget, int rounds, double (*time)(int way, const struct layout *l, long n)) {
-  double v[WAYS][MOST];
+  double v[WAYS][MAX_ROUNDS];
   long n[WAYS];
   struct times t = {{0}, 0};
   for (int way = 0; way < WAYS; way++) {

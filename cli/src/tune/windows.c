@@ -16,8 +16,9 @@ enum { SIZES = 8, ROOM = 8 << 20 };
 enum { PUT, GET, CALLS };
 static const char *const names[CALLS] = {"put,", "get,"};
 static int call, to, dense;
-/* Datatype of the elements of a layout and their number, for a dense target and for packed data.
- * `structure` is the element type of one of the layout classes. */
+/* `element` is the datatype of the elements of the current layout, and `elements` their number. The
+ * two describe a dense target and packed data. For layouts of structures of the first kind,
+ * `element` is `structure`. */
 static MPI_Datatype element, structure;
 static int elements;
 static char *user, *packed;
@@ -53,7 +54,7 @@ int main(int argc, char **argv) {
   int rank, ranks, rounds = 15;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MOST) rounds = atoi(argv[1]);
+  if (argc > 1 && atoi(argv[1]) > 0 && atoi(argv[1]) < MAX_ROUNDS) rounds = atoi(argv[1]);
   double budget = argc > 2 ? atof(argv[2]) : 2;
   to = (rank + 1) % ranks;
   char *mine;

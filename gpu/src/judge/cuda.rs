@@ -141,8 +141,8 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies contiguous bytes in words of 16 bytes. It is the kernel `strided` without a
-/// division, for words that have no gaps between them.
+/// A kernel that copies contiguous bytes in words of 16 bytes. It is the kernel `strided` for a
+/// single loop over words that have no gaps between them, so its index arithmetic has no division.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
@@ -308,9 +308,9 @@ impl Cuda {
         unsafe { self.cu_copy_2d(&raw const rows.0, stream) };
     }
 
-    /// Captures `chain` calls of `submit` as one graph, replays this graph `repeats + 1` times, and
-    /// returns the time per call in microseconds. The result is the median over all replays except
-    /// the first.
+    /// Returns the time of one call of `submit` in microseconds. Captures `chain` calls of `submit`
+    /// as one graph, and replays this graph `repeats + 1` times. The first replay is discarded, and
+    /// the result is the median over the others.
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());

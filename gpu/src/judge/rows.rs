@@ -21,8 +21,9 @@ pub(crate) struct Row {
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
     /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to
-    /// move a certain number of bytes ([`Touched::bytes`]). A transfer reaches the upper bound if
-    /// these bytes are moved as fast as the copy kernel moves its own bytes.
+    /// move a certain number of bytes ([`Touched::bytes`]). The upper bound is the speed of a
+    /// transfer for which device memory moves these bytes as fast as it moves the bytes of the copy
+    /// kernel.
     Bound(f64),
     /// Share of the speed at which the copy kernel copies the same number of packed bytes.
     Copy(f64),

@@ -114,7 +114,7 @@ impl Thread<'_> {
     /// Returns the width, in bytes, of each value that the load or store `i` accesses, and the
     /// address of the access. Returns an error if the address is not a multiple of the total width
     /// of all values.
-    fn place(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
+    fn width_and_address(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };
         let address = self.value(address)?;
@@ -125,7 +125,7 @@ impl Thread<'_> {
     }
 
     fn load(&mut self, i: &Instruction, memory: &Memory) -> Result<(), String> {
-        let (width, address) = self.place(i, &i.operands[1])?;
+        let (width, address) = self.width_and_address(i, &i.operands[1])?;
         match i.operands[0] {
             Operand::Pair(low, high) => {
                 self.set(&Operand::Register(low), memory.load(address, width)?)?;
@@ -136,7 +136,7 @@ impl Thread<'_> {
     }
 
     fn store(&self, i: &Instruction, memory: &mut Memory) -> Result<(), String> {
-        let (width, address) = self.place(i, &i.operands[0])?;
+        let (width, address) = self.width_and_address(i, &i.operands[0])?;
         match i.operands[1] {
             Operand::Pair(low, high) => {
                 memory.store(address, width, self.register(low)?, self.number)?;

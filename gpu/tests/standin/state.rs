@@ -78,7 +78,7 @@ pub(super) struct State {
     pub(super) pending: Vec<(u64, Work)>,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
-    /// Name of the function whose call has failed because of the field `fail`.
+    /// Name of the last function whose call failed because a test had asked for this by `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
     /// Name of a function of the driver. Every call of this function fails. A test that runs the
@@ -229,7 +229,8 @@ impl State {
         const GAP: u64 = 4096;
         let at = self.next_address.max(FIRST);
         self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
-        // The bytes of pinned memory in the process are leaked, so they are never given back.
+        // Bytes in the process, which only pinned memory has. They are leaked, so they are never
+        // freed.
         let host = match kind {
             Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
             _ => 0,

@@ -56,8 +56,9 @@ pub unsafe fn version(function: VersionFn) -> Option<String> {
     // most 8192), and `length` is an `int` to write to.
     let code = unsafe { function(text.as_mut_ptr().cast(), &raw mut length) };
     let text = CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy();
-    // The options with which MPICH was configured stand in a later line of the text. Each of these
-    // three options removes shared memory between the ranks of one machine.
+    // The version text of MPICH lists the options with which MPICH was configured in a later line
+    // than the first. Each of the three options in `without` removes shared memory between the
+    // ranks of one machine.
     let words: Vec<&str> = text.lines().next().unwrap_or("").split_whitespace().collect();
     let modules = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(",");
     let device = text.lines().find_map(|line| line.strip_prefix("MPICH Device:")).map(modules);

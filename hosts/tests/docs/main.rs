@@ -1,4 +1,4 @@
-//! Tests that documents agree with the tables of this member. The tests of all other documents are
+//! Tests that documents agree with the tables of this crate. The tests of all other documents are
 //! in tests/docs/.
 //!
 //! With `DDTC_BLESS=1`, the tests rewrite what is generated: the shipped table of policies, and the

@@ -10,12 +10,12 @@ use ddtc_hosts::profile::Profile;
 
 use crate::text::{files, hold, read};
 
-/// Minimum gain of a converted call for which it is shipped as converted: the time with the
-/// unmodified MPI library divided by the time with a conversion. Twice the noise is added to this
-/// minimum.
+/// Minimum gain with which a call is shipped as converted, if several machines were measured. The
+/// gain is the time with the unmodified MPI library divided by the time with a conversion. Twice
+/// the noise is added to this minimum.
 const CLEAR: f64 = 1.3;
 
-/// Minimum gain if only one machine was measured.
+/// Minimum gain in place of [`CLEAR`] if only one machine was measured.
 const ALONE: f64 = 2.0;
 
 /// Line that marks a record of Open MPI whose staged bytes had a gap. Without a gap, the messages
@@ -24,17 +24,18 @@ const ALONE: f64 = 2.0;
 const GAPPED: &str = "\n# staged bytes have a gap\n";
 
 /// Minimum gain of one-sided operations if only one machine was measured. A smaller gain than
-/// [`ALONE`] suffices, because their time relative to packing by hand is limited too
-/// ([`BESIDE_HAND`]). It is the gain that was seen earlier on a Zen 5.
+/// [`ALONE`] suffices, because [`MAX_TIME_OVER_HAND`] also limits the time of these operations
+/// relative to packing by hand. The value is the gain that was seen earlier on a Zen 5.
 const ONE_SIDED: f64 = 1.5;
 
 /// Minimum gain of reads from files if only one machine was measured. A converted read asks for the
 /// size of the file first, and the time for that depends on the file system.
 const READS: f64 = 4.0;
 
-/// Maximum time of a conversion relative to packing by hand, if only one machine was measured. If
-/// other types of the class gain less, the cost of the conversion itself matters more for them.
-const BESIDE_HAND: f64 = 1.2;
+/// Maximum time of a conversion relative to packing by hand, if only one machine was measured. The
+/// limit is for other types of the same class that gain less: the cost of the conversion itself
+/// matters more for them.
+const MAX_TIME_OVER_HAND: f64 = 1.2;
 
 /// Line of a record: call, class, bytes, the gain of a conversion, and the noise of the measured
 /// times.
@@ -44,7 +45,7 @@ struct Point {
     bytes: u64,
     gain: f64,
     /// Time of the conversion divided by that of packing by hand; 1 if nothing was converted.
-    beside_hand: f64,
+    time_over_hand: f64,
     noise: f64,
 }
 
@@ -62,13 +63,13 @@ fn point(line: &str) -> Option<Point> {
     let fields: Vec<&str> = line.strip_prefix("# ")?.split(',').collect();
     let named = Call::ALL.into_iter().find(|c| *c != Call::Message && c.name() == fields[0]);
     let (call, fields) = named.map_or((Call::Message, &fields[..]), |call| (call, &fields[1..]));
-    let [class, bytes, converted, bare, hand, noise] = fields[..] else { return None };
+    let [class, bytes, converted, unmodified, hand, noise] = fields[..] else { return None };
     let class = Class::ALL.into_iter().find(|c| c.name() == class)?;
     let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
-    let (bare, hand) = (number(bare), number(hand));
-    let (gain, beside_hand) = if converted != "-" {
-        (bare / number(converted), number(converted) / hand)
-    } else if hand >= bare {
+    let (unmodified, hand) = (number(unmodified), number(hand));
+    let (gain, time_over_hand) = if converted != "-" {
+        (unmodified / number(converted), number(converted) / hand)
+    } else if hand >= unmodified {
         (1.0, 1.0)
     } else {
         return None;
@@ -78,40 +79,40 @@ fn point(line: &str) -> Option<Point> {
         class,
         bytes: bytes.parse().unwrap(),
         gain,
-        beside_hand,
+        time_over_hand,
         noise: number(noise) / 100.0,
     })
 }
 
 /// Returns all records, by the name of the MPI library's table.
 fn records() -> BTreeMap<String, Machines> {
-    let mut hosts: BTreeMap<String, Machines> = BTreeMap::new();
+    let mut tables: BTreeMap<String, Machines> = BTreeMap::new();
     for file in files("benches/record", "txt").into_iter().filter(|f| f.contains("-messages-")) {
         let text = read(&file);
-        let host = text.lines().find_map(|l| l.strip_prefix("library ")).unwrap_or_else(|| panic!("{file}"));
+        let table = text.lines().find_map(|l| l.strip_prefix("library ")).unwrap_or_else(|| panic!("{file}"));
         let machine = file.split('/').nth(2).unwrap();
         let points: Vec<Point> = text.lines().filter_map(point).collect();
         assert!(!points.is_empty(), "{file}");
-        let machines = hosts.entry(host.trim().to_owned()).or_default();
-        if host.starts_with("openmpi") && !text.contains(GAPPED) {
+        let machines = tables.entry(table.trim().to_owned()).or_default();
+        if table.starts_with("openmpi") && !text.contains(GAPPED) {
             continue;
         }
         machines.entry(machine.to_owned()).or_default().extend(points);
     }
-    hosts
+    tables
 }
 
-/// Returns the points of a machine that are closest to a payload of `2^bit` bytes, all of them if
-/// several are equally close.
+/// Returns the points of a call and layout class whose payload is closest to `2^bit` bytes: several
+/// points if they are equally close.
 fn nearest(points: &[Point], (call, class): (Call, Class), bit: u32) -> Vec<&Point> {
     let of_class = || points.iter().filter(|p| (p.call, p.class) == (call, class));
     let distance = |p: &Point| p.bytes.ilog2().abs_diff(bit);
-    let least = of_class().map(distance).min();
-    of_class().filter(|p| Some(distance(p)) == least).collect()
+    let closest = of_class().map(distance).min();
+    of_class().filter(|p| Some(distance(p)) == closest).collect()
 }
 
-/// Returns the machines on which a call was measured, the minimum gain that suffices there, and the
-/// maximum time relative to packing by hand.
+/// Returns the machines on which a call was measured, the minimum gain that suffices on each of
+/// them, and the maximum time relative to packing by hand.
 fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
     let those: Vec<_> = machines.values().filter(|m| m.iter().any(|p| p.call == call)).collect();
     let alone = match call {
@@ -119,25 +120,25 @@ fn measured(machines: &Machines, call: Call) -> (Vec<&Vec<Point>>, f64, f64) {
         Call::FileRead => READS,
         _ => ALONE,
     };
-    let (enough, most) = if those.len() == 1 { (alone, BESIDE_HAND) } else { (CLEAR, f64::INFINITY) };
-    (those, enough, most)
+    let (enough, limit) = if those.len() == 1 { (alone, MAX_TIME_OVER_HAND) } else { (CLEAR, f64::INFINITY) };
+    (those, enough, limit)
 }
 
 /// Returns the policy that follows from the records of an MPI library. The smallest converted
 /// payload of a class is at least the smallest measured one. Payloads beyond the largest measured
 /// one are treated like the largest. Collective calls were measured on fewer machines than
 /// messages, so they are converted only if messages of that class and payload are.
-fn said(machines: &Machines) -> Policy {
+fn policy_of(machines: &Machines) -> Policy {
     let mut policy = Policy::NONE;
     for (call, class) in Call::ALL.into_iter().flat_map(|call| Class::ALL.map(|class| (call, class))) {
-        let (those, enough, most) = measured(machines, call);
+        let (those, enough, limit) = measured(machines, call);
         let points = those.iter().copied().flatten().filter(|p| (p.call, p.class) == (call, class));
         let Some(first) = points.map(|p| p.bytes.ilog2()).min() else { continue };
         let clear = |p: &&Point| match call {
-            // Moves inside the MPI library need no memory for staging, so it suffices if they lose
-            // nothing beyond twice the noise.
+            // Moves inside the MPI library need no memory for staging. So they need not gain: it
+            // suffices if they lose nothing beyond twice the noise.
             Call::Inside => p.gain + 2.0 * p.noise >= 1.0,
-            _ => p.gain >= enough + 2.0 * p.noise && p.beside_hand <= most,
+            _ => p.gain >= enough + 2.0 * p.noise && p.time_over_hand <= limit,
         };
         let gains = |bit: &u32| those.iter().all(|m| nearest(m, (call, class), *bit).iter().all(clear));
         let set = (first..64).filter(gains).fold(0, |set, bit| set | 1u64 << bit);
@@ -149,12 +150,12 @@ fn said(machines: &Machines) -> Policy {
     policy
 }
 
-/// Returns the MPI library of a record by the name of its table. `named` lists the version texts of
-/// all libraries that have records.
-fn library(host: &str) -> Library {
+/// Returns the MPI library whose table has this name in the records. `named` lists the version
+/// texts of all libraries that have records.
+fn library(table: &str) -> Library {
     let named = ["MPICH Version: 5.0.2", "Intel(R) MPI Library 2021.18.1 for Linux* OS", "Open MPI v5.0.11"];
-    let found = named.map(Library::of).into_iter().find(|l| l.to_string() == host);
-    found.unwrap_or_else(|| panic!("a record of {host}, which is none of {named:?}"))
+    let found = named.map(Library::from_version_text).into_iter().find(|l| l.to_string() == table);
+    found.unwrap_or_else(|| panic!("a record of {table}, which is none of {named:?}"))
 }
 
 #[test]
@@ -162,11 +163,11 @@ fn the_shipped_policy_converts_what_gains_on_every_machine() {
     let mut out = String::from(
         "# What is converted where the user has no table: made from benches/record by tests/docs/policies.rs.\n",
     );
-    for (host, machines) in records() {
-        let (said, library) = (said(&machines), library(&host));
-        assert_eq!(said == Policy::NONE, machines.is_empty(), "{host}");
+    for (table, machines) in records() {
+        let (said, library) = (policy_of(&machines), library(&table));
+        assert_eq!(said == Policy::NONE, machines.is_empty(), "{table}");
         let _ = write!(out, "library {}\n{said}", library.family.name());
-        assert_eq!(Policy::parse(&out, library.family.name()), Ok(Some(said)), "{host}");
+        assert_eq!(Policy::parse(&out, library.family.name()), Ok(Some(said)), "{table}");
     }
     hold("hosts/src/policy.txt", &out);
 }
@@ -189,10 +190,10 @@ fn the_machines_stand_side_by_side() {
          `inside` it suffices that nothing is lost beyond twice the noise. Collective calls are\n\
          converted only if messages of the same class and payload are.\n",
     );
-    for (host, machines) in records() {
+    for (table, machines) in records() {
         // This is the policy of the records. The test above ensures that the shipped table is equal
         // to it.
-        let shipped = said(&machines);
+        let shipped = policy_of(&machines);
         for call in Call::ALL {
             let names: Vec<&str> = machines
                 .iter()
@@ -204,7 +205,7 @@ fn the_machines_stand_side_by_side() {
             }
             let kind = if call == Call::Message { "messages" } else { call.name() };
             let _ =
-                writeln!(out, "\n## {host}, {kind}\n\n| class | bytes | {} | shipped |", names.join(" | "));
+                writeln!(out, "\n## {table}, {kind}\n\n| class | bytes | {} | shipped |", names.join(" | "));
             let _ = writeln!(out, "|---|---|{}---|", "---|".repeat(names.len()));
             for class in Class::ALL {
                 let here = |p: &&Point| (p.call, p.class) == (call, class);
@@ -219,7 +220,7 @@ fn the_machines_stand_side_by_side() {
                     };
                     let cells: Vec<String> = names.iter().map(cell).collect();
                     let converted =
-                        if Policy::has(shipped.of(call, class), 1 << bit) { "converted" } else { "" };
+                        if Policy::has(shipped.payloads(call, class), 1 << bit) { "converted" } else { "" };
                     let _ =
                         writeln!(out, "| {} | 2^{bit} | {} | {converted} |", class.name(), cells.join(" | "));
                 }
@@ -235,7 +236,7 @@ fn the_document_says_the_shipped_payloads_of_messages() {
     for (name, family) in
         [("MPICH", Family::Mpich), ("Intel MPI", Family::Intel), ("Open MPI", Family::OpenMpi)]
     {
-        let policy = Profile::of(&Library::new(family, [0; 3])).shipped_policy();
+        let policy = Profile::find(&Library::new(family, [0; 3])).shipped_policy();
         let classes = Class::ALL.into_iter().filter(|&class| policy.set(class) != 0);
         let words: Vec<String> =
             classes.map(|class| format!("{} {}", class.name(), payloads(policy.set(class)))).collect();

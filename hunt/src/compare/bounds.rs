@@ -63,8 +63,8 @@ fn true_bounds(report: &mut Report<'_>, node: &Node, got: Bounds) {
     report.add_at(node, what, shown("true ", want), shown("true ", got));
 }
 
-/// Returns a clause that says what bounds are. `which` is "true " for true bounds, and empty for
-/// others.
+/// Returns a clause that states the lower bound and the extent in `bounds`. `which` is "true " for
+/// true bounds, and empty for others.
 fn shown(which: &str, bounds: Bounds) -> String {
     format!("the {which}lower bound is {} and the {which}extent is {}", bounds.lb, bounds.extent)
 }
@@ -142,8 +142,8 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     let Bounds { lb, extent } = got;
     let ub = lb.checked_add(extent)?;
     // Collect the displacements that are a lower or an upper bound in some reading of the standard.
-    // The readings differ in the blocks that they consider: blocks with copies, with markers, or with bytes,
-    // combinations of these, or all blocks.
+    // The readings differ in the blocks that they consider: blocks with copies, with markers, or
+    // with bytes, combinations of these, or all blocks.
     let (mut lows, mut highs) = (vec![], vec![]);
     type Selected<'a> = &'a dyn Fn(&Block<'_>) -> bool;
     let selections: [Selected<'_>; 5] = [
@@ -197,22 +197,22 @@ fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn of(text: &str, lb: i64, extent: i64) -> Option<&'static str> {
+    fn reading_of(text: &str, lb: i64, extent: i64) -> Option<&'static str> {
         reading(&text.parse().unwrap(), Bounds { lb, extent })
     }
 
     #[test]
     fn what_some_reading_gives_is_open() {
-        assert_eq!(of("hvector(2,1,5,int)", 0, 9), Some("epsilon"));
-        assert_eq!(of("struct([1,0],[8,0],[int,int])", 0, 12), Some("zero-blocks"));
-        assert_eq!(of("struct([1,1],[0,40],[resized(0,8,int),int])", 0, 44), Some("markers"));
+        assert_eq!(reading_of("hvector(2,1,5,int)", 0, 9), Some("epsilon"));
+        assert_eq!(reading_of("struct([1,0],[8,0],[int,int])", 0, 12), Some("zero-blocks"));
+        assert_eq!(reading_of("struct([1,1],[0,40],[resized(0,8,int),int])", 0, 44), Some("markers"));
     }
 
     #[test]
     fn what_none_gives_is_wrong() {
-        // Open MPI 5.0.11 gives such bounds for a stride of -1 byte.
-        assert_eq!(of("vector(8,1,-1,char)", 0, 8), None);
-        assert_eq!(of("vector(8,1,-1,char)", -7, 9), None);
-        assert_eq!(of("resized(0,8,int)", 0, 12), None);
+        // For a stride of -1 byte, Open MPI 5.0.11 gives bounds like these.
+        assert_eq!(reading_of("vector(8,1,-1,char)", 0, 8), None);
+        assert_eq!(reading_of("vector(8,1,-1,char)", -7, 9), None);
+        assert_eq!(reading_of("resized(0,8,int)", 0, 12), None);
     }
 }

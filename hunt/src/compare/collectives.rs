@@ -5,7 +5,7 @@
 use ddtc::internal::datatype::Named;
 use ddtc::internal::methods::*;
 
-use super::messages::{arrived, room};
+use super::messages::{arrived, stream_buffer};
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, value};
 use super::{Class, Context, Report, partner};
@@ -24,7 +24,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     scattered(map, stream.data(), &mut filled);
     for (which, call) in Library::COLLECTIVES.iter().enumerate() {
         let kind = call.trim_start_matches("MPI_").to_lowercase();
-        let mut to = room(map);
+        let mut to = stream_buffer(map);
         match library.collective(which, (&from, count, t), (&mut to, n, flat)) {
             Err(refusal) => report.refused(refusal),
             Ok(()) => arrived(report, map, (&from, &to), &want, &kind),
@@ -66,7 +66,7 @@ fn one_sided(
     }
     let mut target = area(map, USER);
     let want = gathered(map, target.data());
-    let mut got = room(map);
+    let mut got = stream_buffer(map);
     match library.one_sided(1, (&mut got, n, flat), (&mut target, count, t)) {
         Err(refusal) => report.refused(refusal),
         Ok(()) => arrived(report, map, (&target, &got), &want, "get"),

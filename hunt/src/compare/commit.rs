@@ -10,7 +10,7 @@ use ddtc::internal::methods::*;
 
 /// Minimum number of live handles in the check with many datatypes. It is more than the first
 /// handle table of any library can hold.
-const MANY: usize = 1100;
+const MIN_LIVE_HANDLES: usize = 1100;
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
     let library = context.library;
@@ -104,7 +104,7 @@ fn among_many(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<(
     }
     let plain = report.subject.root().plain.clone();
     let mut live = Vec::new();
-    while live.len() * plain.nodes().count().max(1) < MANY {
+    while live.len() * plain.nodes().count().max(1) < MIN_LIVE_HANDLES {
         let Ok(built) = Subject::build(library, &plain, report.subject.count) else { break };
         built.commit(library)?;
         live.push(built);

@@ -17,9 +17,10 @@ use crate::subject::Map;
 
 /// Number of further runs of a check that showed wrong bytes.
 pub(super) const RUNS: u64 = 3;
-/// Maximum number of byte positions in an instance for which the way through the datatype tree is
-/// computed. Once this number is exceeded, the remaining wrong bytes are ignored.
-const MOST: usize = 1 << 14;
+/// Maximum number of byte positions in an instance for which the way from the root of the datatype
+/// tree to the byte is computed. Once this number is exceeded, the remaining wrong bytes are
+/// ignored.
+const MAX_POSITIONS: usize = 1 << 14;
 
 /// One comparison of bytes, in one run of a check.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Gap,
-    /// The element of the byte is not known, so the byte counts for the whole datatype.
+    /// The element of the byte is not known, so the byte gets the features of the whole datatype.
     Whole,
     /// The byte has this index in the stream.
     At(usize),
@@ -65,7 +66,11 @@ pub(super) struct Compared<'b> {
 }
 
 impl Seen {
-    pub(super) fn of(kind: &str, compared: &Compared<'_>, matters: impl Fn(usize) -> bool) -> Seen {
+    pub(super) fn from_comparison(
+        kind: &str,
+        compared: &Compared<'_>,
+        matters: impl Fn(usize) -> bool,
+    ) -> Seen {
         let Compared { want, got, before, source, order } = compared;
         let len = want.len().min(got.len());
         let got = (0..len).map(|i| if matters(i) { got[i] } else { want[i] }).collect();
@@ -120,9 +125,9 @@ fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static s
     }
 }
 
-/// Returns the mark of a difference, which tells its cause from others. `runs` has, for each run of
-/// the check, the comparison that showed the difference. Bytes that known causes predict do not contribute to the mark. Returns none if `runs` is
-/// empty.
+/// Returns the mark of the difference `d`, which distinguishes its cause from other causes. `runs`
+/// has, for each run of the check, the comparison that showed the difference. Bytes that known
+/// causes predict do not contribute to the mark. Returns none if `runs` is empty.
 pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[Known]) -> Option<Mark> {
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;
@@ -148,7 +153,7 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
             Place::Gap | Place::Whole => (0, &whole),
             Place::At(place) => {
                 let at = place as i64 % judged.size().max(1);
-                if ways.len() > MOST {
+                if ways.len() > MAX_POSITIONS {
                     break;
                 }
                 // The way is computed once for each byte of an instance, and shared by all

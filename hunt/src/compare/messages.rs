@@ -27,10 +27,10 @@ type Partner = (crate::library::Handle, u64);
 const EMPTY: u8 = 0x5a;
 
 /// Returns memory for the stream of a map.
-pub(super) fn room(map: &Map) -> Area {
-    let mut room = Area::new(0, map.size as i64, 0xa5);
-    room.data_mut().fill(EMPTY);
-    room
+pub(super) fn stream_buffer(map: &Map) -> Area {
+    let mut buffer = Area::new(0, map.size as i64, 0xa5);
+    buffer.data_mut().fill(EMPTY);
+    buffer
 }
 
 /// Compares a received stream with the expected bytes, and checks that the guards around it are
@@ -67,7 +67,7 @@ fn out(context: &Context<'_>, report: &mut Report<'_>, map: &Map, (flat, n): Par
     let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
     let from = area(map, USER);
     let want = gathered(map, from.data());
-    let mut to = room(map);
+    let mut to = stream_buffer(map);
     match library.exchange((&from, count, t), (&mut to, n, flat)) {
         Err(refusal) => report.refused(refusal),
         Ok(received) => {

@@ -27,7 +27,7 @@ use crate::difference::{Check, Class, Difference, Mark};
 use crate::library::{ABSENT, Library, Refusal};
 use crate::subject::{Map, Node, Subject};
 use effect::{Compared, Order, RUNS, Seen};
-pub(crate) use truncation::ROOMS;
+pub(crate) use truncation::RECEIVE_SIZES;
 
 /// State that the checks of one worker share.
 pub(crate) struct Context<'l> {
@@ -46,7 +46,7 @@ pub(crate) struct Report<'s> {
     pub(crate) subject: &'s Subject,
     check: Check,
     pub(crate) found: Vec<Difference>,
-    /// Comparisons of bytes that led to the reported differences of bytes.
+    /// For each reported difference of bytes, the comparison of bytes that led to it.
     seen: Vec<Seen>,
 }
 
@@ -68,7 +68,7 @@ impl<'s> Report<'s> {
         let before = self.found.len();
         self.add(kind, class, rule_name, expected, got);
         if self.found.len() > before {
-            self.seen.push(Seen::of(kind, compared, matters));
+            self.seen.push(Seen::from_comparison(kind, compared, matters));
         }
     }
 
@@ -163,8 +163,8 @@ pub(crate) struct Outcome {
     pub(crate) built: bool,
 }
 
-/// Runs `checks` on `count` instances of `t`. `begin` is called before building, for the first
-/// check, and before each check.
+/// Runs `checks` on `count` instances of `t`. Calls `begin` with the first check before `t` is
+/// built, and with each check before that check runs.
 pub(crate) fn run(
     context: &mut Context<'_>,
     t: &Datatype,
@@ -194,7 +194,7 @@ pub(crate) fn run(
         report.check = check;
         let first = report.found.len();
         one(context, &mut report, check);
-        told_apart(context, &mut report, first);
+        mark_differences(context, &mut report, first);
     }
     let found = report.found;
     subject.free(library);
@@ -221,9 +221,9 @@ fn one(context: &mut Context<'_>, report: &mut Report<'_>, check: Check) {
     }
 }
 
-/// Sets the marks of the differences of bytes from index `first` on. To determine the effects, runs
-/// their check a few more times with other patterns.
-fn told_apart(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) {
+/// Sets the marks of those differences of bytes from index `first` on that are classified as bugs.
+/// To determine the effects on the bytes, repeats the check [`RUNS`] times with other patterns.
+fn mark_differences(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) {
     let seen = std::mem::take(&mut report.seen);
     let is_bug = |d: &Difference| d.class == Class::Bug;
     if seen.is_empty() || !report.found[first..].iter().any(is_bug) {
@@ -254,8 +254,9 @@ fn is_large(t: &Datatype) -> bool {
     t.nodes().any(Datatype::is_large_count)
 }
 
-/// Returns the difference for a constructor that the library refuses. Returns none if the library
-/// does not have the constructor, or if its bounds make a judgement impossible.
+/// Returns the difference for a constructor that the library refuses. Returns no difference if the
+/// library does not have the constructor, or if the library's bounds lead to numbers that do not
+/// fit in 64 bits, so that nothing can be judged.
 fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Difference> {
     if refusal.class == ABSENT || refusal.class == 0 {
         return Vec::new();

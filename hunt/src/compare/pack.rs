@@ -77,18 +77,18 @@ fn packed(
 ) -> Option<(Vec<u8>, usize)> {
     let (library, count) = (context.library, report.subject.count);
     let t = report.subject.root().handle;
-    let room = match library.pack_size(count, t) {
-        Ok(room) => room,
+    let bound = match library.pack_size(count, t) {
+        Ok(bound) => bound,
         Err(refusal) => {
             report.refused(refusal);
             return None;
         }
     };
-    if room < map.size as i64 {
+    if bound < map.size as i64 {
         let want = format!("MPI_Pack_size gives at least {}", map.size);
-        report.add("pack-size", Class::Bug, "pack-size", want, format!("MPI_Pack_size gives {room}"));
+        report.add("pack-size", Class::Bug, "pack-size", want, format!("MPI_Pack_size gives {bound}"));
     }
-    let mut stream = vec![0xee; (room.max(map.size as i64)) as usize];
+    let mut stream = vec![0xee; (bound.max(map.size as i64)) as usize];
     let mut position = 0;
     if let Err(refusal) = library.pack(from, count, t, &mut stream, &mut position) {
         report.refused(refusal);
@@ -117,8 +117,8 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
                 .map_or(String::new(), |i| byte("the packed byte", i as i64, want[i])),
             false => written(want.len()),
         };
-        // Unexpected bytes are only another format if unpacking them gives the values that were
-        // packed.
+        // If unpacking the unexpected bytes gives the values that were packed, the library only
+        // uses another packed format, which is not a bug.
         if comes_back(context, report, map, (&stream, position), &from) {
             report.add("format", Class::Open, "format", wanted, shown);
         } else {
@@ -198,9 +198,9 @@ fn comes_back(
     first_difference(to.data(), &want, |i| values[i]).is_none()
 }
 
-/// Returns true if the library unpacks its packed stream to the right values without gaps. This is
-/// used for a datatype with overlapping entries, because MPI does not allow unpacking into that
-/// datatype. Also returns true if there is no partner datatype with which to unpack.
+/// Returns true if unpacking the library's packed stream into memory without gaps gives the right
+/// values. This is used for datatypes with overlapping entries, because MPI does not allow
+/// unpacking into them. Also returns true if there is no partner datatype with which to unpack.
 fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
     let want = gathered(map, from.data());
     let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };
@@ -243,7 +243,8 @@ pub(super) fn unpack(context: &mut Context<'_>, report: &mut Report<'_>, map: &M
     let mut flat = vec![0; map.size];
     patterned(STREAM, &mut flat);
     let (library, count, t) = (context.library, report.subject.count, report.subject.root().handle);
-    // The library packs the same values from memory without gaps.
+    // The library itself packs the stream that it unpacks below, from the same values stored
+    // without gaps.
     let Some(stream) = super::partner::stream(library, map, &flat) else { return };
     let mut to = area(map, BEFORE);
     let mut want = to.data().to_vec();

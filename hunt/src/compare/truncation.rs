@@ -12,9 +12,10 @@ use crate::library::{Answer, Area, Handle, Library, Refusal};
 use crate::subject::Map;
 use ddtc::internal::methods::*;
 
-/// Sizes of the receive buffer in bytes: one instance (0), a page, and two sizes at which libraries
-/// use other protocols. A receive has as many whole instances as fit in the size, but at least one.
-pub(crate) const ROOMS: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];
+/// Sizes of the receive buffer in bytes. 0 stands for one instance. The others are a page, and two
+/// sizes at which libraries use different protocols. A receive has as many whole instances as fit
+/// in the size, but at least one.
+pub(crate) const RECEIVE_SIZES: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];
 /// Number of accessible bytes on each side of the memory that the whole message would fill.
 const SLACK: usize = 64;
 
@@ -40,14 +41,14 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
     let size = report.subject.root().judged.size() as usize;
     let hash = report.subject.root().plain.structural_hash();
-    for (i, room) in ROOMS.into_iter().enumerate() {
+    for (i, bytes) in RECEIVE_SIZES.into_iter().enumerate() {
         // Every receive maps pages of memory anew, and a large receive takes as long as ten cases.
         // So larger receives are checked for fewer datatypes.
         let some = context.thorough || hash.is_multiple_of([2, 8, 32, 64][i]);
         if !some {
             continue;
         }
-        let counts = ((room / size).max(1), (room / size).max(1) + (room / size / 2).max(1));
+        let counts = ((bytes / size).max(1), (bytes / size).max(1) + (bytes / size / 2).max(1));
         for sides in 0..4 {
             if let Err(refusal) = one(context.library, report, counts, sides, hash) {
                 return report.refused(refusal);
@@ -61,8 +62,9 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 }
 
 /// Returns what one process sends or receives in a message of `count` instances: the datatype
-/// itself, or if `flat` is true a datatype of the same values without gaps. Returns none if the type
-/// map is too large to be touched or has overlaps, or if the datatype without gaps cannot be made.
+/// itself or, if `flat` is true, a datatype of the same values without gaps. Returns none if the
+/// type map is too large to be touched or has overlaps, or if the datatype without gaps cannot be
+/// made.
 fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Option<End> {
     let root = report.subject.root();
     let map = Map::new(&root.judged, count as u64).filter(|map| !map.overlaps)?;
@@ -79,11 +81,11 @@ fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Opti
 fn one(
     library: &Library,
     report: &mut Report<'_>,
-    (room, sent): (usize, usize),
+    (received, sent): (usize, usize),
     sides: usize,
     hash: u128,
 ) -> Answer<()> {
-    let Some(to) = end(library, report, room, sides & 2 != 0) else { return Ok(()) };
+    let Some(to) = end(library, report, received, sides & 2 != 0) else { return Ok(()) };
     if let Some(from) = end(library, report, sent, sides & 1 != 0) {
         between(library, report, &from, &to, hash)?;
         if from.free {
@@ -110,7 +112,7 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
             // Checking both edges would take twice the time, so only one edge is checked for each
             // datatype. The hash of the datatype selects the edge, so each edge is checked for
             // about half of the datatypes.
-            if fence.is_some_and(|behind| behind == hash.is_multiple_of(2)) {
+            if fence.is_some_and(|after| after == hash.is_multiple_of(2)) {
                 continue;
             }
             let slack = if fence.is_none() { reach + SLACK } else { 0 };
@@ -136,9 +138,9 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
                     got,
                 );
             }
-            let [ahead, behind] = area.guards();
+            let [ahead, after] = area.guards();
             let changed = |bytes: &[u8]| bytes.iter().any(|&b| b != 0xa5);
-            if let Some(side) = [("before", ahead), ("after", behind)].into_iter().find(|s| changed(s.1)) {
+            if let Some(side) = [("before", ahead), ("after", after)].into_iter().find(|s| changed(s.1)) {
                 let wrong = side.1.iter().filter(|&&b| b != 0xa5).count();
                 let got = format!(
                     "a message of {} bytes into a receive buffer for {} bytes changes {wrong} bytes {} the buffer",

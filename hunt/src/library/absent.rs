@@ -40,7 +40,7 @@ impl Library {
     /// 5.0, section 19.1.5). Therefore a library that ends the process is never asked for any kind.
     pub(super) fn survives_kinds(&self) -> bool {
         let ask = || self.construct(&Combiner::F90Integer { r: DIGITS }, false, &[]).map_or(NONE, |_| 0);
-        elsewhere(&mut std::iter::once_with(ask)).is_none_or(|told| told.len() == 1)
+        elsewhere(&mut std::iter::once_with(ask)).is_none_or(|answers| answers.len() == 1)
     }
 
     /// Returns the sizes of types in bytes. Other processes ask the library for them. If one of
@@ -59,14 +59,14 @@ impl Library {
         };
         let mut sizes = Vec::new();
         while let Some(rest) = of.get(sizes.len()..).filter(|rest| !rest.is_empty()) {
-            let Some(told) = elsewhere(&mut rest.iter().map(size)) else {
+            let Some(answers) = elsewhere(&mut rest.iter().map(size)) else {
                 // No process could be created, so this process itself asks the library, even though
                 // that may end it.
                 sizes.extend(rest.iter().map(size));
                 break;
             };
-            let died = told.len() < rest.len();
-            sizes.extend(told);
+            let died = answers.len() < rest.len();
+            sizes.extend(answers);
             sizes.extend(died.then_some(NONE));
         }
         sizes
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_dies_has_told_what_came_before() {
+    fn a_process_that_dies_has_sent_what_came_before() {
         assert_eq!(elsewhere(&mut [4, NONE, 8].into_iter()), Some(vec![4, NONE, 8]));
         let dies = |n: i64| if n == 3 { std::process::abort() } else { n };
         assert_eq!(elsewhere(&mut (1..9).map(dies)), Some(vec![1, 2]));

@@ -413,14 +413,14 @@ impl Library {
     /// Returns the name that `MPI_Type_get_name` gives.
     pub(crate) fn name(&self, t: Handle) -> Answer<String> {
         let get = self.f.get_name.ok_or(absent("MPI_Type_get_name"))?;
-        let (mut room, mut len) = ([0u8; 1024], 0);
+        let (mut text, mut len) = ([0u8; 1024], 0);
         // SAFETY: `get` is the library's function with its C type, and `t` is a datatype of this
         // library. The text has room for 1024 bytes, which is more than any library's
         // MPI_MAX_OBJECT_NAME (256 at most), and `len` is an integer to which the call may write.
         self.done("MPI_Type_get_name", unsafe {
-            get(t.0, room.as_mut_ptr().cast::<c_char>(), &raw mut len)
+            get(t.0, text.as_mut_ptr().cast::<c_char>(), &raw mut len)
         })?;
-        let end = room.iter().position(|&b| b == 0).unwrap_or(room.len());
-        Ok(String::from_utf8_lossy(&room[..end]).into_owned())
+        let end = text.iter().position(|&b| b == 0).unwrap_or(text.len());
+        Ok(String::from_utf8_lossy(&text[..end]).into_owned())
     }
 }

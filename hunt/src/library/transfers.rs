@@ -64,19 +64,19 @@ impl Area {
     /// Returns memory between inaccessible pages, with at least `slack` accessible bytes before and
     /// after the displacements from `low` to `high`.
     ///
-    /// One inaccessible page is as close as possible: the page after the memory if `behind` is
+    /// One inaccessible page is as close as possible: the page after the memory if `after_end` is
     /// true, or the page before it otherwise. Its distance is the slack plus at most 15 bytes,
     /// which alignment to 16 may need. If the system gives no pages, returns memory on the heap, as
     /// [`Area::new`] does.
-    pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], behind: bool) -> Area {
+    pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], after_end: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
         let Some(pages) = Fenced::new(before + span + after + 16) else { return Area::new(low, high, fill) };
         let mut bytes = Bytes::Fenced(pages);
         bytes.fill(fill);
-        let first = if behind { bytes.len() - after - span } else { before };
+        let first = if after_end { bytes.len() - after - span } else { before };
         let past = (bytes.as_ptr().addr() as i64 + first as i64 - low).rem_euclid(16) as usize;
-        let start = if behind { first - past } else { first + (16 - past) % 16 };
+        let start = if after_end { first - past } else { first + (16 - past) % 16 };
         Area { bytes, start, low, span }
     }
 

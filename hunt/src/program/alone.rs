@@ -49,7 +49,7 @@ fn parts<'h>(header: &'h str, checks: &[&str]) -> Vec<&'h str> {
     let mut conditions: Vec<Option<bool>> = Vec::new();
     let mut lines = Vec::new();
     for line in header.lines().skip_while(|line| !line.starts_with("#include")) {
-        let told = match line {
+        let by_check = match line {
             _ if line.starts_with("#if defined CHECK_") => {
                 let mut names = line.split("defined ").skip(1).filter_map(|rest| rest.split(' ').next());
                 conditions.push(Some(names.any(|name| checks.contains(&name))));
@@ -66,7 +66,7 @@ fn parts<'h>(header: &'h str, checks: &[&str]) -> Vec<&'h str> {
             _ => false,
         };
         let blank = line.is_empty() && lines.last().is_none_or(|last: &&str| last.is_empty());
-        if !told && !blank && !conditions.contains(&Some(false)) {
+        if !by_check && !blank && !conditions.contains(&Some(false)) {
             lines.push(line);
         }
     }

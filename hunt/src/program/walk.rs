@@ -13,8 +13,8 @@ use ddtc::internal::methods::*;
 use crate::compare::values;
 use crate::subject::Map;
 
-/// Returns the nodes so that each comes after its children. [`c::constructors`] and [`rebuilt`] use
-/// the same order.
+/// Returns the nodes of the datatype tree in an order in which each node comes after its children.
+/// [`c::constructors`] and [`rebuilt`] use the same order.
 fn nodes(t: &Datatype) -> Vec<Datatype> {
     let mut nodes = Vec::new();
     rebuilt(t, &mut |node, _| {
@@ -25,7 +25,7 @@ fn nodes(t: &Datatype) -> Vec<Datatype> {
 }
 
 /// Returns C statements that record the library's bounds of all nodes.
-pub(super) fn told(t: &Datatype) -> String {
+pub(super) fn record_bounds(t: &Datatype) -> String {
     let mut out = String::new();
     for (i, node) in nodes(t).into_iter().enumerate() {
         let handle = match node.combiner() {
@@ -39,7 +39,7 @@ pub(super) fn told(t: &Datatype) -> String {
 
 /// Writes the function that enumerates the type map. Returns none for a datatype that is too large
 /// to be touched.
-pub(super) fn walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
+pub(super) fn write_walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
     Map::new(t, count)?;
     let nodes = nodes(t);
     let numbers: HashMap<usize, usize> = nodes.iter().enumerate().map(|(i, n)| (n.id(), i)).collect();
@@ -108,7 +108,8 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
             })
         }
         Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } => {
-            // The same part of an array of bytes shows which elements belong to the part.
+            // Which elements belong to the part does not depend on their type. So the same part of
+            // an array of bytes gives the indices of these elements.
             let mut combiner = t.combiner().clone();
             if let Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } = &mut combiner {
                 *oldtype = Datatype::named(Named::Byte);

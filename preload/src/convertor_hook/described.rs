@@ -68,7 +68,7 @@ pub(crate) struct Described {
     pub(crate) uses: Uses,
     /// Number of bytes in each direction that Open MPI moved, and that were found equal to the
     /// bytes that compiled code would have moved.
-    alike: [AtomicU64; 2],
+    equal_bytes: [AtomicU64; 2],
     /// True after a comparison has found that Open MPI and compiled code move different bytes of
     /// the type.
     spoilt: AtomicBool,
@@ -79,7 +79,7 @@ impl Described {
     /// where elements of the description end; `None` if the description is not understood. If
     /// `made` is `None`, the layout is dense or the type cannot be compiled, Open MPI moves all
     /// requests of the type.
-    fn of(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
+    fn new(view: &View<'_>, made: Option<(Datatype, Cuts)>) -> Described {
         let mut described = Described {
             header_copy: 0,
             entries: view.entries.into(),
@@ -88,14 +88,14 @@ impl Described {
             class: Class::Dense,
             served: Served::new(),
             uses: Uses::new(),
-            alike: [const { AtomicU64::new(0) }; 2],
+            equal_bytes: [const { AtomicU64::new(0) }; 2],
             spoilt: AtomicBool::new(false),
         };
         if let Some((t, cuts)) = made
             && let Ok(committed) = runtime::engine().commit(&t)
             && described.served.keep(|| Some(cuts)).is_some()
         {
-            described.class = Class::of(committed.nest());
+            described.class = Class::from_nest(committed.nest());
             if described.class == Class::StridedShort && is_near(committed.nest()) {
                 described.served.keep_short();
             }
@@ -153,13 +153,13 @@ impl Described {
     /// Returns true if enough of the bytes that Open MPI moved in this direction were found equal
     /// to those of compiled code: as many as one instance has, and at least [`ENOUGH`].
     pub(crate) fn is_proven(&self, direction: Direction) -> bool {
-        self.alike[direction as usize].load(Ordering::Relaxed) >= ENOUGH.max(self.bounds[0] as u64)
+        self.equal_bytes[direction as usize].load(Ordering::Relaxed) >= ENOUGH.max(self.bounds[0] as u64)
     }
 
     /// Counts bytes that Open MPI moved in this direction and that were found equal to those of
     /// compiled code.
-    pub(crate) fn was_alike(&self, direction: Direction, bytes: u64) {
-        self.alike[direction as usize].fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn add_equal_bytes(&self, direction: Direction, bytes: u64) {
+        self.equal_bytes[direction as usize].fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Records that Open MPI's bytes differ from those of compiled code. It is not known which of
@@ -281,11 +281,11 @@ pub(crate) fn make(view: &View<'_>, sizes: &[u64; KINDS], order: Order) {
         return;
     }
     let made = view.entries.split_last().and_then(|(_, entries)| {
-        let cuts = Cuts::of(entries, sizes, view.size())?;
+        let cuts = Cuts::from_entries(entries, sizes, view.size())?;
         Some((datatype(view, sizes, order)?, cuts))
     });
     // Compiling takes long, so it is done without the lock.
-    let described = Box::new(Described::of(view, made));
+    let described = Box::new(Described::new(view, made));
     let mut used = MADE.lock();
     let free = places(view).find(|place| place.described().is_none());
     // Another thread may have made the type in the meantime.

@@ -21,7 +21,7 @@ const BOUNDS: u64 = 24;
 /// Maximum number of entries of a description that is read, without the entry that ends it. There
 /// is a limit because all entries are compared at each request of a type that is known only by its
 /// description.
-pub(crate) const MOST: usize = 4096;
+pub(crate) const MAX_ENTRIES: usize = 4096;
 /// Maximum depth of nested loops in a description from which a datatype is made.
 const DEEPEST: usize = 32;
 
@@ -105,8 +105,8 @@ fn meaning(entry: &Entry) -> [u64; 4] {
     [kind, length, extent as u64, entry.displacement as u64]
 }
 
-/// Returns the view of a type of Open MPI; `None` if the type's description has more than [`MOST`]
-/// entries or is not laid out as expected.
+/// Returns the view of a type of Open MPI; `None` if the type's description has more than
+/// [`MAX_ENTRIES`] entries or is not laid out as expected.
 ///
 /// # Safety
 /// `datatype` must be the address of a committed type of Open MPI that lives as long as the view.
@@ -120,7 +120,7 @@ pub(crate) unsafe fn view<'a>(datatype: u64) -> Option<View<'a>> {
         let bounds = *((datatype + BOUNDS) as *const [i64; 5]);
         (bounds, *((datatype + u64::from(layout().optimized)) as *const [u64; 3]))
     };
-    if used == 0 || used > MOST as u64 || used > room || entries == 0 || entries % 8 != 0 {
+    if used == 0 || used > MAX_ENTRIES as u64 || used > room || entries == 0 || entries % 8 != 0 {
         return None;
     }
     // SAFETY: `entries` is the address of `used` entries, at least one, and of the entry that ends
@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// Returns true if both datatypes have the same layout: equal normal nests, and equal origins.
-    fn alike(described: &Datatype, t: &Datatype) -> bool {
+    fn same_layout(described: &Datatype, t: &Datatype) -> bool {
         let engine = Engine::new(Config::default());
         let [a, b] = [described, t].map(|t| engine.commit(t).unwrap());
         a.shares_layout(&b) && a.origin() == b.origin()
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn blocks_are_a_vector() {
         let t = read([24, 0, 48, 0, 48], &[element(INT, 3, 2, 20, 0), end(1, 24)]).unwrap();
-        assert!(alike(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
+        assert!(same_layout(&t, &Datatype::vector(3, 2, 5, &named(Named::Int)).unwrap()));
         // In this description the 32-bit count and the 64-bit count of the description above are
         // exchanged. Read in the order `Blocks`, it describes a type that does not agree with its
         // bounds, so it is refused. Read in the order `Lengths`, it describes the same type as the
@@ -274,7 +274,7 @@ mod tests {
         let ints = Datatype::vector(2, 1, 2, &types[0]).unwrap();
         let all = Datatype::structure(&[1, 1], &[0, 400], &[pairs, ints]).unwrap();
         let all = Datatype::resized(-8, 520, &all).unwrap();
-        assert!(alike(&t, &all));
+        assert!(same_layout(&t, &all));
         assert_eq!((t.lb(), t.extent()), (all.lb(), all.extent()));
     }
 

@@ -23,20 +23,21 @@ use crate::guard::guard;
 
 /// Length in bytes of the buffer for the comparison, which is the maximum number of bytes that are
 /// packed and compared at a time.
-const ROOM: usize = 64 << 10;
+const COMPARISON_BYTES: usize = 64 << 10;
 /// Maximum number of buffers of a mover's call whose bytes are compared. If a call uses more
 /// buffers, its bytes are not compared.
 const BUFFERS: usize = 8;
 
-struct Room {
+struct ComparisonBuffer {
     taken: AtomicBool,
-    bytes: UnsafeCell<[u8; ROOM]>,
+    bytes: UnsafeCell<[u8; COMPARISON_BYTES]>,
 }
 
 // SAFETY: only the thread that has set `taken` from false to true reads or writes `bytes`.
-unsafe impl Sync for Room {}
+unsafe impl Sync for ComparisonBuffer {}
 
-static PLACE: Room = Room { taken: AtomicBool::new(false), bytes: UnsafeCell::new([0; ROOM]) };
+static COMPARISON_BUFFER: ComparisonBuffer =
+    ComparisonBuffer { taken: AtomicBool::new(false), bytes: UnsafeCell::new([0; COMPARISON_BYTES]) };
 
 /// Returns the mover that is stored in the convertor of a first request. It calls Open MPI's mover
 /// and then compares the bytes with those of compiled code.
@@ -94,8 +95,8 @@ unsafe fn moves(
     let Some(theirs) = theirs else { return FAILED };
     // SAFETY: the convertor and the buffers are those that Open MPI passes to its movers, as the
     // caller promises. `given` is filled from the first `*n` buffers only. Open MPI's mover leaves
-    // no more buffers in use than it was given, and the bytes of [`PLACE`] are read and written
-    // only after this thread has set `taken`.
+    // no more buffers in use than it was given, and the bytes of [`COMPARISON_BUFFER`] are read and
+    // written only after this thread has set `taken`.
     unsafe {
         let (first, mut given) = (convertor.word(layout().moved), [0; BUFFERS]);
         for (i, given) in given.iter_mut().enumerate().take(*n as usize) {
@@ -106,14 +107,16 @@ unsafe fn moves(
         guard(|| {
             let Some(Kept::Described(known)) = Ours::Described(direction).kept(convertor) else { return };
             let (Some(way), true) = (known.way(direction), used <= BUFFERS) else { return };
-            if !PLACE.taken.swap(true, Ordering::Acquire) {
+            if !COMPARISON_BUFFER.taken.swap(true, Ordering::Acquire) {
                 let used = std::slice::from_raw_parts(buffers, used);
                 // A panic in the comparison is caught here, so that the buffer is given back in any
                 // case. A panic counts as a difference.
-                let alike = guard(|| alike(convertor, way, first, used, &given, &mut *PLACE.bytes.get()));
-                PLACE.taken.store(false, Ordering::Release);
-                match alike {
-                    Some(true) => known.was_alike(direction, *bytes as u64),
+                let is_same = guard(|| {
+                    moves_same_bytes(convertor, way, first, used, &given, &mut *COMPARISON_BUFFER.bytes.get())
+                });
+                COMPARISON_BUFFER.taken.store(false, Ordering::Release);
+                match is_same {
+                    Some(true) => known.add_equal_bytes(direction, *bytes as u64),
                     Some(false) | None => known.differs(),
                 }
             }
@@ -131,13 +134,13 @@ unsafe fn moves(
 /// `convertor` must be a convertor of Open MPI that is prepared for the type of `way`. `used` must
 /// be the buffers whose bytes Open MPI's mover has just packed or unpacked, from packed byte
 /// `first` of the request on.
-unsafe fn alike(
+unsafe fn moves_same_bytes(
     convertor: Convertor,
     way: Way<'_>,
     first: u64,
     used: &[libc::iovec],
     given: &[usize; BUFFERS],
-    room: &mut [u8; ROOM],
+    memory: &mut [u8; COMPARISON_BYTES],
 ) -> bool {
     // SAFETY: the caller promises a convertor of Open MPI. Its mover is a mover of this module, and
     // such a mover is stored only if the layout of convertors is proven.
@@ -157,8 +160,8 @@ unsafe fn alike(
             // SAFETY: Open MPI has just read or written these bytes of the buffer.
             unsafe { std::slice::from_raw_parts(buffer.iov_base.cast(), buffer.iov_len) }
         };
-        for theirs in bytes.chunks(ROOM) {
-            let ours = &mut room[..theirs.len()];
+        for theirs in bytes.chunks(COMPARISON_BYTES) {
+            let ours = &mut memory[..theirs.len()];
             let range = at..at + theirs.len() as u64;
             // SAFETY: the range ends at `end`, which is no more than the `size` of the request.
             // Open MPI has just read or written these bytes of the program's buffer, and `ours` has

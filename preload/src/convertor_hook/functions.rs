@@ -23,10 +23,10 @@ type Clone = unsafe extern "C" fn(Convertor, Convertor, i32) -> c_int;
 const CLASS_BYTES: usize = 56;
 /// Maximum number of bytes of a convertor of Open MPI. A longer convertor is not the structure that
 /// [`Layout`] describes.
-const MOST: usize = 1024;
+const MAX_CONVERTOR_BYTES: usize = 1024;
 /// Maximum number of entries in Open MPI's description of a type. The elements of a longer
 /// description are not read.
-const LONGEST: u64 = 1 << 22;
+const MAX_DESCRIPTION_ENTRIES: u64 = 1 << 22;
 
 /// Functions of Open MPI for convertors, and facts about its basic types.
 pub(crate) struct Functions {
@@ -85,7 +85,7 @@ impl Functions {
                 *class.byte_add(CLASS_BYTES).cast::<usize>(),
             )
         };
-        if !(WITHIN as usize..=MOST).contains(&bytes) {
+        if !(WITHIN as usize..=MAX_CONVERTOR_BYTES).contains(&bytes) {
             return Err("convertors have another size");
         }
         Ok(Functions {
@@ -159,13 +159,13 @@ impl Functions {
         // description of the type is at this offset. The header consists of three words: number of
         // entries allocated, number of entries used, address of the entries.
         let [room, used, entries] = unsafe { *((datatype + u64::from(layout.optimized)) as *const [u64; 3]) };
-        if used == 0 || used > room || used > LONGEST || entries % 8 != 0 || entries == 0 {
+        if used == 0 || used > room || used > MAX_DESCRIPTION_ENTRIES || entries % 8 != 0 || entries == 0 {
             return None;
         }
         // SAFETY: Open MPI's description has `used` entries at this address. They live as long as
         // the type, which owns them.
         let entries = unsafe { std::slice::from_raw_parts(entries as *const Entry, used as usize) };
-        let cuts = Cuts::of(entries, &self.sizes, size)?;
+        let cuts = Cuts::from_entries(entries, &self.sizes, size)?;
         let own = Own::new(self, Direction::Pack)?;
         // SAFETY: the caller promises a committed type.
         unsafe { self.prepare(&own, Direction::Pack, datatype, 1, std::ptr::from_ref(&own).cast()) }.ok()?;
@@ -174,9 +174,9 @@ impl Functions {
         // takes long in a long description, so fewer positions are tested there. Before each test
         // the convertor is set back to position 0, because Open MPI 5.0.11 corrupted the heap when
         // it was set to a later position from the middle of an element.
-        let asked = if used > MANY { 2 } else { asked };
+        let asked = if used > MAX_ENTRIES_FOR_ALL_TESTS { 2 } else { asked };
         let step = (size / asked).max(1);
-        let ends_alike = (1..size).step_by(step as usize).chain([size - 1]).all(|position| {
+        let ends_agree = (1..size).step_by(step as usize).chain([size - 1]).all(|position| {
             let (mut start, mut theirs) = (0, position as usize);
             // SAFETY: the convertor was prepared above, and both positions lie within its packed
             // bytes.
@@ -188,13 +188,13 @@ impl Functions {
             }
             theirs as u64 == cuts.before(position)
         });
-        ends_alike.then_some(cuts)
+        ends_agree.then_some(cuts)
     }
 }
 
 /// Number of entries in Open MPI's description of a type above which [`Functions::cuts`] tests only
 /// 3 positions.
-const MANY: u64 = 256;
+const MAX_ENTRIES_FOR_ALL_TESTS: u64 = 256;
 
 /// Addresses of ddtc's own convertors that are not in use, for each direction. A convertor is used
 /// for one direction only. It is never freed, because Open MPI has no function that frees or resets
@@ -236,8 +236,8 @@ impl Drop for Own {
 /// up in [`host`]. Called when Open MPI has no user (the world or a session) any more, because it
 /// may then be unloaded. [`FOUND`] keeps the functions of Open MPI: if Open MPI gets a user again,
 /// the hook is enabled without another proof.
-pub(crate) fn close() {
-    host::close();
+pub(crate) fn disable_and_forget() {
+    host::disable_and_forget();
     // The convertors are not freed, because their memory may be gone if Open MPI was unloaded.
     FREE.iter().for_each(|free| free.lock().clear());
 }

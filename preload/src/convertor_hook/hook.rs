@@ -9,9 +9,9 @@ use crate::host::Host;
 use crate::table::TypeEntry;
 
 /// Open MPI's convertor hook, for callers that know only the trait [`Hook`].
-pub(crate) struct Door;
+pub(crate) struct OpenMpiHook;
 
-impl Hook for Door {
+impl Hook for OpenMpiHook {
     fn may_enable(&self, host: &Host) -> bool {
         ready::may_enable(host)
     }
@@ -32,8 +32,8 @@ impl Hook for Door {
         ready::persists(host, entry, handle);
     }
 
-    fn passes(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) {
-        ready::passes(host, entry, bytes);
+    fn record_collective(&self, host: &'static Host, entry: &TypeEntry, bytes: u64) {
+        ready::record_collective(host, entry, bytes);
     }
 
     fn inside(
@@ -71,7 +71,7 @@ impl Hook for Door {
     }
 
     fn disable(&self) {
-        functions::close();
+        functions::disable_and_forget();
     }
 
     fn enable_again(&self) {

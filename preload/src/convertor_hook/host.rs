@@ -153,7 +153,7 @@ fn disable() {
 }
 
 /// Disables the hook and forgets the addresses of Open MPI's functions that were looked up.
-pub(super) fn close() {
+pub(super) fn disable_and_forget() {
     disable();
     for original in
         [&PREPARE_FOR_SEND, &PREPARE_FOR_RECV, &SET_POSITION, &GENERIC_POSITION, &RAW, &COMMIT, &COPY]

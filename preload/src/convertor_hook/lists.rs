@@ -15,7 +15,7 @@ use super::layout::{Convertor, layout};
 use super::mover::{Ours, way};
 
 /// Maximum number of segments that are computed at a time for a list of memory.
-const FEW: usize = 32;
+const SEGMENTS_AT_ONCE: usize = 32;
 
 /// Lists the pieces of the program's memory from the position of the convertor on, as
 /// `opal_convertor_raw` does, and advances the convertor. Returns 1 if the request then has no more
@@ -46,11 +46,11 @@ pub(crate) unsafe fn list(
     }
     let segments = way.committed.segments(count).ok()?;
     let (mut index, into) = segments.find(first).ok()?;
-    let (mut skip, mut used, mut at, mut few) = (into, 0, first, [Segment::default(); FEW]);
+    let (mut skip, mut used, mut at, mut chunk) = (into, 0, first, [Segment::default(); SEGMENTS_AT_ONCE]);
     while used < room && at < size {
-        let asked = few.get_mut(..FEW.min(room - used))?;
+        let asked = chunk.get_mut(..SEGMENTS_AT_ONCE.min(room - used))?;
         let found = segments.fill(index, asked).ok().filter(|&found| found > 0)?;
-        for segment in few.get(..found)? {
+        for segment in chunk.get(..found)? {
             let length = segment.len - skip;
             let place = (user as *mut u8).wrapping_offset((segment.at + skip as i64) as isize);
             // SAFETY: `asked` has at most as many elements as the `room - used` entries that were

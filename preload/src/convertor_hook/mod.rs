@@ -4,7 +4,7 @@
 //! Open MPI has a *convertor* for each request. It is a structure with the address of the request's
 //! *mover*, the function that packs or unpacks the request's bytes. Two exported functions of Open
 //! MPI, `opal_convertor_prepare_for_send` and `_recv`, choose the mover. ddtc defines functions of
-//! these names, which are found before Open MPI's ([`entrance`]). Open MPI may have chosen its
+//! these names, which are found before Open MPI's ([`interposed`]). Open MPI may have chosen its
 //! generic mover, which handles any non-contiguous type. If it has, and if the type is ready
 //! ([`crate::served`], [`ready`]), ddtc's functions store ddtc's mover instead ([`mover`]).
 //! Convertors are read and written at offsets ([`layout`]) that are checked in every process before
@@ -18,11 +18,11 @@
 mod commits;
 mod described;
 mod description;
-mod entrance;
 mod first;
 mod functions;
 mod hook;
 mod host;
+mod interposed;
 mod layout;
 mod lists;
 mod mover;
@@ -35,4 +35,4 @@ mod shadow;
 mod standing;
 mod unseen;
 
-pub(crate) const OPEN_MPI: hook::Door = hook::Door;
+pub(crate) const OPEN_MPI: hook::OpenMpiHook = hook::OpenMpiHook;

@@ -92,7 +92,7 @@ pub(crate) unsafe fn advance(
 ///
 /// # Safety
 /// As for [`advance`]. `*position` must be less than the packed bytes of the request.
-pub(crate) unsafe fn place(layout: &Layout, convertor: Convertor, way: Way<'_>, position: *mut usize) {
+pub(crate) unsafe fn set_position(layout: &Layout, convertor: Convertor, way: Way<'_>, position: *mut usize) {
     // SAFETY: the caller promises a convertor of this layout that no other thread uses.
     unsafe {
         if way.direction == Direction::Pack {
@@ -169,7 +169,7 @@ impl Ours {
     /// # Safety
     /// `convertor` must be a convertor of Open MPI, and the layout must be proven.
     #[inline]
-    pub(crate) unsafe fn of(convertor: Convertor) -> Option<Ours> {
+    pub(crate) unsafe fn serving(convertor: Convertor) -> Option<Ours> {
         // SAFETY: the caller promises a convertor of Open MPI and a proven layout.
         let mover = unsafe { convertor.word(layout().mover) };
         let ours = Ours::ALL.into_iter().find(|ours| mover == ours.mover() as usize as u64)?;
@@ -187,7 +187,7 @@ impl Ours {
     /// mover, calls `kept` before it relies on anything else in the convertor.
     ///
     /// # Safety
-    /// As for [`Ours::of`].
+    /// As for [`Ours::serving`].
     #[inline]
     pub(crate) unsafe fn kept(self, convertor: Convertor) -> Option<Kept> {
         let l = layout();
@@ -289,8 +289,8 @@ impl Owner {
 /// more.
 ///
 /// # Safety
-/// As for [`Ours::of`]. The convertor's mover must be `ours`, or Open MPI must have called `ours`
-/// to move bytes or to set the position, for a request or a call that is under way.
+/// As for [`Ours::serving`]. The convertor's mover must be `ours`, or Open MPI must have called
+/// `ours` to move bytes or to set the position, for a request or a call that is under way.
 #[inline]
 pub(crate) unsafe fn way(convertor: Convertor, ours: Ours) -> Option<(Owner, Way<'static>)> {
     let direction = ours.direction();
@@ -512,7 +512,7 @@ pub(crate) unsafe fn position(ours: Ours, convertor: Convertor, at: *mut usize) 
     // `leave` the convertor is in the state that Open MPI's function expects.
     unsafe {
         if let Some((_, way)) = way(convertor, ours) {
-            place(l, convertor, way, at);
+            set_position(l, convertor, way, at);
             return 0;
         }
         leave(convertor, ours);
@@ -560,7 +560,7 @@ mod tests {
 
         fn is_ours(&mut self) -> bool {
             // SAFETY: the memory is 256 bytes long, and all words that are read lie in these bytes.
-            unsafe { Ours::of(self.convertor()) }.is_some()
+            unsafe { Ours::serving(self.convertor()) }.is_some()
         }
     }
 
@@ -572,8 +572,8 @@ mod tests {
         for ours in Ours::ALL {
             let is_known = matches!(ours, Ours::Known(_));
             assert_eq!(Words::new(ours, fresh, datatype, theirs).is_ours(), is_known);
-            for left in [l.bits.plain, NO_GAPS, NO_GAPS | l.bits.completed] {
-                assert!(!Words::new(ours, fresh | left, datatype, theirs).is_ours());
+            for flags in [l.bits.plain, NO_GAPS, NO_GAPS | l.bits.completed] {
+                assert!(!Words::new(ours, fresh | flags, datatype, theirs).is_ours());
             }
             for another in [0, 1, datatype, theirs + 8, u64::MAX] {
                 assert!(!Words::new(ours, fresh, datatype, another).is_ours());

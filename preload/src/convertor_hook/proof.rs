@@ -24,7 +24,7 @@ use super::host::{COPY, Copy, called};
 #[cfg(debug_assertions)]
 use super::layout::OFFSETS;
 use super::layout::{Convertor, Layout, NO_GAPS, OF_TYPE, TYPE_WITHIN, WITHIN};
-use super::mover::{advance, give_back, place};
+use super::mover::{advance, give_back, set_position};
 use crate::host::{HandleWord, Host};
 use crate::introspect::Types;
 use crate::loader::object_of;
@@ -80,7 +80,7 @@ impl Subject {
     /// Decodes and compiles a type with an engine that only the proof uses. The engine of the
     /// process is not used, because the report takes the costs of that engine as those of the
     /// program's types.
-    fn of(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
+    fn compile(host: &'static Host, engine: &Engine, made: Made) -> Holds<Subject> {
         let mut types = Types::new(host, u64::MAX).ok_or("the ABI is not known")?;
         let t = types.decode(made.handle, None).map_err(|_| "a type was not decoded")?;
         let committed = engine.commit(&t).map_err(|_| "a type was not compiled")?;
@@ -134,10 +134,10 @@ pub(crate) fn prove(host: &'static Host, functions: &Functions, layout: Layout) 
     holds(layout.size != layout.size_there, "the sizes at both ends have one offset")?;
     let int = host.handle(Named::Int).ok_or("there is no MPI_INT")?;
     let engine = Engine::new(runtime::engine().config().clone());
-    let gapped = Subject::of(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
-    let mixed = Subject::of(host, &engine, structure(host)?)?;
+    let gapped = Subject::compile(host, &engine, Made::vector(host, [3, 2, 5], int)?)?;
+    let mixed = Subject::compile(host, &engine, structure(host)?)?;
     // The instances of `looped` have elements of several sizes, so its description has a loop.
-    let looped = Subject::of(host, &engine, Made::vector(host, [4, 1, 2], mixed.handle())?)?;
+    let looped = Subject::compile(host, &engine, Made::vector(host, [4, 1, 2], mixed.handle())?)?;
     let dense = Made::vector(host, [1, 4, 4], int)?;
     holds((gapped.size, mixed.size, looped.size) == (24, 21, 84), "types have other sizes")?;
     retains(host, int)?;
@@ -181,7 +181,7 @@ fn order(
         // written.
         host.f.type_create_resized.map(|f| unsafe { f(mixed.handle(), -24, 96, t.cast()) })
     })?;
-    let resized = Subject::of(host, engine, resized)?;
+    let resized = Subject::compile(host, engine, resized)?;
     let says = |subject: &Subject, order| {
         let t = subject.committed.datatype();
         // SAFETY: the type is a committed type of Open MPI that lives as long as `subject`.
@@ -444,13 +444,13 @@ impl Proof<'_> {
 
     /// Sets the position of a convertor by Open MPI's function, or by ddtc's if `ours` is true.
     /// Returns the position that this function has chosen.
-    fn place(&self, own: &Own, way: Way<'_>, ours: bool, position: usize) -> usize {
+    fn set_position(&self, own: &Own, way: Way<'_>, ours: bool, position: usize) -> usize {
         let mut position = position;
         // SAFETY: the convertor is prepared and not complete, and the position lies within its
         // bytes.
         unsafe {
             if ours {
-                place(&self.layout, own.convertor(), way, &raw mut position);
+                set_position(&self.layout, own.convertor(), way, &raw mut position);
             } else {
                 (self.functions.set_position)(own.convertor(), &raw mut position);
             }
@@ -472,7 +472,8 @@ impl Proof<'_> {
             let convertors = [self.prepared(subject, way, theirs)?, self.prepared(subject, way, ours)?];
             let mut at = [0usize; 2];
             if let Some(from) = from {
-                at = [false, true].map(|ours| self.place(&convertors[usize::from(ours)], way, ours, from));
+                at = [false, true]
+                    .map(|ours| self.set_position(&convertors[usize::from(ours)], way, ours, from));
                 holds(at[0] == at[1], "a position differs from the expected one")?;
                 holds(
                     self.word(&convertors[0], self.layout.moved) == at[0] as u64,
@@ -502,8 +503,8 @@ impl Proof<'_> {
                     at = [false, true].map(|ours| {
                         let own = &convertors[usize::from(ours)];
                         // The position is set to 0 first, as in `give_back`.
-                        self.place(own, way, ours, 0);
-                        self.place(own, way, ours, to)
+                        self.set_position(own, way, ours, 0);
+                        self.set_position(own, way, ours, to)
                     });
                     holds(at[0] == at[1], "a position differs from the expected one")?;
                 }
@@ -537,7 +538,7 @@ impl Proof<'_> {
         let same = same.into_iter().all(|offset| self.word(&first, offset) == self.word(&second, offset));
         holds(same && self.flags(&first) == self.flags(&second), "a clone differs from its original")?;
         holds(self.word(&second, l.moved) == u64::MAX, "a clone without a stack has a position")?;
-        let at = self.place(&second, way, true, step.bytes);
+        let at = self.set_position(&second, way, true, step.bytes);
         holds(at == step.bytes, "a position differs from the expected one")?;
         let rest =
             self.step(&second, way, true, stream.get_mut(at..).ok_or("a step is too long")?, &[total])?;

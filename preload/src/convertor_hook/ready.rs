@@ -139,7 +139,7 @@ pub(crate) fn adopted(host: &'static Host, entry: &'static TypeEntry, handle: u6
 /// messages from them, which nobody times. For layouts with short runs a nanosecond is counted for
 /// [`SHORT_BYTES`] bytes. For other layouts nothing is counted.
 #[inline]
-pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
+pub(crate) fn record_collective(host: &'static Host, entry: &TypeEntry, bytes: u64) {
     misses(host, || match entry.rules().class {
         Class::StridedShort | Class::BlocksShort | Class::TableShort => bytes / SHORT_BYTES,
         _ => 0,
@@ -150,7 +150,7 @@ pub(crate) fn passes(host: &'static Host, entry: &TypeEntry, bytes: u64) {
 /// MPI packs and unpacks the message, in all the given directions.
 #[inline]
 pub(crate) fn inside(host: &Host, entry: &TypeEntry, bytes: u64, directions: &[Direction]) -> HookState {
-    if !Policy::has(policy(host).of(Call::Inside, entry.rules().class), bytes) {
+    if !Policy::has(policy(host).payloads(Call::Inside, entry.rules().class), bytes) {
         HookState::No
     } else if !is_enabled() || directions.iter().any(|&direction| entry.served.by(direction).is_none()) {
         HookState::NotReady

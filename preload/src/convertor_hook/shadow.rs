@@ -28,7 +28,7 @@ use crate::host::Host;
 /// Maximum number of requests that have a shadow at the same time. If a further request needs a
 /// shadow, all old shadows are dropped. The requests of the dropped shadows get new ones, which
 /// pack from the beginning of the request again.
-const MOST: usize = 64;
+const MAX_SHADOWS: usize = 64;
 /// Maximum number of bytes that a new shadow packs in one call, until it has reached the position
 /// of its request.
 const STEP: u64 = 64 << 10;
@@ -95,7 +95,7 @@ impl Shadow {
     ///
     /// # Safety
     /// `of` must identify a request of Open MPI that may be sent or received now.
-    unsafe fn at(functions: &Functions, of: Request, position: u64) -> Option<Shadow> {
+    unsafe fn new(functions: &Functions, of: Request, position: u64) -> Option<Shadow> {
         let own = Own::new(functions, Direction::Pack)?;
         // SAFETY: the caller promises a request of Open MPI, whose type is committed.
         unsafe {
@@ -103,11 +103,11 @@ impl Shadow {
             functions.prepare(&own, Direction::Pack, of.datatype, count, of.buffer as *const u8).ok()?;
         }
         let mut shadow = Shadow { own, of, at: 0, end: position, rest: Vec::new() };
-        let mut room = vec![0; STEP.min(position) as usize];
+        let mut memory = vec![0; STEP.min(position) as usize];
         while shadow.at < position {
             let length = (position - shadow.at).min(STEP) as usize;
             // SAFETY: the caller promises a request whose buffer can be read.
-            let [sent] = unsafe { shadow.sends(functions, &mut room, [length]) };
+            let [sent] = unsafe { shadow.sends(functions, &mut memory, [length]) };
             if sent == 0 {
                 break;
             }
@@ -116,7 +116,7 @@ impl Shadow {
     }
 
     /// Lets the shadow pack the next bytes of the request into buffers of these lengths, which lie
-    /// one after the other in `room`. Returns the number of bytes that were packed into each
+    /// one after the other in `memory`. Returns the number of bytes that were packed into each
     /// buffer.
     ///
     /// # Safety
@@ -124,31 +124,31 @@ impl Shadow {
     unsafe fn sends<const N: usize>(
         &mut self,
         functions: &Functions,
-        room: &mut [u8],
+        memory: &mut [u8],
         lengths: [usize; N],
     ) -> [usize; N] {
         let mut sent = lengths;
         // SAFETY: the contract of `sends_all` is this function's.
-        unsafe { self.sends_all(functions, room, &mut sent) };
+        unsafe { self.sends_all(functions, memory, &mut sent) };
         sent
     }
 
     /// Lets the shadow pack the next bytes of the request into any number of buffers of these
-    /// lengths, which lie one after the other in `room`. Sets each length to the number of bytes
+    /// lengths, which lie one after the other in `memory`. Sets each length to the number of bytes
     /// that were packed into the buffer.
     ///
     /// # Safety
     /// As for [`Shadow::sends`].
-    unsafe fn sends_all(&mut self, functions: &Functions, room: &mut [u8], lengths: &mut [usize]) {
-        let (mut buffers, mut left): (Vec<libc::iovec>, _) = (Vec::new(), room);
+    unsafe fn sends_all(&mut self, functions: &Functions, memory: &mut [u8], lengths: &mut [usize]) {
+        let (mut buffers, mut left): (Vec<libc::iovec>, _) = (Vec::new(), memory);
         for length in &mut *lengths {
             let (part, more) = left.split_at_mut((*length).min(left.len()));
             buffers.push(libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
             left = more;
         }
         let (mut n, mut bytes) = (buffers.len() as u32, 0);
-        // SAFETY: the convertor is prepared and not complete, each buffer is a part of `room`, and
-        // the caller promises that the program's buffer is readable.
+        // SAFETY: the convertor is prepared and not complete, each buffer is a part of `memory`,
+        // and the caller promises that the program's buffer is readable.
         unsafe {
             let sends = functions.by[Direction::Pack as usize];
             sends(self.own.convertor(), buffers.as_mut_ptr(), &raw mut n, &raw mut bytes);
@@ -167,14 +167,14 @@ impl Shadow {
     unsafe fn follows_sent(&mut self, functions: &Functions, piece: &Piece<'_>) -> Option<Differs> {
         // SAFETY: the caller promises valid buffers.
         let ours = unsafe { piece.bytes() };
-        let (mut room, mut lengths) = (vec![0; piece.given.iter().sum()], piece.given.to_vec());
+        let (mut memory, mut lengths) = (vec![0; piece.given.iter().sum()], piece.given.to_vec());
         // SAFETY: the caller promises that the program's buffer is readable.
-        unsafe { self.sends_all(functions, &mut room, &mut lengths) };
+        unsafe { self.sends_all(functions, &mut memory, &mut lengths) };
         self.end = self.at;
         let mut theirs = Vec::new();
         let mut from = 0;
         for (&length, &given) in lengths.iter().zip(piece.given) {
-            theirs.extend_from_slice(&room[from..from + length]);
+            theirs.extend_from_slice(&memory[from..from + length]);
             from += given;
         }
         let lengths: Vec<usize> = lengths.into_iter().take_while(|&length| length > 0).collect();
@@ -298,7 +298,7 @@ pub(crate) unsafe fn agrees(
     let kept = SHADOWS.lock().remove(&key).filter(|shadow| shadow.of == of && shadow.end == piece.first);
     // SAFETY: `of` identifies the convertor's request. The request is under way, because Open MPI
     // has called the convertor's mover.
-    let shadow = kept.or_else(|| unsafe { Shadow::at(functions, of, piece.first) });
+    let shadow = kept.or_else(|| unsafe { Shadow::new(functions, of, piece.first) });
     let Some(mut shadow) = shadow else { return true };
     // SAFETY: the request is under way, so its buffer is readable, and the caller promises that the
     // piece was just moved, so its buffers are valid.
@@ -310,7 +310,7 @@ pub(crate) unsafe fn agrees(
     };
     if shadow.end < of.size {
         let mut shadows = SHADOWS.lock();
-        if shadows.len() >= MOST {
+        if shadows.len() >= MAX_SHADOWS {
             shadows.clear();
         }
         shadows.insert(key, shadow);
@@ -324,7 +324,7 @@ pub(crate) unsafe fn agrees(
     };
     let what = || differs.text();
     if defined {
-        difference.is_theirs(faults::of(host.library, t), what)
+        difference.is_theirs(faults::find(host.library, t), what)
     } else {
         difference.is_ours(what)
     }

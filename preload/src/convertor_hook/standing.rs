@@ -50,12 +50,12 @@ pub(crate) fn is_in(is_one: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 /// Address at which a function begins, and its exported name.
-type Function = (usize, &'static [u8]);
+type NamedFunction = (usize, &'static [u8]);
 
 #[derive(Default)]
 struct Known {
     unloads: u64,
-    functions: HashMap<usize, Option<Function>>,
+    functions: HashMap<usize, Option<NamedFunction>>,
 }
 
 /// Results of earlier look-ups of the functions on a stack. The key is the return address in the
@@ -65,12 +65,12 @@ struct Known {
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
 /// Maximum number of look-up results in [`KNOWN`]. When one more result is to be added, all results
 /// are dropped first.
-const MOST: usize = 1024;
+const MAX_KNOWN: usize = 1024;
 
 /// Returns the function that contains the return address `frame`, from [`KNOWN`] or from the
 /// dynamic linker. Returns `None` if no exported function contains it. `unloads`: number of objects
 /// that were unloaded so far.
-fn function(frame: *mut c_void, unloads: u64) -> Option<Function> {
+fn function(frame: *mut c_void, unloads: u64) -> Option<NamedFunction> {
     if let Some(known) = KNOWN.lock().as_ref().filter(|known| known.unloads == unloads)
         && let Some(known) = known.functions.get(&frame.addr())
     {
@@ -81,7 +81,7 @@ fn function(frame: *mut c_void, unloads: u64) -> Option<Function> {
     let found = look(frame);
     let mut known = KNOWN.lock();
     let known = known.get_or_insert_default();
-    if known.unloads != unloads || known.functions.len() >= MOST {
+    if known.unloads != unloads || known.functions.len() >= MAX_KNOWN {
         *known = Known { unloads, functions: HashMap::new() };
     }
     known.functions.insert(frame.addr(), found);
@@ -89,7 +89,7 @@ fn function(frame: *mut c_void, unloads: u64) -> Option<Function> {
 }
 
 /// Returns the function that contains the return address `frame`, from the dynamic linker.
-fn look(frame: *mut c_void) -> Option<Function> {
+fn look(frame: *mut c_void) -> Option<NamedFunction> {
     // SAFETY: all zero is a valid `Dl_info`, which `dladdr` fills in.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: `dladdr` takes any address. `frame` is the address to which a call returns, which may

@@ -23,7 +23,7 @@ use ddtc::internal::object::runtime;
 use ddtc_hosts::policy::Call;
 
 use super::described::{Described, ENOUGH, all, find, make};
-use super::description::{MOST, View, order, view};
+use super::description::{MAX_ENTRIES, View, order, view};
 use super::first;
 use super::functions::functions;
 use super::layout::{Convertor, layout};
@@ -42,16 +42,16 @@ use crate::slow_path::{UNSEEN, unwatch, watch, watched_for};
 struct Slot {
     state: AtomicU8,
     hash: AtomicU64,
-    noted: UnsafeCell<Noted>,
+    copy: UnsafeCell<DescriptionCopy>,
 }
 
-struct Noted {
+struct DescriptionCopy {
     bounds: [i64; 5],
     used: usize,
-    entries: [Entry; MOST + 1],
+    entries: [Entry; MAX_ENTRIES + 1],
 }
 
-// SAFETY: only the thread that has set `state` to `TAKEN` reads or writes `noted`.
+// SAFETY: only the thread that has set `state` to `TAKEN` reads or writes `copy`.
 unsafe impl Sync for Slot {}
 
 const EMPTY: u8 = 0;
@@ -65,7 +65,7 @@ static SLOTS: [Slot; 4] = [const {
     Slot {
         state: AtomicU8::new(EMPTY),
         hash: AtomicU64::new(0),
-        noted: UnsafeCell::new(Noted { bounds: [0; 5], used: 0, entries: [entry; MOST + 1] }),
+        copy: UnsafeCell::new(DescriptionCopy { bounds: [0; 5], used: 0, entries: [entry; MAX_ENTRIES + 1] }),
     }
 }; 4];
 
@@ -88,7 +88,7 @@ const ENTRY: u64 = 1100;
 /// Copies a description into a slot so that it is compiled later, if a slot is free and the
 /// overhead budget allows compiling the description. Does nothing if a slot has a description with
 /// the same hash already.
-fn note(view: &View<'_>) {
+fn queue_description(view: &View<'_>) {
     if !overhead_budget::allows(ENTRY * view.entries.len() as u64) {
         return;
     }
@@ -100,10 +100,10 @@ fn note(view: &View<'_>) {
     let Some(slot) = SLOTS.iter().find(|slot| slot.take(EMPTY)) else { return };
     slot.hash.store(hash, Ordering::Relaxed);
     // SAFETY: this thread has set the slot's state to `TAKEN`.
-    let noted = unsafe { &mut *slot.noted.get() };
-    noted.bounds = view.bounds;
-    noted.used = view.entries.len().min(MOST + 1);
-    noted.entries[..noted.used].copy_from_slice(&view.entries[..noted.used]);
+    let copy = unsafe { &mut *slot.copy.get() };
+    copy.bounds = view.bounds;
+    copy.used = view.entries.len().min(MAX_ENTRIES + 1);
+    copy.entries[..copy.used].copy_from_slice(&view.entries[..copy.used]);
     slot.state.store(FULL, Ordering::Release);
     watch(UNSEEN);
 }
@@ -118,8 +118,8 @@ pub(super) fn attend() {
         for slot in &SLOTS {
             if slot.take(FULL) {
                 // SAFETY: this thread has set the slot's state to `TAKEN`.
-                let noted = unsafe { &*slot.noted.get() };
-                let view = View { bounds: noted.bounds, entries: &noted.entries[..noted.used] };
+                let copy = unsafe { &*slot.copy.get() };
+                let view = View { bounds: copy.bounds, entries: &copy.entries[..copy.used] };
                 if runtime::mode() != Mode::Off {
                     make(&view, functions.sizes(), order);
                 }
@@ -183,7 +183,7 @@ pub(crate) unsafe fn choose(direction: Direction, convertor: Convertor, datatype
                 }
                 watch(UNSEEN);
             }
-            None => note(&view),
+            None => queue_description(&view),
         }
         if turn == 2 || !is_pending() || !may_make() {
             return;

@@ -4,7 +4,7 @@
 use super::*;
 use CompletedBy::{LaterCall, SameCall};
 
-const PACK: Purpose = Purpose::Pack { is_met: true, fits: true, own_runs: i64::MAX };
+const PACK: Purpose = Purpose::Pack { is_accepted: true, fits: true, own_runs: i64::MAX };
 const SEND: Purpose = Purpose::Send(SameCall);
 const GAP: WireForm = WireForm::Gap { joined: 16 };
 const SEGMENTS: WireForm = WireForm::Segments { whole: 4096, multiple: 16 };
@@ -33,8 +33,8 @@ fn sent(known: Known) -> Facts {
     }
 }
 
-fn elements(part: i64, beside: u64) -> Purpose {
-    Purpose::Elements { call: Call::Alltoall, count: 20, part, beside, completed_by: SameCall }
+fn elements(part: i64, convert_below: u64) -> Purpose {
+    Purpose::Elements { call: Call::Alltoall, count: 20, part, convert_below, completed_by: SameCall }
 }
 
 fn with_bytes(facts: Facts, bytes: i64) -> Facts {
@@ -59,8 +59,8 @@ fn each_fact_decides_as_the_table_says() {
     let of = |purpose| Facts { purpose, ..facts };
     let wire = |purpose, wire_form| Facts { purpose, wire_form, ..facts };
     let argument = |record| Facts::of_type(Call::Message, false, record);
-    let noted = |counts, declined| argument(Record::Noted { counts, declined });
-    let pack = |is_met, fits, own_runs| of(Purpose::Pack { is_met, fits, own_runs });
+    let undecoded = |counts, declined| argument(Record::Undecoded { counts, declined });
+    let pack = |is_accepted, fits, own_runs| of(Purpose::Pack { is_accepted, fits, own_runs });
     let verdict = |gains, loses| Some(Verdict { gains, loses });
     let file = |uncached| Purpose::File { call: Call::FileWrite, uncached };
     let rows = [
@@ -69,9 +69,9 @@ fn each_fact_decides_as_the_table_says() {
         (argument(Record::Unseen), Bypass(B::UnknownType)),
         (Facts { purpose: PACK, ..argument(Record::Unseen) }, Bypass(B::FirstUse)),
         (argument(Record::NotTaken), Bypass(B::TypeNotTaken)),
-        (noted(true, false), W(Work::Decode)),
-        (noted(true, true), Bypass(B::Rare)),
-        (noted(false, false), Bypass(B::Policy)),
+        (undecoded(true, false), W(Work::Decode)),
+        (undecoded(true, true), Bypass(B::Rare)),
+        (undecoded(false, false), Bypass(B::Policy)),
         (argument(Record::Known(KNOWN)), Stage(Plan::Later)),
         (argument(Record::Known(Known { converts: false, ..KNOWN })), Bypass(B::Policy)),
         (
@@ -116,7 +116,7 @@ fn each_fact_decides_as_the_table_says() {
         (pack(true, true, 8000), Stage(Plan::Direct)),
         (
             Facts {
-                purpose: Purpose::Pack { is_met: true, fits: true, own_runs: 8000 },
+                purpose: Purpose::Pack { is_accepted: true, fits: true, own_runs: 8000 },
                 ..sent(Known { class: Class::Dense, ..KNOWN })
             },
             Bypass(B::Contiguous),
@@ -254,7 +254,7 @@ fn a_decision_is_reached_after_at_most_three_kinds_of_work() {
 fn what_is_bypassed_for_its_type_is_bypassed_whatever_its_bytes() {
     for_each_facts(|facts| {
         let Record::Known(known) = facts.record else { panic!("{facts:?}") };
-        let is_beside = matches!(facts.purpose, Purpose::Elements { beside: 1.., .. });
+        let converts_below = matches!(facts.purpose, Purpose::Elements { convert_below: 1.., .. });
         let argument = decide(&Facts::of_type(
             facts.purpose.call(),
             false,
@@ -262,7 +262,7 @@ fn what_is_bypassed_for_its_type_is_bypassed_whatever_its_bytes() {
         ));
         if let Decision::Bypass(_) = argument
             && facts.purpose != PACK
-            && !is_beside
+            && !converts_below
         {
             assert_eq!(decide(facts), argument, "{facts:?}");
         }

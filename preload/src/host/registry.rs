@@ -207,7 +207,7 @@ fn described(scope: &Opened) -> &'static Host {
     end_by_panics();
     static HAND_ON: fn() = hand_on;
     when_inconsistent(&HAND_ON);
-    let place = Place::of(scope);
+    let place = Place::from_scope(scope);
     let known = || OTHERS.lock().iter().copied().find(|other| other.place == place);
     if let Some(known) = known() {
         return known;

@@ -8,7 +8,7 @@ use CompletedBy::{LaterCall, SameCall};
 fn slots_are_of_the_types_that_have_them() {
     a_handle_is_known_from_its_commit_to_its_end();
     uses_pass_while_nothing_can_come_of_them();
-    messages_pass_that_are_like_one_which_was_left();
+    messages_like_a_bypassed_one_pass_in_its_back_off();
     a_used_type_is_known_as_one();
 }
 
@@ -34,9 +34,9 @@ fn a_handle_is_known_from_its_commit_to_its_end() {
     record(other);
     record(third);
     let like = Like { count: 5, by: SameCall };
-    bypassed(other, like);
+    start_back_off(other, like);
     assert!([77, other, third].into_iter().all(has));
-    assert!(!passes(77, Some(like)) && !passes(other, Some(like)));
+    assert!(!passes_in_back_off(77, Some(like)) && !passes_in_back_off(other, Some(like)));
     free(other);
     assert!(has(77) && !has(other) && has(third));
     free(77);
@@ -55,9 +55,9 @@ fn uses_pass_while_nothing_can_come_of_them() {
     record(handle);
     let slot = home(handle);
     let passed = |slot: &Slot, cost, spent, until| {
-        slot.rest(cost, spent, until);
-        while passes(handle, None) {}
-        slot.passed()
+        slot.start_back_off(cost, spent, until);
+        while passes_in_back_off(handle, None) {}
+        slot.end_back_off()
     };
     // Each use costs 10. After the first use, the back-off lets no use pass. After ten uses the
     // back-off lets nine uses pass, the number of uses before the last one. If the next decision is
@@ -65,63 +65,68 @@ fn uses_pass_while_nothing_can_come_of_them() {
     // exceeded already, it lets none pass.
     assert_eq!([passed(slot, 10, 10, 1 << 30), passed(slot, 10, 100, 1 << 30)], [0, 9]);
     assert_eq!([passed(slot, 10, 100, 140), passed(slot, 10, 100, 90)], [4, 0]);
-    assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), LEFT);
-    slot.rest(10, 40, 1 << 30);
-    assert_eq!((0..4).map(|_| passes(handle, None)).collect::<Vec<_>>(), [true, true, true, false]);
-    // Two uses have passed when the back-off is ended early by `Slot::passed`.
-    slot.rest(10, 100, 1 << 30);
-    assert!(
-        passes(handle, None)
-            && passes(handle, None)
-            && slot.passed() == 2
-            && !passes(handle, None)
-            && slot.passed() == 0
+    assert_eq!(passed(slot, 1, u64::MAX / 2, u64::MAX), USES_LEFT);
+    slot.start_back_off(10, 40, 1 << 30);
+    assert_eq!(
+        (0..4).map(|_| passes_in_back_off(handle, None)).collect::<Vec<_>>(),
+        [true, true, true, false]
     );
-    slot.rest(10, 100, 1 << 30);
+    // Two uses have passed when the back-off is ended early by `Slot::passed`.
+    slot.start_back_off(10, 100, 1 << 30);
+    assert!(
+        passes_in_back_off(handle, None)
+            && passes_in_back_off(handle, None)
+            && slot.end_back_off() == 2
+            && !passes_in_back_off(handle, None)
+            && slot.end_back_off() == 0
+    );
+    slot.start_back_off(10, 100, 1 << 30);
     record(handle);
-    assert!(!passes(handle, None));
-    slot.rest(10, 100, 1 << 30);
+    assert!(!passes_in_back_off(handle, None));
+    slot.start_back_off(10, 100, 1 << 30);
     free(handle);
-    assert!(!passes(handle, None) && !passes(0, None));
+    assert!(!passes_in_back_off(handle, None) && !passes_in_back_off(0, None));
 }
 
-fn messages_pass_that_are_like_one_which_was_left() {
+fn messages_like_a_bypassed_one_pass_in_its_back_off() {
     let handle = 1 << 41;
     record(handle);
     let [now, later, others] =
         [Like { count: 5, by: SameCall }, Like { count: 5, by: LaterCall }, Like { count: 6, by: SameCall }];
-    bypassed(handle, now);
-    let passed = |like: Like| (0..2 * ALIKE_PASS).filter(|_| passes(handle, Some(like))).count() as u64;
-    assert!(!passes(handle, None));
-    assert_eq!([passed(others), passed(now)], [0, ALIKE_PASS]);
+    start_back_off(handle, now);
+    let passed = |like: Like| {
+        (0..2 * BACK_OFF_MESSAGES).filter(|_| passes_in_back_off(handle, Some(like))).count() as u64
+    };
+    assert!(!passes_in_back_off(handle, None));
+    assert_eq!([passed(others), passed(now)], [0, BACK_OFF_MESSAGES]);
     // A message that a later call completes costs more to convert, so it passes in a back-off for
     // messages that their own call completes, but not the other way round.
-    bypassed(handle, now);
-    assert_eq!(passed(later), ALIKE_PASS);
-    bypassed(handle, later);
-    assert_eq!([passed(now), passed(later)], [0, ALIKE_PASS]);
+    start_back_off(handle, now);
+    assert_eq!(passed(later), BACK_OFF_MESSAGES);
+    start_back_off(handle, later);
+    assert_eq!([passed(now), passed(later)], [0, BACK_OFF_MESSAGES]);
     // The bytes of the messages that pass in a back-off are added to the bytes that the type has
-    // moved, when the next back-off starts and when `end_rest` is called. 10 messages pass in the
-    // first back-off, and 3 in the second. Each has 5 elements of 8 bytes.
+    // moved, when the next back-off starts and when `count_and_end_back_off` is called. 10 messages
+    // pass in the first back-off, and 3 in the second. Each has 5 elements of 8 bytes.
     let slot = home(handle);
-    slot.end_rest(handle);
+    slot.count_and_end_back_off(handle);
     slot.moved.store(0, Relaxed);
     slot.size.store(8, Relaxed);
     for uses in [10, 3] {
-        bypassed(handle, now);
-        assert!((0..uses).all(|_| passes(handle, Some(now))));
+        start_back_off(handle, now);
+        assert!((0..uses).all(|_| passes_in_back_off(handle, Some(now))));
     }
     assert_eq!(slot.moved.load(Relaxed), 400);
-    slot.end_rest(handle);
+    slot.count_and_end_back_off(handle);
     assert_eq!(slot.moved.load(Relaxed), 520);
-    // `wake` ends the back-off of the type with this handle, and of no other type.
-    bypassed(handle, now);
-    wake(handle + 1);
-    assert!(passes(handle, Some(now)));
-    wake(handle);
+    // `end_back_off` ends the back-off of the type with this handle, and of no other type.
+    start_back_off(handle, now);
+    end_back_off(handle + 1);
+    assert!(passes_in_back_off(handle, Some(now)));
+    end_back_off(handle);
     assert_eq!(passed(now), 0);
     // A newly committed type that gets the handle of an old type has no back-off.
-    bypassed(handle, now);
+    start_back_off(handle, now);
     record(handle);
     assert_eq!(passed(now), 0);
     for like in [
@@ -129,11 +134,11 @@ fn messages_pass_that_are_like_one_which_was_left() {
         Like { count: 1 << 31, by: LaterCall },
         Like { count: -1, by: SameCall },
     ] {
-        bypassed(handle, like);
+        start_back_off(handle, like);
         assert_eq!(passed(like), 0);
     }
     free(handle);
-    bypassed(handle, now);
+    start_back_off(handle, now);
     assert_eq!(passed(now), 0);
 }
 
@@ -142,8 +147,8 @@ fn a_used_type_is_known_as_one() {
     record(handle);
     let slot = home(handle);
     assert!(!is_used(handle) && slot.next.load(Relaxed) == worth::DECODE);
-    slot.rest(10, 100, 1 << 30);
-    assert!(passes(handle, None) && is_used(handle) && slot.passed() == 1);
+    slot.start_back_off(10, 100, 1 << 30);
+    assert!(passes_in_back_off(handle, None) && is_used(handle) && slot.end_back_off() == 1);
     slot.size.store(8, Relaxed);
     assert!(is_used(handle));
     // The next decision about the type is made when its uses have cost twice as much as now.

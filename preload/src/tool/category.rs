@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use super::control::{controls, variables};
 use super::performance::{measured, measures};
-use super::{Shown, Source, at, constants, is, own, place, set, shown, string};
+use super::{Shown, Source, constants, index_of, is, own, set, shown, source_at, string};
 use crate::host::Host;
 
 const NAME: &str = "ddtc";
@@ -77,7 +77,7 @@ tool! {
     fn MPI_T_category_get_info(host, index: c_int, name: *mut c_char, name_len: *mut c_int, desc: *mut c_char,
         desc_len: *mut c_int, cvars: *mut c_int, pvars: *mut c_int, inner: *mut c_int) {
         let list = categories(host)?;
-        if let Source::Host(i) = at(&list, index) {
+        if let Source::Host(i) = source_at(&list, index) {
             return call!(host.category_get_info(i, name, name_len, desc, desc_len, cvars, pvars, inner));
         }
         // SAFETY: the pointers are the tool's places for results, and null for a result that the
@@ -96,7 +96,7 @@ tool! {
     fn MPI_T_category_get_index(host, name: *const c_char, index: *mut c_int) {
         let list = categories(host)?;
         // SAFETY: `name` is the tool's, so it is null or a string.
-        let found = place(&list, Source::Ours(0)).filter(|_| unsafe { is(name, NAME) });
+        let found = index_of(&list, Source::Ours(0)).filter(|_| unsafe { is(name, NAME) });
         if let (Some(found), false) = (found, index.is_null()) {
             // SAFETY: `index` is not null, so it is the tool's place for the index.
             unsafe { set(index, found) };
@@ -113,7 +113,7 @@ tool! {
     /// Lists the control variables of a category.
     fn MPI_T_category_get_cvars(host, index: c_int, len: c_int, indices: *mut c_int) {
         let (list, variables) = (categories(host)?, variables(host)?);
-        let Source::Host(i) = at(&list, index) else {
+        let Source::Host(i) = source_at(&list, index) else {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers.
             return unsafe { members(host, &own(&variables), len, indices) };
         };
@@ -130,7 +130,7 @@ tool! {
     /// Lists the performance variables of a category.
     fn MPI_T_category_get_pvars(host, index: c_int, len: c_int, indices: *mut c_int) {
         let (list, measured) = (categories(host)?, measured(host)?);
-        let Source::Host(i) = at(&list, index) else {
+        let Source::Host(i) = source_at(&list, index) else {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers.
             return unsafe { members(host, &own(&measured), len, indices) };
         };
@@ -148,7 +148,7 @@ tool! {
     fn MPI_T_category_get_categories(host, index: c_int, len: c_int, indices: *mut c_int) {
         let list = categories(host)?;
         // SAFETY: `indices` is the tool's array, and nothing is written to it.
-        let Source::Host(i) = at(&list, index) else { return unsafe { members(host, &[], len, indices) } };
+        let Source::Host(i) = source_at(&list, index) else { return unsafe { members(host, &[], len, indices) } };
         let code = call!(host.category_get_categories(i, len, indices))?;
         if code == 0 {
             // SAFETY: `indices` is the tool's array, which has room for `len` numbers. The MPI
@@ -161,7 +161,7 @@ tool! {
 
     /// Returns the number of events of a category. The category `ddtc` has none.
     fn MPI_T_category_get_num_events(host, index: c_int, num: *mut c_int) {
-        match at(&categories(host)?, index) {
+        match source_at(&categories(host)?, index) {
             Source::Host(i) => call!(host.category_get_num_events(i, num)),
             Source::Ours(_) => {
                 // SAFETY: `num` is null or the tool's place for the number.
@@ -173,7 +173,7 @@ tool! {
 
     /// Lists the events of a category. The category `ddtc` has none.
     fn MPI_T_category_get_events(host, index: c_int, len: c_int, indices: *mut c_int) {
-        match at(&categories(host)?, index) {
+        match source_at(&categories(host)?, index) {
             Source::Host(i) => call!(host.category_get_events(i, len, indices)),
             // SAFETY: `indices` is the tool's array, and nothing is written to it.
             Source::Ours(_) => unsafe { members(host, &[], len, indices) },

@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 use ddtc::internal::tool::{CONTROLS, Control, read_control, write_control};
 
 use super::{
-    Shown, Source, at, constants, datatype, enumeration, is, member, place, put, ready, set, shown, string,
-    take,
+    Shown, Source, constants, datatype, enumeration, index_of, is, member, put, ready, set, shown, source_at,
+    string, take,
 };
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
@@ -52,7 +52,7 @@ tool! {
         kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int, bind: *mut c_int,
         scope: *mut c_int) {
         let list = variables(host)?;
-        let k = match at(&list, index) {
+        let k = match source_at(&list, index) {
             Source::Host(i) => return call!(host.cvar_get_info(
                 i, name, name_len, verbosity, kind, enumtype, desc, desc_len, bind, scope)),
             Source::Ours(k) => k,
@@ -81,7 +81,7 @@ tool! {
         let list = variables(host)?;
         // SAFETY: `name` is the tool's, so it is null or a string.
         let ours = controls().position(|c| unsafe { is(name, c.name) });
-        let found = ours.and_then(|k| place(&list, Source::Ours(k)));
+        let found = ours.and_then(|k| index_of(&list, Source::Ours(k)));
         if let (Some(found), false) = (found, index.is_null()) {
             // SAFETY: `index` is not null, so it is the tool's place for the index.
             unsafe { set(index, found) };
@@ -98,7 +98,7 @@ tool! {
     /// Allocates a handle of a control variable.
     fn MPI_T_cvar_handle_alloc(host, index: c_int, object: *mut c_void, handle: *mut c_void, count: *mut c_int) {
         let list = variables(host)?;
-        let k = match at(&list, index) {
+        let k = match source_at(&list, index) {
             Source::Host(i) => return call!(host.cvar_handle_alloc(i, object, handle, count)),
             Source::Ours(k) => k,
         };

@@ -79,21 +79,21 @@ fn ready(host: &Host) -> Result<(), c_int> {
 
 /// Returns the origin of the item at an index of a list. For an index beyond the list, returns an
 /// index that the MPI library does not have either, so that the MPI library raises the error.
-fn at(list: &[Source], index: c_int) -> Source {
+fn source_at(list: &[Source], index: c_int) -> Source {
     let beyond = list.iter().filter(|s| matches!(s, Source::Host(_))).count() as c_int;
     let place = usize::try_from(index).map(|i| list.get(i).copied());
     place.map_or(Source::Host(index), |found| found.unwrap_or(Source::Host(beyond)))
 }
 
 /// Returns the index of an item in a list.
-fn place(list: &[Source], source: Source) -> Option<c_int> {
+fn index_of(list: &[Source], source: Source) -> Option<c_int> {
     list.iter().position(|s| *s == source).map(|i| i as c_int)
 }
 
 /// Returns the index in a list of the item that has this index in the MPI library. If the list does
 /// not have the item, returns the MPI library's index.
 fn shown(list: &[Source], index: c_int) -> c_int {
-    place(list, Source::Host(index)).unwrap_or(index)
+    index_of(list, Source::Host(index)).unwrap_or(index)
 }
 
 /// Returns the indices of ddtc's items in a list.

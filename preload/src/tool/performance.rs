@@ -12,8 +12,8 @@ use ddtc::internal::tool::{
 use ddtc_hosts::abi::Tool;
 
 use super::{
-    Shown, Source, at, constants, datatype, enumeration, is, place, put, pvar_handles, ready, set, shown,
-    string, take,
+    Shown, Source, constants, datatype, enumeration, index_of, is, put, pvar_handles, ready, set, shown,
+    source_at, string, take,
 };
 use crate::handles::{missing, set_handle};
 use crate::host::Host;
@@ -130,7 +130,7 @@ tool! {
         var_class: *mut c_int, kind: *mut c_void, enumtype: *mut c_void, desc: *mut c_char, desc_len: *mut c_int,
         bind: *mut c_int, readonly: *mut c_int, continuous: *mut c_int, atomic: *mut c_int) {
         let list = measured(host)?;
-        let k = match at(&list, index) {
+        let k = match source_at(&list, index) {
             Source::Host(i) => return call!(host.pvar_get_info(
                 i, name, name_len, verbosity, var_class, kind, enumtype, desc, desc_len, bind, readonly, continuous,
                 atomic)),
@@ -166,7 +166,7 @@ tool! {
         // SAFETY: `name` is an argument of the tool, so it is null or a string.
         let ours = measures().position(|(_, p)| unsafe { is(name, p.name) }
             && constants(host).is_ok_and(|tool| class(tool, p.class) == var_class));
-        let found = ours.and_then(|k| place(&list, Source::Ours(k)));
+        let found = ours.and_then(|k| index_of(&list, Source::Ours(k)));
         if let (Some(found), false) = (found, index.is_null()) {
             // SAFETY: `index` is not null, so it points to the tool's memory for the index.
             unsafe { set(index, found) };
@@ -209,7 +209,7 @@ tool! {
     fn MPI_T_pvar_handle_alloc(host, session: *mut c_void, index: c_int, object: *mut c_void, handle: *mut c_void,
         count: *mut c_int) {
         let list = measured(host)?;
-        let k = match at(&list, index) {
+        let k = match source_at(&list, index) {
             Source::Host(i) => return call!(host.pvar_handle_alloc(session, i, object, handle, count)),
             Source::Ours(k) => k,
         };

@@ -18,11 +18,11 @@ use ddtc::internal::tool::{alloc_performance, close_session, free_performance, o
 use super::member;
 
 /// Maximum number of handles of ddtc's performance variables that exist at a time.
-const MOST: usize = 1 << 16;
+const MAX_HANDLES: usize = 1 << 16;
 /// Bytes whose addresses are the handles. These bytes are never read or written. They are atomic so
 /// that the compiler puts them into zeroed memory, which takes no space in the file of ddtc's
 /// preload library.
-static ADDRESSES: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
+static ADDRESSES: [AtomicU8; MAX_HANDLES] = [const { AtomicU8::new(0) }; MAX_HANDLES];
 
 /// A live handle of a performance variable.
 #[derive(Clone, Copy)]
@@ -120,7 +120,7 @@ pub(super) fn alloc(host: *const c_void, index: usize) -> Result<*const c_void, 
     let Registry { sessions, handles, next } = &mut *registry;
     let session = sessions.get_mut(&host.addr()).ok_or(ErrorClass::ToolInvalidSession)?;
     let start = *next;
-    let mut places = (0..MOST).map(|k| (start + k) % MOST);
+    let mut places = (0..MAX_HANDLES).map(|k| (start + k) % MAX_HANDLES);
     let place = places.find(|p| !handles.contains_key(p)).ok_or(ErrorClass::ToolNotAccessible)?;
     let session = match *session {
         Some(session) => session,
@@ -181,8 +181,8 @@ mod tests {
         old.done();
         assert_eq!(find(a, second), Err(ErrorClass::ToolInvalidHandle));
         assert!(find(a, third).is_ok());
-        // All `MOST` handles can be allocated, and no more.
-        let all: Vec<_> = (1..MOST).map(|_| alloc(b, 0).unwrap()).collect();
+        // All `MAX_HANDLES` handles can be allocated, and no more.
+        let all: Vec<_> = (1..MAX_HANDLES).map(|_| alloc(b, 0).unwrap()).collect();
         assert_eq!(alloc(b, 0), Err(ErrorClass::ToolNotAccessible));
         free(b, all[7]).unwrap();
         assert_eq!(alloc(b, 0), Ok(all[7]));

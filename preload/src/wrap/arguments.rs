@@ -109,12 +109,12 @@ macro_rules! is_hosts {
                 $host,
                 $argument,
                 $count,
-                const { $crate::use_kind::UseKind::of(&$row) },
-                const { $crate::use_kind::CompletedBy::of(&$row) },
+                const { $crate::use_kind::UseKind::from_call(&$row) },
+                const { $crate::use_kind::CompletedBy::from_call(&$row) },
             );
     };
     (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident PackType) => {
-        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, const { $crate::use_kind::UseKind::of(&$row) }, None);
+        $hosts = $hosts && $crate::types::is_hosts($host, $argument, 0, const { $crate::use_kind::UseKind::from_call(&$row) }, None);
     };
     (@look $host:ident, $row:ident, $hosts:ident, $count:ident, $argument:ident Types) => {
         #[allow(unused_assignments, reason = "as above")]
@@ -201,7 +201,7 @@ macro_rules! looked {
      $(, $rest:ident: $role:ident)*) => {
         // SAFETY: the arguments are those of the program's call.
         unsafe {
-            let used = const { $crate::use_kind::UseKind::of(&$row) };
+            let used = const { $crate::use_kind::UseKind::from_call(&$row) };
             $crate::wrap::ArgumentTypes::of_itself(
                 $crate::wrap::each::wanted($host, $row.call, used, $sendbuf, $sendtypes, $recvtypes, $comm)
             )
@@ -231,7 +231,7 @@ macro_rules! looked {
     (@look $host:ident, $row:ident, $looked:ident, $count:ident, $second:ident, $argument:ident Type) => {
         #[allow(unused_assignments, reason = "as above")]
         {
-            let used = const { $crate::use_kind::UseKind::of(&$row) };
+            let used = const { $crate::use_kind::UseKind::from_call(&$row) };
             $looked.look($host, $second, $argument, $count, $row.call, used);
             $second = true;
         }

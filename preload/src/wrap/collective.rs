@@ -19,10 +19,10 @@ use ddtc_hosts::policy::Call;
 use ddtc_hosts::tried::Kind;
 
 use crate::bindings::covered;
+use crate::call_memory::start;
 use crate::eligible;
 use crate::forms::Forms;
 use crate::group::{Group, Role, learn};
-use crate::held::start;
 use crate::host::{HandleWord, Host};
 use crate::numbers::{KeptVector, Vector};
 use crate::parts::{Own, Parts, in_place};
@@ -53,7 +53,7 @@ struct Collective {
     staged: Staged,
     /// Size of a part, in bytes, below which one side of the call is converted whatever the policy
     /// says, because the other side is converted. 0 while the other side is not converted.
-    beside: u64,
+    convert_below: u64,
     /// True if the MPI library is called in the form with `MPI_Count`, even if the program has used
     /// the form with `int`.
     widened: bool,
@@ -64,7 +64,7 @@ impl Collective {
     /// `wanted` is false, the policy converts no type of the call in calls of this kind. Then the
     /// call is bypassed, and the MPI library is not queried.
     fn new(host: &'static Host, call: Call, comm: HandleWord, when: When, wanted: bool) -> Collective {
-        let group = if wanted { Group::of(host, comm, call) } else { None };
+        let group = if wanted { Group::for_call(host, comm, call) } else { None };
         let group = group.filter(|_| match when {
             When::Blocking => true,
             // `covered` also examines Fortran bindings that were loaded since its last call.
@@ -87,7 +87,7 @@ impl Collective {
                 When::Blocking => Staged::new(host, i64::MAX),
                 When::Once(_) | When::Persistent(_) => Staged::of_a_request(host, i64::MAX),
             },
-            beside: 0,
+            convert_below: 0,
             widened: false,
         }
     }
@@ -130,7 +130,7 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: the arguments are those of the program's call, as the caller promises.
-        unsafe { self.staged.send_parts(self.call, given, parts, moment, self.beside) }
+        unsafe { self.staged.send_parts(self.call, given, parts, moment, self.convert_below) }
     }
 
     /// Stages the receive buffer `given`, which consists of `parts`. The part `own` holds data of
@@ -145,13 +145,13 @@ impl Collective {
         }
         let moment = self.moment();
         // SAFETY: the arguments are those of the program's call, as the caller promises.
-        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment, self.beside) }
+        unsafe { self.staged.receive_parts(self.call, given, parts, own, moment, self.convert_below) }
     }
 
     /// Stages both sides of a call in which this rank sends and receives, and returns the buffers
     /// for the MPI library. If only one side is converted, tries to convert the other side too, now
-    /// with `beside` set. This pays because the MPI library moves the data faster if both buffers
-    /// are contiguous than if one of them has gaps.
+    /// with `convert_below` set. This pays because the MPI library moves the data faster if both
+    /// buffers are contiguous than if one of them has gaps.
     fn both(
         &mut self,
         (s, r): (UserBuffer, UserBuffer),
@@ -159,9 +159,9 @@ impl Collective {
         mut receive: impl FnMut(&mut Collective, UserBuffer) -> UserBuffer,
     ) -> (UserBuffer, UserBuffer) {
         let (mut sent, mut received) = (send(self, s), receive(self, r));
-        self.beside = self.host.profile.costs.gains_beside;
+        self.convert_below = self.host.profile.costs.max_paired_part;
         match (self.staged.packs(), self.staged.unpacks()) {
-            _ if self.beside == 0 => {}
+            _ if self.convert_below == 0 => {}
             (true, false) => received = receive(self, r),
             (false, true) => sent = send(self, s),
             _ => {}

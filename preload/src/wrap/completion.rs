@@ -5,9 +5,9 @@ mod emulated;
 
 use std::ffi::{c_int, c_void};
 
+use crate::call_memory::completing;
 use crate::completing::{Answer, Batch, Output, Said};
 use crate::handles::{NO_HOST, handle_at, missing, set_handle};
-use crate::held::completing;
 use crate::host::{HandleWord, host, known};
 use crate::requests::{self, Asks};
 use crate::status::Status;
@@ -72,7 +72,7 @@ unsafe fn wait(request: *mut c_void, status: *mut c_void) -> c_int {
             batch,
             Answer::One,
             || wait(request, at),
-            |batch, code| batch.settle_one(code, |_| Said::alone(code, at)),
+            |batch, code| batch.finish_one(code, |_| Said::alone(code, at)),
         )
     }
 }
@@ -96,7 +96,7 @@ unsafe fn test(request: *mut c_void, flag: *mut c_int, status: *mut c_void) -> c
             Answer::One,
             || test(request, flag, at),
             |batch, code| {
-                batch.settle_one(code, |_| match code {
+                batch.finish_one(code, |_| match code {
                     0 if !is_set(flag) => Said::Pending,
                     _ => Said::alone(code, at),
                 })
@@ -145,7 +145,7 @@ unsafe fn waitany(count: c_int, requests: *mut c_void, index: *mut c_int, status
             batch,
             Answer::One,
             || waitany(count, requests, index, at),
-            |batch, code| batch.settle_one(code, |found| Said::any(code, is_at(index, found.index), at)),
+            |batch, code| batch.finish_one(code, |found| Said::any(code, is_at(index, found.index), at)),
         )
     }
 }
@@ -177,7 +177,7 @@ unsafe fn testany(
             || testany(count, requests, index, flag, at),
             |batch, code| {
                 let any = code != 0 || is_set(flag);
-                batch.settle_one(code, |found| Said::any(code, any && is_at(index, found.index), at))
+                batch.finish_one(code, |found| Said::any(code, any && is_at(index, found.index), at))
             },
         )
     }
@@ -201,7 +201,7 @@ unsafe fn waitall(count: c_int, requests: *mut c_void, statuses: *mut c_void) ->
             batch,
             Answer::All(all),
             || waitall(count, requests, at),
-            |batch, code| batch.settle_all(code, true),
+            |batch, code| batch.finish_all(code, true),
         )
     }
 }
@@ -224,7 +224,7 @@ unsafe fn testall(count: c_int, requests: *mut c_void, flag: *mut c_int, statuse
             batch,
             Answer::All(all),
             || testall(count, requests, flag, at),
-            |batch, code| batch.settle_all(code, code == 0 && is_set(flag)),
+            |batch, code| batch.finish_all(code, code == 0 && is_set(flag)),
         )
     }
 }
@@ -254,7 +254,7 @@ unsafe fn waitsome(
             batch,
             Answer::Some { statuses, count: outcount, indices },
             || waitsome(incount, requests, outcount, indices, at),
-            |batch, code| batch.settle_some(code),
+            |batch, code| batch.finish_some(code),
         )
     }
 }
@@ -284,7 +284,7 @@ unsafe fn testsome(
             batch,
             Answer::Some { statuses, count: outcount, indices },
             || testsome(incount, requests, outcount, indices, at),
-            |batch, code| batch.settle_some(code),
+            |batch, code| batch.finish_some(code),
         )
     }
 }
@@ -311,7 +311,7 @@ unsafe fn request_get_status(request: HandleWord, flag: *mut c_int, status: *mut
             batch,
             Answer::Nowhere(None),
             || flag.written_by(|flag| get_status(request, flag, at)),
-            |batch, code| batch.note_one(code, |_| (code == 0 && flag.is_set()).then_some(at)),
+            |batch, code| batch.unpack_one_reported(code, |_| (code == 0 && flag.is_set()).then_some(at)),
         )
     }
 }
@@ -348,7 +348,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_any(
             || flag.written_by(|flag| get_status(count, requests, index, flag, at)),
             |batch, code| {
                 let any = code == 0 && flag.is_set();
-                batch.note_one(code, |i| (any && is_at(index, i)).then_some(at))
+                batch.unpack_one_reported(code, |i| (any && is_at(index, i)).then_some(at))
             },
         )
     }
@@ -383,7 +383,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_all(
             batch,
             Answer::Nowhere(Some(all)),
             || flag.written_by(|flag| get_status(count, requests, flag, at)),
-            |batch, code| batch.note_all(code, code == 0 && flag.is_set()),
+            |batch, code| batch.unpack_all_reported(code, code == 0 && flag.is_set()),
         )
     }
 }
@@ -421,7 +421,7 @@ pub unsafe extern "C-unwind" fn MPI_Request_get_status_some(
             || outcount.written_by(|outcount| get_status(incount, requests, outcount, indices, at)),
             |batch, code| {
                 let count = if code == 0 { outcount.get().unwrap_or(0) } else { 0 };
-                batch.note_some(code, count, indices)
+                batch.unpack_some_reported(code, count, indices)
             },
         )
     }

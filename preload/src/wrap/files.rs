@@ -33,7 +33,7 @@ type ReadAtFn<N> = unsafe extern "C-unwind" fn(Handle, Offset, Out, N, Handle, O
 /// Maximum number of bytes of a converted read or write: 2^31 - 1. A system call of Linux moves at
 /// most 2^31 - 4096 bytes. For a longer transfer the MPI library's behaviour depends on the number
 /// of pieces in which it moves the bytes.
-const MOST: i64 = c_int::MAX as i64;
+const MAX_BYTES: i64 = c_int::MAX as i64;
 
 /// Stages the buffer of a write. Returns the staged call and the buffer for the MPI library.
 ///
@@ -41,7 +41,7 @@ const MOST: i64 = c_int::MAX as i64;
 /// `given` must be the buffer of the program's call: if the MPI library would accept the call, the
 /// buffer may be read.
 unsafe fn written(host: &'static Host, file: HandleWord, given: UserBuffer) -> (Staged, UserBuffer) {
-    let mut staged = Staged::new(host, MOST);
+    let mut staged = Staged::new(host, MAX_BYTES);
     let mut replacement = given;
     if files::view(host, Call::FileWrite, file).is_some() {
         // SAFETY: the buffer is that of the program's call, as the caller promises.
@@ -61,7 +61,7 @@ unsafe fn read_into(
     at: At,
     given: UserBuffer,
 ) -> (Staged, UserBuffer) {
-    let mut staged = Staged::new(host, MOST);
+    let mut staged = Staged::new(host, MAX_BYTES);
     let mut replacement = given;
     if let Some(view) = files::view(host, Call::FileRead, file) {
         let there = |view: View, bytes| view.holds(host, file, at, bytes);
@@ -85,7 +85,7 @@ fn kept(
     }
     gpu::refresh_now();
     if !files::covered() {
-        return (Staged::new(host, MOST), given);
+        return (Staged::new(host, MAX_BYTES), given);
     }
     converted();
     (staged, replacement)

@@ -8,11 +8,11 @@ use ddtc::internal::count::Count;
 use ddtc_hosts::tried::Kind;
 
 use crate::bindings::{covered, may_be_covered};
+use crate::call_memory::{handlers_begun, start};
 use crate::completing::found;
 use crate::eligible;
 use crate::forms::{Form, Forms, forward};
 use crate::handles::{NO_HOST, missing};
-use crate::held::{handlers_begun, start};
 use crate::host::{Host, host};
 use crate::partial_element::Origin;
 use crate::requests::{self, Operation};
@@ -241,8 +241,15 @@ pub(super) unsafe fn isendrecv<N: Count>(
             let s = staged.send(sent, dest);
             // If the MPI library leaves the status of exchanges empty, ddtc cannot find out how
             // many bytes were received, so the receive is bypassed.
-            let told = host.profile.tells_exchanges;
-            (s, if told { staged.receive(received, Some(source), Origin::Named(comm)) } else { received })
+            let fills_status = host.profile.fills_exchange_status;
+            (
+                s,
+                if fills_status {
+                    staged.receive(received, Some(source), Origin::Named(comm))
+                } else {
+                    received
+                },
+            )
         });
         start(host, request, staged, exchange(host, source), || {
             forward!(
@@ -282,10 +289,10 @@ pub(super) unsafe fn isendrecv_replace<N: Count>(
         let converts = both && may_exchange(host);
         let (staged, g) = before(host, request, forms.max_bytes::<N>(), given, |staged| match converts {
             false => given,
-            true if host.profile.tells_exchanges => staged.replace(given, Origin::Named(comm)),
+            true if host.profile.fills_exchange_status => staged.replace(given, Origin::Named(comm)),
             true => staged.send(given, dest),
         });
-        if staged.is_empty() || host.profile.tells_exchanges {
+        if staged.is_empty() || host.profile.fills_exchange_status {
             return start(host, request, staged, exchange(host, source), || {
                 forward!(
                     N,

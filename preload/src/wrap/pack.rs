@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use ddtc::internal::count::Count;
 use ddtc::internal::kind::Direction;
 
-use crate::convert::{Call, Outcome, convert, passed};
+use crate::convert::{Outcome, PackCall, convert, passed};
 use crate::forms::Forms;
 use crate::handles::{On, missing, too_large};
 use crate::host::Host;
@@ -24,8 +24,8 @@ pub(super) fn packing<N: Count>(
     outsize: N,
     position: *mut N,
     comm: Handle,
-) -> Call<N> {
-    Call {
+) -> PackCall<N> {
+    PackCall {
         direction: Direction::Pack,
         user: inbuf.cast_mut(),
         count: incount,
@@ -47,8 +47,8 @@ pub(super) fn unpacking<N: Count>(
     outcount: N,
     datatype: Handle,
     comm: Handle,
-) -> Call<N> {
-    Call {
+) -> PackCall<N> {
+    PackCall {
         direction: Direction::Unpack,
         user: outbuf,
         count: outcount,
@@ -156,14 +156,18 @@ pub(super) unsafe fn unpack<N: Count>(
 /// # Safety
 /// As [`convert`].
 #[inline]
-unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl FnOnce() -> c_int) -> c_int {
+unsafe fn wrapped<N: Count>(
+    host: &'static Host,
+    call: &PackCall<N>,
+    theirs: impl FnOnce() -> c_int,
+) -> c_int {
     // SAFETY: the requirements are those of `convert`, as the caller promises.
     let outcome = unsafe { convert(host, call) };
     if outcome == Outcome::Done {
         return 0;
     }
     // SAFETY: the position is null or points to a number, as `convert` requires of the caller.
-    let before = unsafe { call.at() };
+    let before = unsafe { call.position_value() };
     let code = theirs();
     // SAFETY: `call` has the arguments of the program's call, as the caller promises.
     unsafe { passed(host, call, outcome, code, before) };
@@ -178,7 +182,7 @@ unsafe fn wrapped<N: Count>(host: &'static Host, call: &Call<N>, theirs: impl Fn
 /// `call.position` must be null or point to a number of type `N`.
 unsafe fn narrowed<N: Count>(
     host: &Host,
-    call: &Call<N>,
+    call: &PackCall<N>,
     on: On,
     small: impl FnOnce(c_int, c_int, *mut c_int) -> c_int,
 ) -> c_int {

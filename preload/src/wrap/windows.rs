@@ -11,10 +11,10 @@ use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 
 use super::nonblocking::before;
+use crate::call_memory::{self, start};
 use crate::forms::{Form, Forms, forward};
 use crate::gpu;
 use crate::handles::{NO_HOST, handle_at, missing};
-use crate::held::{self, start};
 use crate::host::{HandleWord, Host, host};
 use crate::requests::{self, Operation};
 use crate::signatures::{Displacement, Handle, In, Int, Out};
@@ -252,7 +252,7 @@ unsafe fn end(
     let ending = windows::ending(win & host.mask, target);
     // SAFETY: `ending` has the operations on this window and target, which `call` completes if it
     // succeeds, as the caller promises.
-    unsafe { held::epoch(host, ending, call) }
+    unsafe { call_memory::epoch(host, ending, call) }
 }
 
 /// # Safety
@@ -314,7 +314,7 @@ pub unsafe extern "C-unwind" fn MPI_Win_free(win: *mut c_void) -> c_int {
         requests::drain(host);
         let handle = if win.is_null() { 0 } else { handle_at(host, win) & host.mask };
         match windows::freeing(handle) {
-            Some(freeing) => held::freeing(freeing, || free(win)),
+            Some(freeing) => call_memory::freeing(freeing, || free(win)),
             None => free(win),
         }
     }

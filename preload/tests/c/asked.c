@@ -1,6 +1,7 @@
-/* A program for two ranks of MPICH that polls each request with MPIX_Request_is_complete, reads the
- * receive buffer as soon as that function returns true, and only then completes the request by
- * MPI_Wait. MPICH's documentation of MPIX_Async and MPIX_Stream_progress uses requests in this way.
+/* A program for two ranks of MPICH that polls each request with MPIX_Request_is_complete. As soon
+ * as that function returns true, the program reads the receive buffer. Only then does it complete
+ * the request by MPI_Wait. MPICH's documentation of MPIX_Async and MPIX_Stream_progress uses
+ * requests in this way.
  *
  * The macro ASKED is the name of the function that polls, and may be set on the compiler's command
  * line. Each kind of request that can receive data is started ROUNDS times. A check of the buffer

@@ -2,7 +2,7 @@
  * converts and bypasses.
  *
  * Usage: bypassed KIND N [END]. Most kinds make N calls; "many" makes 8 N, "collectives" 4 N,
- * "nonblocking" 2 N and "alike" 2 N calls. Without END the program finalizes MPI. If END is
+ * "nonblocking" 2 N and "similar" 2 N calls. Without END the program finalizes MPI. If END is
  * "abort", the program calls MPI_Abort, and if END is "on", it repeats the calls until it is
  * killed. */
 #include <mpi.h>
@@ -68,7 +68,7 @@ static void calls(const char *kind, int n) {
   }
   if (!strcmp(kind, "contiguous")) {
     MPI_Type_contiguous(64, MPI_INT, &t);
-  } else if (!strcmp(kind, "alike")) {
+  } else if (!strcmp(kind, "similar")) {
     /* Exchange messages of two types that differ only in their last displacement. So the texts by
      * which the preload library's report describes the two types begin in the same way. */
     int places[400], which;

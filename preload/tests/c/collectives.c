@@ -25,7 +25,7 @@ static const char *const names[KINDS] = {"bcast",    "gather",    "gatherv",  "s
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    int calls = argc > 1 ? atoi(argv[1]) : 100, most = argc > 3 ? atoi(argv[3]) : 2000;
+    int calls = argc > 1 ? atoi(argv[1]) : 100, max_count = argc > 3 ? atoi(argv[3]) : 2000;
     int seed = argc > 2 ? atoi(argv[2]) : 1, world, wrong = 0, made[KINDS] = {0}, done[MODES] = {0};
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
     int size;
@@ -39,14 +39,14 @@ int main(int argc, char **argv)
     for (int call = 0; call < calls; call++) {
         /* Choose the function, type signature, communicator, mode and count of this call. All ranks
          * have the same seed, so they make the same choices. */
-        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2);
+        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MAX_ELEMENTS) : -below(2);
         int which = size > 1 ? below(4) : below(3), place = below(4) == 0, turn = below(3), mode = any_mode();
         long count;
         switch (below(4)) {
         case 0: count = 1 + below(4); break;
         case 1: count = size - 1 + below(3); break;
-        case 2: count = 1 + below(most); break;
-        default: count = 1 + below(most) / (1 + below(16)); break;
+        case 2: count = 1 + below(max_count); break;
+        default: count = 1 + below(max_count) / (1 + below(16)); break;
         }
         if (op == BCAST) count *= 1 + below(8);
         uint64_t root_choice = next();
@@ -74,7 +74,8 @@ int main(int argc, char **argv)
         if (op == BCAST && which == 3) mode = BLOCKING;
         /* MPICH's own collective algorithms send bytes to receivers that have derived types, and
          * MPICH refuses a segment of such a message that ends inside an element. So calls with the
-         * signature 0 have few elements. */
+         * signature 0, whose packed elements are not aligned, have few elements and short
+         * messages. */
         if (kind == 0 && count > 150 / size) count = 1 + 150 / size;
 #endif
         if (size > 8 && count > 3000 / size) count = 1 + 3000 / size;

@@ -1,8 +1,8 @@
 /* Tests of the preload library's hook inside Open MPI. A convertor is the object in which Open MPI
  * keeps the state of packing or unpacking one message, and its mover is the function that moves the
- * bytes. The hook replaces the movers of convertors by those of the preload library. The mode
- * `movers` moves the same data by both movers in one process, and the other modes test further what
- * happens inside Open MPI only.
+ * bytes. The hook replaces Open MPI's movers in convertors by those of the preload library. The
+ * mode `movers` moves the same data by both kinds of movers in one process, and compares the
+ * results. The other modes test further things that happen only inside Open MPI.
  *
  * Usage:
  *   convertors movers ROUNDS SEED   random types, cuts, positions and clones; both results are
@@ -36,15 +36,15 @@ enum { PIECES = 4 };
  * pack is compared with these bytes. */
 static char *stream;
 
-static int lists_alike(const struct iovec *a, const struct iovec *b, uint32_t n, ptrdiff_t apart) {
+static int same_lists(const struct iovec *a, const struct iovec *b, uint32_t n, ptrdiff_t apart) {
   for (uint32_t i = 0; i < n; i++) if ((char *)a[i].iov_base + apart != b[i].iov_base || a[i].iov_len != b[i].iov_len) return 0;
   return 1;
 }
 
-/* Makes the same call to pack or unpack a list of `n` pieces on two convertors, of which c[0] has
- * Open MPI's mover and c[1] that of the preload library, and compares the results. `receives`
- * selects unpacking. Returns whether everything has been moved; after a difference, returns
- * true. */
+/* Makes the same call to pack or unpack a list of `n` pieces on two convertors and compares the
+ * results: c[0] has Open MPI's mover, and c[1] has the preload library's. If `receives` is true,
+ * the call unpacks. Returns whether everything has been moved. Also returns true after a
+ * difference. */
 static int step(int receives, void *c[2], char *packed[2], size_t *at, const size_t *lengths, int n, const char *what) {
   struct iovec list[2][PIECES];
   uint32_t used[2];
@@ -70,7 +70,7 @@ static int step(int receives, void *c[2], char *packed[2], size_t *at, const siz
   }
   size_t from = *at;
   for (uint32_t i = 0; i < used[1]; i++) {
-    if (!receives && word(c[0], MOVER) != word(c[1], MOVER) && !alike(list[1][i].iov_base, stream + from, list[1][i].iov_len, 0x5a)) {
+    if (!receives && word(c[0], MOVER) != word(c[1], MOVER) && !same_bytes(list[1][i].iov_base, stream + from, list[1][i].iov_len, 0x5a)) {
       size_t k = 0;
       while (((char *)list[1][i].iov_base)[k] == stream[from + k]) k++;
       printf("%s: other bytes packed at %zu, %02x is %02x\n", what, from + k, stream[from + k] & 255, ((char *)list[1][i].iov_base)[k] & 255);
@@ -78,15 +78,15 @@ static int step(int receives, void *c[2], char *packed[2], size_t *at, const siz
     }
     from += list[1][i].iov_len;
   }
-  /* The new position is read from the convertor, not computed from the lengths: if a piece of the
-   * list ended inside an element, the packed bytes of the list are not contiguous. */
+  /* Read the new position from the convertor. It cannot be computed from the lengths: if a piece of
+   * the list ended inside an element, the packed bytes of the list are not contiguous. */
   *at = word(c[0], MOVED);
   return done[0];
 }
 
-/* Returns a position near `at` at which a piece of a message may end: it is the end of an element.
- * Open MPI's receiver is wrong for a piece that ends inside a wide element, since it joins the two
- * halves of the element in memory that is too small for it. */
+/* Returns the end of an element near `at`, at which a piece of a message may end. Open MPI's
+ * receiver is wrong for a piece that ends inside a wide element, since it joins the two halves of
+ * the element in memory that is too small for it. */
 static size_t cut(void *sender, size_t at) {
   size_t end = at;
   far(0, sender, &end);
@@ -216,11 +216,12 @@ static void one(int receives) {
       /* Place the convertor with the preload library's mover at a random position, either from its
        * current position or, by `far`, from the beginning. */
       (below(2) ? far : place)(1, c[1], &ends[1]);
-      /* The convertor with Open MPI's mover reaches the same position by moving everything before
-       * it. When it was placed inside of nested loops instead, Open MPI's own movers went past the
-       * end (5.0.11) or crashed (4.1.8) in this program. The reason is not known. */
-      /* Prepare Open MPI's convertors again, since a convertor that was placed often may keep the
-       * rest of an element and end after the right position. */
+      /* Bring the convertor with Open MPI's mover to the same position by moving all bytes before
+       * that position. When the convertor was placed inside of nested loops instead, Open MPI's own
+       * movers went past the end (5.0.11) or crashed (4.1.8) in this program. The reason is not
+       * known. */
+      /* Prepare Open MPI's convertors again before that. A convertor that was placed often may keep
+       * the rest of an element, and then it ends after the right position. */
       prepare[0][receives](other, t, count, user[0]);
       far(0, other, &ends[0]);
       prepare[0][receives](c[0], t, count, user[0] + base);
@@ -255,7 +256,7 @@ static void one(int receives) {
        * loop. */
       for (int all = 0; all < 2; all++) { bytes[all] = 0; place(all, c[all], &bytes[all]); }
       for (int all = 0; all < 2; all++) done[all] = raw[all](c[all], list[all], &n[all], &bytes[all]);
-      if (done[0] != done[1] || n[0] != n[1] || bytes[0] != bytes[1] || !lists_alike(list[0], list[1], n[0], user[1] - user[0])) {
+      if (done[0] != done[1] || n[0] != n[1] || bytes[0] != bytes[1] || !same_lists(list[0], list[1], n[0], user[1] - user[0])) {
         printf("%s: lists of %u and %u, %zu and %zu bytes\n", what, n[0], n[1], bytes[0], bytes[1]);
         wrong++;
       }
@@ -271,9 +272,9 @@ static void one(int receives) {
       size_t bytes = 0, to = at, moved = 0;
       int done = raw[1](c[1], list, &n, &bytes);
       for (uint32_t i = 0; i < n; to += list[i++].iov_len)
-        if (!alike(list[i].iov_base, stream + to, list[i].iov_len, 0x5a)) { printf("%s: other memory is listed for %zu\n", what, to); wrong++; break; }
-      struct iovec behind = {packed[0] + at, bytes};
-      int theirs = move[0](c[0], &behind, &some, &moved);
+        if (!same_bytes(list[i].iov_base, stream + to, list[i].iov_len, 0x5a)) { printf("%s: other memory is listed for %zu\n", what, to); wrong++; break; }
+      struct iovec next_bytes = {packed[0] + at, bytes};
+      int theirs = move[0](c[0], &next_bytes, &some, &moved);
       if (moved != bytes || to != at + bytes || theirs != done || flags(c[0]) != flags(c[1]) || word(c[0], MOVED) != word(c[1], MOVED)) {
         printf("%s: %zu bytes are listed from %zu, the host moves %zu\n", what, bytes, at, moved);
         wrong++;
@@ -282,8 +283,9 @@ static void one(int receives) {
       listed++;
       if (done) break;
     } else if (event == 4 && below(8) == 0) {
-      /* Place both convertors at the beginning with Open MPI's own function, which the preload
-       * library does not interpose here. What they move after that must be right all the same. */
+      /* Place both convertors at the beginning with Open MPI's own function, so that the preload
+       * library does not see the call. What the convertors move after that must be right all the
+       * same. */
       size_t to = 0;
       for (int all = 0; all < 2; all++) { to = 0; place(0, c[all], &to); }
       at = skipped = 0;
@@ -292,7 +294,7 @@ static void one(int receives) {
   if (wrong == before) copies(t, size, count, memory, span, base);
   /* Compare the unpacked bytes with those of the type map, unless some bytes were skipped or the
    * end was not reached. */
-  if (receives && at == total && !skipped && word(c[0], MOVER) != word(c[1], MOVER) && !alike(user[1], user[2], span, 0x5a)) {
+  if (receives && at == total && !skipped && word(c[0], MOVER) != word(c[1], MOVER) && !same_bytes(user[1], user[2], span, 0x5a)) {
     for (size_t i = 0, k = 0; i < span && k < 20; i++) if (user[1][i] != user[2][i]) { k++; printf("%zu: %02x %02x\n", i, user[1][i] & 255, user[2][i] & 255); }
     printf("%s: other bytes unpacked\n", what);
     wrong++;
@@ -316,18 +318,18 @@ static const uint32_t offsets[OFFSETS] = {0x14, 0x18, 0x20, 0x28, 0x30, 0x38, 0x
 
 static const char *(*refuses)(const uint32_t *);
 
-static int is_shut(const uint32_t *planted, const char *what, int a, int b) {
+static int leaves_disabled(const uint32_t *planted, const char *what, int a, int b) {
   const char *why = refuses(planted);
-  if (!why) printf("%s %d, %d: opens\n", what, a, b);
+  if (!why) printf("%s %d, %d: enabled\n", what, a, b);
   return why != NULL;
 }
 
 static void planted(void) {
   refuses = (const char *(*)(const uint32_t *))dlsym(RTLD_DEFAULT, "ddtc_hook_refuses");
   if (!refuses) { puts("there is no library of tests"); exit(3); }
-  int shut = 0, tried = 0;
+  int disabled = 0, tried = 0;
   static const int by[] = {-24, -16, -8, -4, 4, 8, 16, 24, 1, -1, 40};
-  printf("right: %s\n", refuses(offsets) ? refuses(offsets) : "opens");
+  printf("right: %s\n", refuses(offsets) ? refuses(offsets) : "enabled");
   for (int field = 0; field < OFFSETS; field++)
     for (int k = 0; k < 11; k++) {
       uint32_t planted[OFFSETS];
@@ -335,33 +337,33 @@ static void planted(void) {
       if ((int)planted[field] + by[k] < 0) continue;
       planted[field] += by[k];
       tried++;
-      shut += is_shut(planted, "field by", field, by[k]);
+      disabled += leaves_disabled(planted, "field by", field, by[k]);
     }
   /* In builds of Open MPI for debugging, objects begin with a longer header, so that offsets are
-   * larger. Plant lists in which all offsets are larger by `more`, or all except the last one,
-   * which is the offset inside the type. */
+   * larger. Try such wrong lists: in a list, all offsets are larger by `more`, or all except the
+   * last one, which is the offset inside Open MPI's object for a type. */
   for (int more = 8; more <= 40; more += 8)
     for (int some = OFFSETS - 1; some <= OFFSETS; some++) {
       uint32_t planted[OFFSETS];
       for (int field = 0; field < OFFSETS; field++) planted[field] = offsets[field] + (field < some ? more : 0);
       tried++;
-      shut += is_shut(planted, "all by", more, some);
+      disabled += leaves_disabled(planted, "all by", more, some);
     }
   for (int a = 0; a < OFFSETS - 1; a++)
     for (int b = 0; b < a; b++) {
       uint32_t planted[OFFSETS];
-      /* Plant lists in which two offsets are exchanged. Leave out the offsets of a convertor's two
-       * sizes, SIZE_OF_ALL and SIZE_THERE: the sizes differ only if sender and receiver have
-       * different architectures, and the preload library leaves convertors between different
-       * architectures to Open MPI. */
+      /* Try lists in which two offsets are exchanged, but not the offsets of a convertor's two
+       * sizes, SIZE_OF_ALL and SIZE_THERE. These sizes differ only if sender and receiver have
+       * different architectures, and the preload library leaves such convertors to Open MPI. So it
+       * does no harm to take one size for the other. */
       if (b == SIZE_OF_ALL && a == SIZE_THERE) continue;
       memcpy(planted, offsets, sizeof planted);
       planted[a] = offsets[b];
       planted[b] = offsets[a];
       tried++;
-      shut += is_shut(planted, "fields for each other", a, b);
+      disabled += leaves_disabled(planted, "fields for each other", a, b);
     }
-  printf("shut %d of %d\nright: %s\n", shut, tried, refuses(offsets) ? refuses(offsets) : "opens");
+  printf("disabled %d of %d\nright: %s\n", disabled, tried, refuses(offsets) ? refuses(offsets) : "enabled");
 }
 
 /* Checks which mover a convertor gets when it is prepared for a type that the preload library
@@ -454,14 +456,14 @@ static void messages(int rounds, int alone) {
     } else if (way == 3) {
       int size;
       MPI_Pack_size(count, used, MPI_COMM_WORLD, &size);
-      char *room = malloc(size + MPI_BSEND_OVERHEAD + 1000);
+      char *attached_memory = malloc(size + MPI_BSEND_OVERHEAD + 1000);
       int attached = size + MPI_BSEND_OVERHEAD + 1000;
-      MPI_Buffer_attach(room, attached);
+      MPI_Buffer_attach(attached_memory, attached);
       MPI_Bsend(out, count, used, peer, r, MPI_COMM_WORLD);
       MPI_Recv(in, count, used, peer, r, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       void *old;
       MPI_Buffer_detach(&old, &attached);
-      free(room);
+      free(attached_memory);
     } else {
       /* If the round's number is 4 modulo 50, fork a process while the send and the receive may
        * still be moving data. */
@@ -586,8 +588,8 @@ int main(int argc, char **argv) {
       int rounds = atoi(argv[2]);
       kept();
 #ifdef SINCE_6
-      /* Copy more instances than 32 bits can count. The replacement for Open MPI 6.0 must get the
-       * whole number. */
+      /* Copy more instances than 32 bits can count. The replacement for Open MPI 6.0, since6.c,
+       * must get the whole number. */
       size_t *instances = named(RTLD_DEFAULT, "since_6_instances");
       copy_of[1](NULL, (size_t)5 << 32, NULL, NULL);
       if (*instances != (size_t)5 << 32) { printf("%zu instances\n", *instances); wrong++; }

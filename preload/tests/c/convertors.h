@@ -1,7 +1,7 @@
 /* Finds Open MPI's functions on convertors by their names, and has the offsets of a convertor's
  * fields, since Open MPI does not install the headers of convertors. A convertor is the object with
  * the state of packing or unpacking one message. With -DSINCE_6, convertors are those of Open MPI
- * 6.0, which the library since6.c implements, and the environment variable DDTC_STAND_IN has the
+ * 6.0, which the library since6.c implements, and the environment variable DDTC_REPLACEMENT has the
  * path of that library. */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* Pointers to functions on convertors. In `prepare` (first index), `place_fn`, `raw` and `copy_of`,
- * [0] is Open MPI's own function, and [1] is the function that calls inside Open MPI reach, which
- * may be the preload library's. The second index of `prepare` and the only index of `move` are 0
- * for packing and 1 for unpacking. */
+/* Pointers to functions on convertors. The first index of `prepare`, and the only index of
+ * `place_fn`, `raw` and `copy_of`, is 0 for Open MPI's own function. It is 1 for the function that
+ * calls inside Open MPI reach, which may be the preload library's. The second index of `prepare`,
+ * and the only index of `move`, is 0 for packing and 1 for unpacking. */
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int move_fn(void *, struct iovec *, uint32_t *, size_t *);
 typedef int position_fn(void *, size_t *);
@@ -42,7 +42,7 @@ static void *named(void *scope, const char *name) {
 
 static void functions(void) {
 #ifdef SINCE_6
-  void *host = dlopen(getenv("DDTC_STAND_IN"), RTLD_NOLOAD | RTLD_LAZY);
+  void *host = dlopen(getenv("DDTC_REPLACEMENT"), RTLD_NOLOAD | RTLD_LAZY);
 #else
   void *host = dlopen("libopen-pal.so.80", RTLD_NOLOAD | RTLD_LAZY);
   if (!host) host = dlopen("libopen-pal.so.40", RTLD_NOLOAD | RTLD_LAZY);
@@ -73,8 +73,8 @@ enum { FLAGS = 0x14, SIZE = 0x18, TYPE = 0x28, DESCRIPTION = 0x30, COUNT = 0x38,
 enum { NO_OP = 0x100000, COMPLETED = 0x8000000 };
 #endif
 /* NO_GAPS is a flag of a convertor, in the half of its flags that comes from the type. OPTIMIZED is
- * an offset in Open MPI's object for a type: there is the description that convertors use if the
- * data need not be converted to another representation. */
+ * an offset in Open MPI's object for a type. At this offset is the description of the type that
+ * convertors use if the data need not be converted to another representation. */
 enum { NO_GAPS = 0x20, OPTIMIZED = 168 };
 static size_t word(void *c, int at) { size_t w; memcpy(&w, (char *)c + at, 8); return w; }
 static uint32_t flags(void *c) { uint32_t w; memcpy(&w, (char *)c + FLAGS, 4); return w; }

@@ -20,7 +20,7 @@
 #include "ddtbench.h"
 #include <time.h>
 
-enum { MOST = 4096, MADE = 10, LONG = 2 << 20, WIDE = 64 << 20 };
+enum { MAX_TIMES = 4096, MADE = 10, LONG_MESSAGE = 2 << 20, WIDE = 64 << 20 };
 static int rank;
 
 static double now(void) {
@@ -31,13 +31,13 @@ static double now(void) {
 static void fill(const struct row *r, unsigned seed) {
   for (int k = 0; k < r->areas; k++) {
     uint32_t *p = r->area[k], first = (seed * 16 + k) * 0x9e3779b9u;
-    for (size_t i = 0; i < r->room[k] / 4; i++) p[i] = ((uint32_t)i + first) * 0x85ebca6bu;
+    for (size_t i = 0; i < r->area_bytes[k] / 4; i++) p[i] = ((uint32_t)i + first) * 0x85ebca6bu;
   }
 }
 static uint64_t hash(const struct row *r) {
   uint64_t h[4] = {1, 2, 3, 4};
   for (int k = 0; k < r->areas; k++) {
-    const unsigned char *p = r->area[k], *end = p + r->room[k];
+    const unsigned char *p = r->area[k], *end = p + r->area_bytes[k];
     for (; end - p >= 32; p += 32)
       for (int i = 0; i < 4; i++) { uint64_t w; memcpy(&w, p + 8 * i, 8); h[i] = (h[i] ^ w) * 0x9e3779b97f4a7c15u; h[i] ^= h[i] >> 29; }
     for (; p < end; p++) h[0] = (h[0] ^ *p) * 0x100000001b3u;
@@ -122,9 +122,10 @@ static void end(struct row *r) {
   for (int k = 0; k < 2; k++) free(r->list[k]);
 }
 
-/* Returns the number of exchanges by derived datatypes in one outer round that moved wrong bytes on
- * this rank, plus 1 if the size of the type is wrong or the exchange packed by hand has not changed
- * the memory. Sets `right` to the hash of the right contents. */
+/* Makes the exchanges of one outer round, and returns how many exchanges by derived datatypes moved
+ * wrong bytes on this rank. The result is larger by 1 if the size of the type is wrong or the
+ * exchange packed by hand has not changed the memory. Sets `right` to the hash of the right
+ * contents. */
 static int wrong(struct row *r, int round, int inner, uint64_t *right) {
   int bad = 0;
   MPI_Datatype t[2];
@@ -161,7 +162,7 @@ static int check(struct row *r, int outer, int inner) {
   begin(r);
   /* Make one exchange per outer round if the first array has more than WIDE bytes, which is more
    * than a cache holds: each exchange fills and reads the whole array. */
-  if (r->room[0] > WIDE) inner = 1;
+  if (r->area_bytes[0] > WIDE) inner = 1;
   for (int o = 0; o < outer; o++) {
     sum[0] += wrong(r, o, inner, &right);
     sum[1] = sum[1] * 31 + right;
@@ -190,13 +191,13 @@ static void print_least_and_median(double *samples, int n) {
  * an outer round with all its exchanges and with the creation, commit and free of its datatype. */
 static const char columns[] = "case,size,bytes,derived_least,derived_median,hand_least,hand_median,made_least,made_median,used_least,used_median,"
                               "derived_whole,hand_whole";
-static double one[MOST], other[MOST], created[MOST];
+static double one[MAX_TIMES], other[MAX_TIMES], created[MAX_TIMES];
 
 static int timed(struct row *r, int outer, int inner) {
   double whole = 0, whole_by_hand = 0;
   MPI_Datatype t[2];
   begin(r);
-  if (r->bytes >= LONG) inner = (inner + 3) / 4;
+  if (r->bytes >= LONG_MESSAGE) inner = (inner + 3) / 4;
   int n = 0;
   /* Each outer round measures messages of a datatype together with making and freeing the datatype,
    * and then the same messages packed by hand. */
@@ -209,7 +210,7 @@ static int timed(struct row *r, int outer, int inner) {
     for (int k = 0; k < inner; k++) {
       double began = now();
       derived(r, t, TIMED);
-      if (n + k < MOST) one[n + k] = now() - began;
+      if (n + k < MAX_TIMES) one[n + k] = now() - began;
     }
     double freed = now();
     unmake(t);
@@ -222,11 +223,11 @@ static int timed(struct row *r, int outer, int inner) {
     for (int k = 0; k < inner; k++) {
       double began = now();
       by_hand(r, buffer, TIMED);
-      if (n + k < MOST) other[n + k] = now() - began;
+      if (n + k < MAX_TIMES) other[n + k] = now() - began;
     }
     free(buffer);
     whole_by_hand += now() - start;
-    n = n + inner < MOST ? n + inner : MOST;
+    n = n + inner < MAX_TIMES ? n + inner : MAX_TIMES;
   }
   if (rank == 0) {
     print_row(r, ",");
@@ -263,7 +264,7 @@ int main(int argc, char **argv) {
   int checks = argc > 1 && !strcmp(argv[1], "check");
   int outer = argc > 2 ? atoi(argv[2]) : checks ? 2 : 10, inner = argc > 3 ? atoi(argv[3]) : checks ? 3 : 20;
   const char *prefix = argc > 4 ? argv[4] : "";
-  if (ranks != RANKS || argc < 2 || (!checks && strcmp(argv[1], "time")) || outer < 1 || outer > MOST || inner < 1) {
+  if (ranks != RANKS || argc < 2 || (!checks && strcmp(argv[1], "time")) || outer < 1 || outer > MAX_TIMES || inner < 1) {
     if (rank == 0) fprintf(stderr, "usage, on %d ranks: ddtbench check|time [OUTER [INNER [CASE]]]\n", RANKS);
     MPI_Finalize();
     return 2;

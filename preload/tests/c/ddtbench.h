@@ -38,7 +38,7 @@ struct row {
   int n[NUMBERS];
   int areas;
   void *area[AREAS];
-  size_t room[AREAS];
+  size_t area_bytes[AREAS];
   void *from, *to; /* MPI_BOTTOM if the types have absolute addresses */
   size_t bytes;
   int *list[2];
@@ -48,7 +48,7 @@ static void *array(struct row *r, size_t bytes) {
   void *p = malloc(bytes);
   if (!p) { fprintf(stderr, "ddtbench: no memory for %zu bytes\n", bytes); MPI_Abort(MPI_COMM_WORLD, 1); }
   r->area[r->areas] = p;
-  r->room[r->areas++] = bytes;
+  r->area_bytes[r->areas++] = bytes;
   return p;
 }
 static MPI_Aint address(const void *p) { MPI_Aint a; MPI_Get_address(p, &a); return a; }
@@ -68,7 +68,7 @@ static void draw(int *list, int n, int m, unsigned seed) {
   free(all);
 }
 
-/* Layouts of WRF: the message is a patch, which is a rectangle of the horizontal plane, of four
+/* Layouts of WRF: the message has one patch, a rectangle of the horizontal plane, of each of four
  * 2-D, three 3-D and two 4-D arrays of floats. A 4-D array has two volumes, of which the patch has
  * the second one. The eight numbers of a row are ims, ime, jms and jme, which are the first and
  * last indices of the arrays, and is, ie, js and je, which are those of the patch. */
@@ -481,7 +481,8 @@ static void fft_columns(int n, const double *from, double *matrix) {
 }
 
 #ifdef SIMPLE
-/* Structures of an int, a double and three floats. Number: structures, with 24 B of payload. */
+/* Structures of an int, a double and three floats. The number of a row is the number of structures,
+ * each of which has 24 B of payload. */
 struct mixed { int i; double d; float f[3]; };
 static void mixed_open(struct row *r) {
   r->from = array(r, r->n[0] * sizeof(struct mixed));
@@ -511,8 +512,8 @@ static void mixed_unpack(const struct row *r, const void *from) {
   for (int k = 0; k < r->n[0]; k++, b += 24) memcpy(&a[k].i, b, 4), memcpy(&a[k].d, b + 4, 8), memcpy(a[k].f, b + 12, 12);
 }
 
-/* Every other double of an array, or a double of each pair at a place that is drawn. Number:
- * doubles. */
+/* Doubles of an array: every other one, or one of each pair, drawn at random. The number of a row
+ * is the number of these doubles. */
 static void pairs_open(struct row *r) {
   r->from = array(r, (size_t)2 * r->n[0] * sizeof(double));
   r->to = array(r, (size_t)2 * r->n[0] * sizeof(double));

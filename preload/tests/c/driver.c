@@ -14,8 +14,8 @@
  * !SIGNAL", or "NAME !0" if the MPI library ended the process.
  *
  * Usage: driver SCRIPT OUTPUT [messages]. Each rank appends its number to the name OUTPUT of its
- * file. If the environment variable DRIVER_MOST is set, tests with more bytes of memory are left
- * out. DRIVER_LEAVE names a file of entries whose tests are left out, and DRIVER_LIMIT is the
+ * file. If the environment variable DRIVER_MAX_BYTES is set, tests with more bytes of memory are
+ * left out. DRIVER_LEAVE names a file of entries whose tests are left out, and DRIVER_LIMIT is the
  * maximum number of seconds of a test, for tests that hang. */
 #include <mpi.h>
 #include <signal.h>
@@ -162,9 +162,10 @@ static void build(const char *what, int at) {
 }
 
 /* `peer` is the rank with which this rank exchanges messages, or -1 without the argument
- * `messages`. With this argument, `exchange` takes the place of MPI_Pack (a message of the type
- * arrives as packed bytes) and of MPI_Unpack (packed bytes arrive as the type). Its first round
- * makes a blocking call, and its second round nonblocking calls. */
+ * `messages`. With this argument, the driver calls `exchange` in place of MPI_Pack and MPI_Unpack.
+ * In place of a pack, a message of the type is received as packed bytes. In place of an unpack, a
+ * message of packed bytes is received as the type. In the first round `exchange` makes a blocking
+ * call, and in the second round nonblocking calls. */
 static int peer;
 static int exchange(int round, void *out, int outcount, MPI_Datatype outtype, void *in, int incount, MPI_Datatype intype, int *bytes) {
   MPI_Status status[2];
@@ -247,7 +248,7 @@ static void ended(void) { mark(0); }
 /* Names of the entries whose tests are left out, one on each line. The name of a test is
  * ENTRY:COUNT. */
 static char *leave;
-static int left_out(const char *name) {
+static int is_excluded(const char *name) {
   size_t n = strrchr(name, ':') ? (size_t)(strrchr(name, ':') - name) : strlen(name);
   for (char *line = leave; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
     if (strcspn(line, "\n") == n && !memcmp(line, name, n)) return 1;
@@ -258,8 +259,8 @@ static void test(FILE *out) {
   char name[256];
   if (fscanf(script, "%255s", name) != 1) exit(3);
   long long count = number(), n = number(), low = number(), high = number();
-  if (getenv("DRIVER_MOST") && count * (high - low) > atoll(getenv("DRIVER_MOST"))) return;
-  if (left_out(name)) return;
+  if (getenv("DRIVER_MAX_BYTES") && count * (high - low) > atoll(getenv("DRIVER_MAX_BYTES"))) return;
+  if (is_excluded(name)) return;
   fflush(out);
   strcpy(at_work, name);
   alarm(getenv("DRIVER_LIMIT") ? (unsigned)atoi(getenv("DRIVER_LIMIT")) : 0);

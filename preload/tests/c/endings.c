@@ -61,8 +61,8 @@ static int complete(int call, Handle *r, Status *s) {
 }
 
 /* Starts three receives and makes a call that completes requests. The message of the first receive
- * has been sent, and the second receive fails with `code`, after which it ends or goes on. Then
- * checks that all receives which go on get their messages. */
+ * has been sent. The second receive fails with `code`, and its operation then ends or goes on, as
+ * `how` says. After the call, checks that all receives that go on get their messages. */
 static void receives(int call, int how, int code, int persistent, int in_status, int ignored) {
   static int b[3][2 * N];
   Handle r[3];
@@ -121,8 +121,8 @@ static void persistent_send(int call, int how, int code, int in_status) {
   MPI_Request_free(&r[1]);
 }
 
-/* Frees the request of an active receive, with which the library goes on, and lets the next wait or
- * test of a request fail. Then ends the receive. */
+/* Frees the request of an active receive, which goes on in the library. Then makes an unrelated
+ * exchange, in which the next wait or test of a request fails. At last, ends the receive. */
 static void freed(int how, int code) {
   static int b[2 * N];
   Handle r;
@@ -134,7 +134,8 @@ static void freed(int how, int code) {
   end_what_has_no_request();
 }
 
-/* The MPI functions without a request that are tried. `without_request` calls one of them. */
+/* The MPI functions without a request argument that this program tries. `without_request` calls one
+ * of them. */
 enum { SEND, RECEIVE, EXCHANGE, REPLACE, BCAST, ALLTOALL, READ, WRITE, PUT, FENCE, BLOCKING };
 static int without_request(int call, int *a, int *b, int n) {
   static void *file;

@@ -10,11 +10,11 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { COUNT = 60, PART = 1 << 13, LONGEST = 64 };
+enum { COUNT = 60, PART = 1 << 13, MAX_THREADS = 64 };
 static MPI_Win win;
 static int rank, ranks, rounds, threads;
 static volatile int flushed, stop;
-static long wrong[LONGEST];
+static long wrong[MAX_THREADS];
 
 static void *work(void *argument)
 {
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     char *memory = malloc((size_t)threads * PART);
     MPI_Win_create(memory, (MPI_Aint)threads * PART, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_lock_all(0, win);
-    pthread_t ids[LONGEST], flusher;
+    pthread_t ids[MAX_THREADS], flusher;
     for (long i = 0; i < threads; i++) pthread_create(&ids[i], NULL, work, (void *)i);
     pthread_create(&flusher, NULL, flush, NULL);
     for (int i = 0; i < threads; i++) pthread_join(ids[i], NULL);

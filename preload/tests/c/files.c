@@ -17,15 +17,15 @@ enum { BYTES, DOUBLES, STRIPES, GAPS, EXTERNAL, VIEWS };
 static const char *const names[OPS] = {"write",    "write_at",    "read",         "read_at",      "write_all", "write_at_all",
                                        "read_all", "read_at_all", "write_shared", "write_ordered"};
 static char *text;
-static size_t used, room;
+static size_t used, capacity;
 static int raised, last;
 
 static void say(const char *format, ...)
 {
     va_list arguments;
-    if (room - used < 1024) text = realloc(text, room = 2 * room + 4096);
+    if (capacity - used < 1024) text = realloc(text, capacity = 2 * capacity + 4096);
     va_start(arguments, format);
-    used += (size_t)vsnprintf(text + used, room - used, format, arguments);
+    used += (size_t)vsnprintf(text + used, capacity - used, format, arguments);
     va_end(arguments);
 }
 
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     const char *name = argv[1];
-    int calls = atoi(argv[2]), seed = atoi(argv[3]), most = atoi(argv[4]), rank, ranks;
+    int calls = atoi(argv[2]), seed = atoi(argv[3]), max_count = atoi(argv[4]), rank, ranks;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm world = MPI_COMM_WORLD;
@@ -103,8 +103,8 @@ int main(int argc, char **argv)
     MPI_File_create_errhandler(handler, &counted);
 
     for (int call = 0; call < calls; call++) {
-        int op = below(OPS), view = below(VIEWS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2), turn = below(3);
-        long count = below(3) ? 1 + below(most / 10) : 1 + below(most);
+        int op = below(OPS), view = below(VIEWS), kind = below(3) == 0 ? 1 + below(MAX_ELEMENTS) : -below(2), turn = below(3);
+        long count = below(3) ? 1 + below(max_count / 10) : 1 + below(max_count);
         int fault = below(8) == 0 ? 1 + below(4) : 0, past = below(4) == 0, atomic = below(6) == 0, hints = below(3), large = below(2);
         int handled = below(2), ignored = below(4) == 0, start = below(5);
         int writes = op != READ && op != READ_AT && op != READ_ALL && op != READ_AT_ALL;
@@ -113,7 +113,7 @@ int main(int argc, char **argv)
          * may be wrong (fault 1). */
         int alone = op <= READ_AT;
         if (!alone && fault != 1) fault = 0;
-        if (kind > 0 && count > 3 * most / kind) count = 1 + 3 * most / kind;
+        if (kind > 0 && count > 3 * max_count / kind) count = 1 + 3 * max_count / kind;
         /* In a view of external32, Open MPI waits forever for bytes past the end of the file, so no
          * read passes the end there. */
         if (view == EXTERNAL) kind = 2, past = 0;
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
         /* `mine` is the number of bytes of the file that belong to one rank, `bytes` is the number
          * of bytes that the call moves, and `place` is the number of bytes in the view before the
          * first of them. */
-        long mine = (long)most * 48, bytes = count * size, place = start * 48L;
+        long mine = (long)max_count * 48, bytes = count * size, place = start * 48L;
         MPI_Info info = MPI_INFO_NULL;
         if (hints) {
             MPI_Info_create(&info);
@@ -175,8 +175,8 @@ int main(int argc, char **argv)
         if (op == WRITE || op == READ || op == WRITE_ALL || op == READ_ALL) MPI_File_seek(f, at, MPI_SEEK_SET);
         MPI_Status status;
         memset(&status, 0, sizeof status);
-        /* Set the status before the call, for MPI libraries that return success after an error
-         * handler has run. */
+        /* Some MPI libraries return success after an error handler has run. Set the status before
+         * the call, so that its contents are known in that case too. */
         MPI_Status_set_elements(&status, MPI_BYTE, (int)bytes);
         int n = (int)count;
         MPI_Datatype type = l.type;

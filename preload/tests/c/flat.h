@@ -123,10 +123,10 @@ static void has_basics(void) {
   memcpy(basics, all, sizeof all);
 }
 
-/* Returns whether `n` bytes are those that are expected. If the type has padded elements (long
- * doubles), a byte whose expected value is `before`, the value before the move, may have any value,
- * since the MPI library may copy padding or leave it as it is. */
-static int alike(const char *a, const char *expected, size_t n, char before) {
+/* Returns whether `n` bytes are equal to the expected ones. If the type has padded elements (long
+ * doubles), the MPI library may copy the padding or leave it as it is. So with such a type, a byte
+ * may have any value if its expected value is `before`, which is the value from before the move. */
+static int same_bytes(const char *a, const char *expected, size_t n, char before) {
   if (!is_padded) return !memcmp(a, expected, n);
   for (size_t i = 0; i < n; i++) if (a[i] != expected[i] && expected[i] != before) return 0;
   return 1;

@@ -1,7 +1,7 @@
 /* A library that is loaded between the preload library and MPICH. It claims another version of
  * MPICH (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names.
- * The preload library calls the functions of this file by their PMPI_ names. So does the program
- * that `ddtc tune` runs, for messages that one side does not convert. */
+ * The preload library calls the functions of this file by their PMPI_ names. The program that `ddtc
+ * tune` runs calls them by these names too, for messages that one side does not convert. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -22,8 +22,8 @@ static int fault(const char *name) {
   return wanted && !strcmp(wanted, name);
 }
 
-/* Returns whether a message is longer than 8 KiB and has no gaps, as messages are that the preload
- * library has converted. */
+/* Returns whether a message is longer than 8 KiB and has no gaps. Messages that the preload library
+ * has converted have no gaps. */
 static int is_dense(int n, MPI_Datatype t) {
   MPI_Aint lb, extent;
   int size;

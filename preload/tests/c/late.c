@@ -1,11 +1,13 @@
 /* Loads a Fortran binding by dlopen while requests are active: late LIBRARY HOW [FIRST].
  *
- * If HOW contains f, the binding is one whose calls the preload library can follow. Half of the
- * requests from before the load are then completed by the binding, and the others by C functions.
+ * If HOW contains f, the binding is one whose calls the preload library can follow. Then the
+ * binding completes half of the requests from before the load, and C functions complete the others.
  * Receives that are made after the load are completed by the binding in any case. The first of
  * these receives is started in the same tick of the coarse clock as the load. If HOW contains g,
- * the names of the library are global. FIRST is a plugin that is loaded and closed again before
- * LIBRARY gets its name and place. The next load of that name must then load LIBRARY. */
+ * the names of the library are global.
+ *
+ * FIRST is the path of a plugin. The program loads and closes the plugin, and then moves LIBRARY to
+ * this path. The next load of the path must then load LIBRARY. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

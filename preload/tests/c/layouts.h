@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 64 };
+enum { MAX_ELEMENTS = 64 };
 
 /* A datatype and its layout: the sizes and displacements of its `n` basic elements, in bytes and in
  * the order of the type map. */
 struct layout {
     MPI_Datatype type;
     int n;
-    int bytes[MOST];
-    MPI_Aint at[MOST];
+    int bytes[MAX_ELEMENTS];
+    MPI_Aint at[MAX_ELEMENTS];
     MPI_Aint extent;
 };
 
@@ -73,7 +73,7 @@ static struct layout layout(int kind, int variant)
         }
     } else {
         l.n = kind;
-        MPI_Aint at[MOST];
+        MPI_Aint at[MAX_ELEMENTS];
         for (int i = 0; i < kind; i++) {
             l.bytes[i] = 8;
             at[i] = l.at[i] = variant == 0 ? 16 * i : variant == 1 ? 8 * (i + i / 3) : 8 * (kind - 1 - i) + 8 * (i % 2) * kind;

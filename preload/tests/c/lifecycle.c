@@ -1,6 +1,6 @@
 /* Packs with duplicates of types that have attributes of the program, with types and communicators
- * that get the handle values of freed ones, with a type that outlives its parts, and leaves a type
- * alive at MPI_Finalize. Prints the number of wrong results. */
+ * that get the handle values of freed ones, and with a type that outlives its parts. A type is
+ * still alive at MPI_Finalize. Prints the number of wrong results. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

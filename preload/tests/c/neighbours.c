@@ -124,7 +124,7 @@ static MPI_Comm directed(int size, int rank)
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    int calls = argc > 1 ? atoi(argv[1]) : 100, most = argc > 3 ? atoi(argv[3]) : 1000;
+    int calls = argc > 1 ? atoi(argv[1]) : 100, max_count = argc > 3 ? atoi(argv[3]) : 1000;
     int seed = argc > 2 ? atoi(argv[2]) : 1, rank, size, wrong = 0, made[KINDS] = {0}, done[MODES] = {0};
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -140,8 +140,8 @@ int main(int argc, char **argv)
             topology = below(TOPOLOGIES);
             comm = topology == GRID ? grid(size) : topology == GRAPH ? graph(size) : directed(size, rank);
         }
-        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MOST) : -below(2), turn = below(3), mode = any_mode();
-        long count = below(3) ? 1 + below(most) : 1 + below(4);
+        int op = below(KINDS), kind = below(3) == 0 ? 1 + below(MAX_ELEMENTS) : -below(2), turn = below(3), mode = any_mode();
+        long count = below(3) ? 1 + below(max_count) : 1 + below(4);
         if (kind > 8 && count > 200) count = 200;
         if (size > 8 && count > 2000 / size) count = 1 + 2000 / size;
         struct layout s = layout(kind, (rank + turn) % 3), r = layout(kind, (rank + call) % 3);

@@ -3,8 +3,8 @@
  *
  * Usage: nullargs KIND. KIND is waitany, testany, alltoallw, or a call that reports on requests:
  * status, all or some. For status, all and some, the program has an error handler that returns,
- * after which MPICH returns success. The refused call does not write its outputs, so they have the
- * values from before the call, which say that the request is complete. */
+ * after which MPICH returns success. The refused call does not write its outputs. They keep their
+ * values from before the call, and these values say that the request is complete. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

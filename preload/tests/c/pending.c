@@ -30,7 +30,7 @@ static MPI_Datatype items(void) {
 
 int main(int argc, char **argv) {
   int rank, n, count, i, k, wrong = 0;
-  long before, most = 0;
+  long before, max_growth = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   n = atoi(argv[1]), count = atoi(argv[2]) * 1024 / 24;
@@ -49,21 +49,21 @@ int main(int argc, char **argv) {
     for (i = 0; i < n; i++)
       if (sends) MPI_Isend(out, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
       else if (k == 1) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
-    if (resident() - before > most) most = resident() - before;
+    if (resident() - before > max_growth) max_growth = resident() - before;
     /* In the first turn, no rank has started a receive before this barrier. In the second turn, all
      * sends and receives have been started before it. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (!sends && k == 0)
       for (i = 0; i < n; i++) MPI_Irecv(in + (size_t)i * count, count, t, 1 - rank, i, MPI_COMM_WORLD, &requests[i]);
-    if (resident() - before > most) most = resident() - before;
+    if (resident() - before > max_growth) max_growth = resident() - before;
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-    if (resident() - before > most) most = resident() - before;
+    if (resident() - before > max_growth) max_growth = resident() - before;
   }
   for (i = 0; i < n * count; i++) {
     Item *o = &out[i % count], *r = &in[i];
     wrong += r->a != o->a || r->b != o->b || memcmp(r->c, o->c, 12) || r->gap != 0x01010101;
   }
-  printf("rank %d: %ld KB more, wrong %d\n", rank, most, wrong);
+  printf("rank %d: %ld KB more, wrong %d\n", rank, max_growth, wrong);
   MPI_Finalize();
   return 0;
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 1 << 21, TYPES = 5 };
+enum { BUFFER_BYTES = 1 << 21, TYPES = 5 };
 static MPI_Comm comm;
 static int calls, raised;
 static const char *where;
@@ -42,7 +42,7 @@ enum { RECV, IGNORED, SENDRECV, MRECV, WAIT, TEST, WAITANY, PERSISTENT, WAITALL,
 static const char *const names[WAYS] = {"recv", "recv-ignored", "sendrecv", "mrecv", "wait", "test", "waitany", "persistent",
   "waitall", "waitsome", "testall", "waitall-ignored", "waitall-two", "get-status", "persistent-waitall", "imrecv"};
 
-static unsigned char out[ROOM], in[ROOM];
+static unsigned char out[BUFFER_BYTES], in[BUFFER_BYTES];
 
 /* Receives one message of a type in one way and prints what the receive has returned. */
 static void receive(int way, int count, MPI_Datatype type, int i, int n) {
@@ -50,16 +50,16 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
   MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
   MPI_Message message;
   int flag = 0, index = -1, some = -1, indices[2] = {-1, -1}, code = 0, before = 0, other = 0;
-  memset(in, 0xDD, ROOM);
+  memset(in, 0xDD, BUFFER_BYTES);
   memset(s, 0x11, sizeof s);
   s[0].MPI_ERROR = s[1].MPI_ERROR = 0;
   calls = raised = 0;
   where = "nowhere";
   if (way == PERSISTENT || way == PERSISTENT_ALL) { MPI_Recv_init(in, count, type, 0, 7, comm, r); MPI_Start(r); }
   else if (way >= WAIT && way != IMRECV) MPI_Irecv(in, count, type, 0, 7, comm, r);
-  /* Ask rank 0 for the message only now, when a nonblocking receive has started and a blocking one
-   * is about to start, since MPICH 5.0.2 crashes if it refuses a message that came before its
-   * receive. */
+  /* Ask rank 0 for the message, which it sends only then. At this point a nonblocking receive has
+   * been started, and a blocking receive is about to start. MPICH 5.0.2 crashes if it refuses a
+   * message that came before its receive. */
   MPI_Send(NULL, 0, MPI_INT, 0, 6, comm);
   if (way == MRECV || way == IMRECV) MPI_Mprobe(0, 7, comm, &message, MPI_STATUS_IGNORE);
   switch (way) {
@@ -80,8 +80,8 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
     code = MPI_Wait(r, s); break;
   }
   int called = calls, class = raised, count_is = -1, elements = -1, bytes = -1;
-  /* For a matched message that they refuse, MPI libraries write no status and leave different bytes
-   * in memory. So neither is printed then. */
+  /* If MPI libraries refuse a matched message, they write no status and leave different bytes in
+   * memory. So neither the status nor the hash of the memory is printed then. */
   int silent = way == IMRECV || (way == MRECV && code);
   if (silent) s[0].MPI_SOURCE = s[0].MPI_TAG = 0;
   else if (way != IGNORED && way != STATUSES_IGNORED) {
@@ -94,7 +94,7 @@ static void receive(int way, int count, MPI_Datatype type, int i, int n) {
   else printf("code %d before %d error %d ", class_of(code), way == IMRECV ? 0 : class_of(before), class_of(s[0].MPI_ERROR));
   printf("source %d tag %d count %d elements %d bytes %d null %d index %d some %d flag %d ", s[0].MPI_SOURCE, s[0].MPI_TAG,
          count_is, elements, bytes, r[0] == MPI_REQUEST_NULL, index, some, flag);
-  printf("data %016llx\n", silent ? 0ull : (unsigned long long)hash(in, ROOM));
+  printf("data %016llx\n", silent ? 0ull : (unsigned long long)hash(in, BUFFER_BYTES));
   fflush(stdout);
   if (r[0] != MPI_REQUEST_NULL) MPI_Request_free(r);
 }
@@ -123,15 +123,15 @@ int main(int argc, char **argv) {
   MPI_Type_indexed(40, ones, places, MPI_INT, &type[3]);
   MPI_Type_create_struct(2, lengths, at, ints, &type[4]);
   for (int i = 0; i < TYPES; i++) MPI_Type_commit(&type[i]);
-  for (size_t i = 0; i < ROOM; i++) out[i] = i % 251;
+  for (size_t i = 0; i < BUFFER_BYTES; i++) out[i] = i % 251;
 
   static const int rests[] = {0, 1, 4, 5, 8, 9, 12, 13, 24, 25, 29, 30};
   for (int way = 0; way < WAYS; way++) {
     int probed = way == MRECV || way == IMRECV;
     if (probed != !strcmp(argv[1], "matched")) continue;
-    /* If an error handler has returned, MPICH 5.0.2 uses requests that it has freed, and crashes.
-     * It survives only MPI_Recv and MPI_Waitall with a persistent receive, so only these two ways
-     * are tried with `handler`. */
+    /* After an error handler has returned, MPICH 5.0.2 uses requests that it has freed, and
+     * crashes. Only MPI_Recv, and MPI_Waitall with a persistent receive, survive this, so only
+     * these two ways are tried with `handler`. */
     if (handled && way != RECV && way != PERSISTENT_ALL) continue;
     for (int i = 0; i < TYPES; i++)
       for (size_t k = 0; k < sizeof rests / sizeof *rests; k++) {

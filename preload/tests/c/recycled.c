@@ -9,33 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY = 100, BLOCKS = 40, STRIDE = 3 };
+enum { MESSAGES = 100, BLOCKS = 40, STRIDE = 3 };
 static int rounds, wrong;
 static volatile int is_over;
 
-/* In each round, receives MANY messages from this process, and counts those that are not in their
- * buffer after the call that completes the receives. */
+/* In each round, receives MESSAGES messages from this process, and counts those that are not in
+ * their buffer after the call that completes the receives. */
 static void *receives(void *unused) {
-  static int in[MANY][BLOCKS * STRIDE], out[BLOCKS];
+  static int in[MESSAGES][BLOCKS * STRIDE], out[BLOCKS];
   MPI_Datatype t;
-  MPI_Request all[MANY];
+  MPI_Request all[MESSAGES];
   MPI_Type_vector(BLOCKS, 1, STRIDE, MPI_INT, &t);
   MPI_Type_commit(&t);
   for (int r = 0; r < rounds; r++) {
     memset(in, -1, sizeof in);
     for (int k = 0; k < BLOCKS; k++) out[k] = 1000 * r + k;
-    for (int i = 0; i < MANY; i++) MPI_Irecv(in[i], 1, t, 0, i, MPI_COMM_SELF, &all[i]);
-    for (int i = 0; i < MANY; i++) MPI_Send(out, BLOCKS, MPI_INT, 0, i, MPI_COMM_SELF);
+    for (int i = 0; i < MESSAGES; i++) MPI_Irecv(in[i], 1, t, 0, i, MPI_COMM_SELF, &all[i]);
+    for (int i = 0; i < MESSAGES; i++) MPI_Send(out, BLOCKS, MPI_INT, 0, i, MPI_COMM_SELF);
     if (r % 3 == 0) {
-      MPI_Waitall(MANY, all, MPI_STATUSES_IGNORE);
+      MPI_Waitall(MESSAGES, all, MPI_STATUSES_IGNORE);
     } else if (r % 3 == 1) {
       int done = 0;
-      while (!done) MPI_Testall(MANY, all, &done, MPI_STATUSES_IGNORE);
+      while (!done) MPI_Testall(MESSAGES, all, &done, MPI_STATUSES_IGNORE);
     } else {
-      int indices[MANY];
-      for (int done = 0, n; done < MANY; done += n) MPI_Waitsome(MANY, all, &n, indices, MPI_STATUSES_IGNORE);
+      int indices[MESSAGES];
+      for (int done = 0, n; done < MESSAGES; done += n) MPI_Waitsome(MESSAGES, all, &n, indices, MPI_STATUSES_IGNORE);
     }
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MESSAGES; i++)
       for (int k = 0; k < BLOCKS; k++)
         if (in[i][k * STRIDE] != 1000 * r + k) {
           wrong++;

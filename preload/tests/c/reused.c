@@ -63,11 +63,11 @@ static MPI_Datatype contiguous(int n, int is_seen) {
 /* Packs with a type in an MPI call of the program. After this call the preload library has decoded
  * the type. */
 static void packs(MPI_Datatype t) {
-  char *room = malloc(STREAM);
+  char *stream = malloc(STREAM);
   int size, position = 0;
   MPI_Type_size(t, &size);
-  if (size) MPI_Pack(user[1], 1, t, room, STREAM, &position, MPI_COMM_SELF);
-  free(room);
+  if (size) MPI_Pack(user[1], 1, t, stream, STREAM, &position, MPI_COMM_SELF);
+  free(stream);
 }
 
 /* The flags of a convertor that was just created. If such a convertor is copied to another one
@@ -106,8 +106,8 @@ static size_t description_of(const struct use *u) { return (size_t)u->type + OPT
  * Open MPI's, and `comparing` is the preload library's for types whose results it compares. */
 static size_t generic[2], comparing[2];
 
-/* Returns whether the preload library has stored in convertor `c`, which was prepared for `u`, the
- * mover for types of that kind. */
+/* Returns whether the preload library has stored its mover for types of the kind `kind` in
+ * convertor `c`, which was prepared for `u`. */
 static int is_of(int kind, int receives, void *c, const struct use *u) {
   size_t mover = word(c, MOVER), description = word(c, DESCRIPTION);
   if (mover == generic[receives]) return 0;
@@ -116,7 +116,7 @@ static int is_of(int kind, int receives, void *c, const struct use *u) {
 }
 
 /* Prepares a convertor for a type again and again, until the preload library serves the type as one
- * of that kind. Ends the program if that does not happen. */
+ * of the kind `kind`. Ends the program if that does not happen. */
 static void until(int kind, int receives, const struct use *u) {
   void *c = made();
   for (int turn = 0; turn < 20000; turn++) {
@@ -241,15 +241,15 @@ static void fill(int receives) {
  * cleaned up and for the other direction. */
 enum { AGAIN, COPIED, CLEANED, TURNED, AGAINS };
 static const char *const agains[AGAINS] = {"prepared again", "copied and prepared", "cleaned up", "turned"};
-/* The convertor that is used after the preparation: the prepared convertor itself, a clone of it
- * without its stack, a clone with its stack, or another convertor that was prepared for the first
- * type of the trial before it became the clone. */
+/* The convertor that is used after the preparation. ITSELF: the prepared convertor. PLACED: a clone
+ * of it without its stack. WHOLE: a clone with its stack. OVER: a clone that overwrites another
+ * convertor, which was prepared for the first type of the trial. */
 enum { ITSELF, PLACED, WHOLE, OVER, CLONES };
 static const char *const clones[CLONES] = {"", ", cloned", ", cloned with its stack", ", cloned over another"};
 enum { NOTHING, PART, ALL, PARTS };
 
-/* The uses for which convertors are prepared after they have served a type: types with numbers of
- * instances. The types of the first OURS entries are types that the preload library serves, too. */
+/* The uses for which convertors are prepared after they have served a type. A use is a type and a
+ * number of instances. The preload library serves the types of the first OURS entries, too. */
 enum { OURS = 4, MAX_AFTER = 32 };
 static struct use after[MAX_AFTER];
 
@@ -289,17 +289,18 @@ static void trial(int receives, int kind, int part, const struct use *then, int 
   trials++;
 }
 
-/* Tries a convertor for one block with a gap after it was used for a described type. A convertor
- * for one block with a gap is placed by the function that the preload library replaces, and its
- * description is Open MPI's. The type of the trial is a copy of those parts of Open MPI's object
- * that convertors read. After the copy there are numbers that are no addresses, and then zeros, so
- * that code that takes the description for one of the preload library's finds these bytes. */
+/* Tries a convertor for a type of one block with a gap, after the convertor was used for a
+ * described type. The preload library replaces the function that places such a convertor, but the
+ * convertor's description is Open MPI's. Code that takes this description for one of the preload
+ * library's would read beyond those parts of Open MPI's object that convertors read. So the type of
+ * the trial is a copy of those parts. After the copy there are numbers that are no addresses, and
+ * then zeros. */
 static void block_in_memory_of_others(int receives) {
-  enum { READ = OPTIMIZED + 24, LONG = 1024 };
-  char copy[LONG];
+  enum { READ = OPTIMIZED + 24, COPY_BYTES = 1024 };
+  char copy[COPY_BYTES];
   MPI_Datatype of = block(0);
-  for (size_t end = READ; end < LONG && wrong < 20; end += 8) {
-    memset(copy, 0, LONG);
+  for (size_t end = READ; end < COPY_BYTES && wrong < 20; end += 8) {
+    memset(copy, 0, COPY_BYTES);
     memset(copy, 3, end);
     memcpy(copy, of, READ);
     struct use block = {"one block with a gap in the memory of others", (MPI_Datatype)copy, 1};
@@ -362,8 +363,9 @@ int main(int argc, char **argv) {
         for (int again = 0; again < AGAINS; again++)
           for (int clone = 0; clone < CLONES && wrong < 20; clone++) {
 #ifdef SINCE_6
-            /* The replacement for Open MPI 6.0 (since6.c) does not see that a convertor was cleaned
-             * up, and the convertor of the installed release under it keeps its direction. */
+            /* since6.c, the replacement for Open MPI 6.0, does not see that a convertor was cleaned
+             * up. The convertor of the installed release, which does its work, keeps its
+             * direction. */
             if (again == TURNED) continue;
 #endif
             for (int i = 0; i < uses; i++) trial(receives, kind, part, &after[i], again, clone);

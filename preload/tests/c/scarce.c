@@ -18,11 +18,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { LAYOUTS = 60, ROUNDS = 20, ROOM = 1 << 20, MIB = 1 << 20, GROWTH = 4 };
+enum { LAYOUTS = 60, ROUNDS = 20, BUFFER_BYTES = 1 << 20, MIB = 1 << 20, GROWTH = 4 };
 
 enum { DESCRIPTORS = 512 };
 static int is_refused, first_opened = DESCRIPTORS;
-static char from[ROOM], into[ROOM], packed[ROOM];
+static char from[BUFFER_BYTES], into[BUFFER_BYTES], packed[BUFFER_BYTES];
 
 /* Replaces the C library's memfd_create, also for the preload library. It always fails: with EACCES
  * once the mode `memfd` has begun, and otherwise as on a kernel without the call. */
@@ -78,7 +78,7 @@ static int moves_wrong(MPI_Datatype type, int extent, int round)
     if (round % 2 == 0) {
         MPI_Sendrecv(from, 1, type, 0, 1, into, 1, type, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     } else {
-        MPI_Pack(from, 1, type, packed, ROOM, &position, MPI_COMM_SELF);
+        MPI_Pack(from, 1, type, packed, BUFFER_BYTES, &position, MPI_COMM_SELF);
         position = 0;
         MPI_Unpack(packed, size, &position, into, 1, type, MPI_COMM_SELF);
     }
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 {
     int wrong = 0;
     MPI_Init(&argc, &argv);
-    for (int i = 0; i < ROOM; i++) {
+    for (int i = 0; i < BUFFER_BYTES; i++) {
         from[i] = (char)(i * 37 + i / 256);
         if (from[i] == 0x55) /* 0x55 is the value of bytes that were not moved */
             from[i] = 0;

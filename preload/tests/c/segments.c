@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Number of ways to send. The fourth way, MPI_Sendrecv_replace, is left out under MPICH, whose own
- * implementation packs into bytes and so has itself the fault that this program looks for. */
+/* Number of ways to send. The fourth way, MPI_Sendrecv_replace, is left out under MPICH. MPICH's
+ * own implementation of this call packs into bytes, and so has the fault that this program looks
+ * for. */
 #ifdef CUTS_SEGMENTS
 enum { WAYS = 3 };
 #else

@@ -3,10 +3,11 @@
  * MPI 6.0 is built here.
  *
  * A convertor of this library calls a convertor of the installed release. Its fields have the
- * places of 6.0's header, and one of them is the function that places the convertor. If a call to
- * move or place begins where the convertor of the installed release is not, the process ends,
- * because 6.0 would move other bytes than those asked for. Convertors that Open MPI makes for
- * itself are left alone. The library is loaded after the preload library. */
+ * places of 6.0's header, and one of them is the function that places the convertor. A call to move
+ * bytes or to place the convertor begins at the position in these fields. If the convertor of the
+ * installed release has another position, the process ends, because 6.0 would move other bytes than
+ * those asked for. Convertors that Open MPI makes for itself are left alone. The library is loaded
+ * after the preload library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -55,11 +56,11 @@ static void *found(const char *name) {
 }
 static size_t word(const char *c, int at) { size_t w; memcpy(&w, c + at, 8); return w; }
 
-enum { MOST = 1 << 20 };
-static struct convertor *made[MOST];
+enum { PLACES = 1 << 20 };
+static struct convertor *made[PLACES];
 static struct convertor **place_of(const void *c) {
-  size_t at = ((uintptr_t)c >> 4) % MOST;
-  while (made[at] && made[at] != c) at = (at + 1) % MOST;
+  size_t at = ((uintptr_t)c >> 4) % PLACES;
+  while (made[at] && made[at] != c) at = (at + 1) % PLACES;
   return &made[at];
 }
 static struct convertor *of_6(const void *c) { return *place_of(c); }

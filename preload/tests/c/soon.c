@@ -2,8 +2,8 @@
  * such messages inside Open MPI 4.1 or 5.0. No report is requested, since the preload library
  * examines all calls if it counts them for a report.
  *
- * Usage: soon MESSAGES. The messages are of a vector of 67200 bytes. Messages of an indexed type
- * come before them, which enable the preload library's hook inside Open MPI. */
+ * Usage: soon MESSAGES. The messages are of a vector of 67200 bytes. Before them, the program sends
+ * messages of an indexed type, which enable the preload library's hook inside Open MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

@@ -24,14 +24,14 @@ int MPI_Get_library_version(char *version, int *length) { return PMPI_Get_librar
 #ifdef TOOL
 typedef int prepare_fn(void *, const void *, size_t, const void *);
 typedef int mover_fn(void *, struct iovec *, uint32_t *, size_t *);
-enum { FLAGS = 0x14, MOVER = 0x58, NO_OP = 0x100000, MANY = 1 << 16 };
-static struct { void *convertor; mover_fn *mover; } stood[2][MANY];
+enum { FLAGS = 0x14, MOVER = 0x58, NO_OP = 0x100000, PLACES = 1 << 16 };
+static struct { void *convertor; mover_fn *mover; } stood[2][PLACES];
 static mover_fn *last[2];
 static size_t moved;
 
 static mover_fn **place(int receives, void *convertor) {
-  size_t at = ((uintptr_t)convertor >> 4) % MANY;
-  while (stood[receives][at].convertor && stood[receives][at].convertor != convertor) at = (at + 1) % MANY;
+  size_t at = ((uintptr_t)convertor >> 4) % PLACES;
+  while (stood[receives][at].convertor && stood[receives][at].convertor != convertor) at = (at + 1) % PLACES;
   stood[receives][at].convertor = convertor;
   return &stood[receives][at].mover;
 }

@@ -53,7 +53,8 @@ static void leave(MPI_Comm *, int *code, ...) {
 }
 
 // Makes a call that may be left by a jump or an exception, and counts how often that happens. No
-// object with a destructor exists between the jump and this function.
+// object with a destructor exists between the jump and this function, since a jump runs no
+// destructors.
 template <class F> static void attempt(F call) {
     if (jumps) {
         if (setjmp(target) == 0) call();
@@ -77,7 +78,7 @@ static void expect(int from, int to, MPI_Request *by) {
     for (auto &status : statuses) status.MPI_ERROR = MPI_SUCCESS;
 }
 
-static void tell(const char *what) {
+static void print_outcome(const char *what) {
     printf("%s: caught %d, seen %u, bytes %u, requests", what, caught, seen, now());
     for (int i = first; requests != nullptr && i < last; i++)
         printf(" %s", requests[i - first] == MPI_REQUEST_NULL ? "null" : ended(i) ? "ended" : "pending");
@@ -95,7 +96,7 @@ static void wait_each(const char *what, MPI_Request *r, MPI_Request *s, int n) {
     for (int i = 0; i < n; i++) {
         expect(i, i + 1, one = &r[i]);
         attempt([] { MPI_Wait(one, statuses); });
-        tell(what);
+        print_outcome(what);
     }
     for (int i = 0; i < n; i++) {
         expect(0, 0, nullptr);
@@ -112,7 +113,7 @@ static void waitall() {
     for (int i = 0; i < 3; i++) send(i == 1 ? 2 : 1, i, &s[i]);
     expect(0, 3, r);
     attempt([] { MPI_Waitall(3, r, statuses); });
-    tell("waitall");
+    print_outcome("waitall");
     wait_each("waitall, then each", r, s, 3);
 }
 
@@ -133,7 +134,7 @@ static void persistent() {
             expect(1, 2, &r[1]);
             attempt([] { MPI_Wait(&r[1], statuses); });
         }
-        tell("persistent");
+        print_outcome("persistent");
         wait_each("persistent, then each", r, s, 2);
     }
     for (auto &request : r) MPI_Request_free(&request);
@@ -145,13 +146,13 @@ static void sendrecv() {
     attempt([] {
         MPI_Sendrecv(out, 2, vector, rank, 4, in[0], 1, vector, rank, 4, comm, MPI_STATUS_IGNORE);
     });
-    tell("sendrecv");
+    print_outcome("sendrecv");
     clear();
     expect(1, 2, nullptr);
     attempt([] {
         MPI_Sendrecv(out, 2, vector, rank, 5, in[1], 2, vector, rank, 5, comm, MPI_STATUS_IGNORE);
     });
-    tell("sendrecv, right");
+    print_outcome("sendrecv, right");
 }
 
 // Calls MPI_Alltoallw with receives of one instance. The message from the other rank is too long,

@@ -78,23 +78,23 @@ static int packs(void) {
   return at;
 }
 
-/* Checks of every performance variable what `look` checks of control variables, and further
- * properties. Returns the index of the first variable of ddtc. */
+/* Checks that the performance variables of the MPI library keep their order, and that those of ddtc
+ * are found by their names and have the right properties. Returns the index of ddtc's first one. */
 static int look_measures(int *ours) {
   int n, host, first = -1, at, theirs = 0;
   OK(MPI_T_pvar_get_num(&n) == 0 && PMPI_T_pvar_get_num(&host) == 0 && n == host + MEASURES);
   *ours = 0;
   for (int i = 0; i < n; i++) {
-    char name[256] = "", text[4096] = "", bare[256] = "";
-    int ln = sizeof name, lt = sizeof text, lb = sizeof bare, verbosity, class, bind, readonly, continuous, atomic, same;
+    char name[256] = "", text[4096] = "", unmodified[256] = "";
+    int ln = sizeof name, lt = sizeof text, lb = sizeof unmodified, verbosity, class, bind, readonly, continuous, atomic, same;
     MPI_Datatype type;
     MPI_T_enum e;
     int code = MPI_T_pvar_get_info(i, name, &ln, &verbosity, &class, &type, &e, text, &lt, &bind, &readonly, &continuous, &atomic);
     if (strncmp(name, "ddtc_", 5)) {
       /* This is a variable of the MPI library. Such variables must come in the MPI library's own
        * order. */
-      OK(code == PMPI_T_pvar_get_info(theirs, bare, &lb, NULL, &same, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-      OK(code || (!strcmp(name, bare) && class == same));
+      OK(code == PMPI_T_pvar_get_info(theirs, unmodified, &lb, NULL, &same, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+      OK(code || (!strcmp(name, unmodified) && class == same));
       theirs++;
       continue;
     }
@@ -178,8 +178,8 @@ static void measures(void) {
   OK(reads(other, commits) == 0);
   packs();
   OK(reads(other, commits) == 1);
-  /* Check that calls which a level variable, a handle of another session or a null argument does
-   * not permit are refused with the right error codes. */
+  /* Check that wrong calls are refused with the right error codes: calls that a level variable does
+   * not permit, and calls with a handle of another session or a null argument. */
   OK(MPI_T_pvar_start(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP && MPI_T_pvar_stop(s, level) == MPI_T_ERR_PVAR_NO_STARTSTOP);
   OK(MPI_T_pvar_reset(s, level) == MPI_T_ERR_PVAR_NO_WRITE && MPI_T_pvar_readreset(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
   OK(MPI_T_pvar_write(s, level, &value) == MPI_T_ERR_PVAR_NO_WRITE);
@@ -223,13 +223,13 @@ static void enumerations(void) {
   int n, at, named = 0, theirs = 0;
   MPI_T_cvar_get_num(&n);
   for (int i = 0; i < n; i++) {
-    char name[256] = "", kind[256] = "", bare[256] = "", item[256] = "";
-    int ln = sizeof name, lk = sizeof kind, lb = sizeof bare, li = sizeof item, items = 0, same = 0, value = -1;
+    char name[256] = "", kind[256] = "", unmodified[256] = "", item[256] = "";
+    int ln = sizeof name, lk = sizeof kind, lb = sizeof unmodified, li = sizeof item, items = 0, same = 0, value = -1;
     MPI_T_enum e = MPI_T_ENUM_NULL;
     if (MPI_T_cvar_get_info(i, name, &ln, NULL, NULL, &e, NULL, NULL, NULL, NULL) || e == MPI_T_ENUM_NULL) continue;
     if (strncmp(name, "ddtc_", 5)) {
       theirs++;
-      OK(MPI_T_enum_get_info(e, &items, kind, &lk) == PMPI_T_enum_get_info(e, &same, bare, &lb) && items == same && !strcmp(kind, bare));
+      OK(MPI_T_enum_get_info(e, &items, kind, &lk) == PMPI_T_enum_get_info(e, &same, unmodified, &lb) && items == same && !strcmp(kind, unmodified));
       continue;
     }
     named++;
@@ -343,7 +343,7 @@ int main(int argc, char **argv) {
   OK(MPI_T_category_get_pvars(category, 3, list) == 0 && list[2] >= 0 && list[3] == -1);
   /* Check that the members of the MPI library's categories keep their names. */
   for (int c = 0; c < host; c++) {
-    int members = 0, measures = 0, many = 0;
+    int members = 0, measures = 0, found = 0;
     MPI_T_category_get_info(c, NULL, NULL, NULL, NULL, &members, &measures, NULL);
     int *shown = calloc(members + 1, sizeof *shown), *theirs = calloc(members + 1, sizeof *theirs);
     MPI_T_category_get_cvars(c, members, shown);
@@ -353,9 +353,9 @@ int main(int argc, char **argv) {
       int la = sizeof a, lb = sizeof b;
       MPI_T_cvar_get_info(shown[i], a, &la, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
       PMPI_T_cvar_get_info(theirs[i], b, &lb, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
-      many += !strcmp(a, b);
+      found += !strcmp(a, b);
     }
-    OK(many == members);
+    OK(found == members);
     free(shown); free(theirs);
     shown = calloc(measures + 1, sizeof *shown), theirs = calloc(measures + 1, sizeof *theirs);
     MPI_T_category_get_pvars(c, measures, shown);

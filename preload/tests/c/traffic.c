@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, WINDOW = 6, ROOM = 4096 };
+enum { THREADS = 4, WINDOW = 6, ELEMENTS = 4096 };
 static int wrong, rounds, rank, peer;
 static MPI_Comm comm;
 
@@ -24,7 +24,7 @@ static void check(const int *in, int n, int b, int s, int seed) {
 static void *thread(void *arg) {
   int me = (int)(long)arg;
   unsigned dice = me * 7919 + 1;
-  static int out[THREADS][WINDOW][ROOM], in[THREADS][WINDOW][ROOM];
+  static int out[THREADS][WINDOW][ELEMENTS], in[THREADS][WINDOW][ELEMENTS];
   for (int r = 0; r < rounds; r++) {
     /* Choose the type and the way to complete its messages. The random numbers depend only on the
      * thread, so both ranks choose the same. */
@@ -33,9 +33,9 @@ static void *thread(void *arg) {
     MPI_Type_vector(n, b, s, MPI_INT, &t);
     MPI_Type_commit(&t);
     for (int w = 0; w < WINDOW; w++)
-      for (int i = 0; i < ROOM; i++) { out[me][w][i] = 1000 * r + w + i; in[me][w][i] = -1; }
+      for (int i = 0; i < ELEMENTS; i++) { out[me][w][i] = 1000 * r + w + i; in[me][w][i] = -1; }
     MPI_Request q[2 * WINDOW];
-    int flag, index, many = 0, indices[2 * WINDOW];
+    int flag, index, completed = 0, indices[2 * WINDOW];
     if (way < 5) {
       for (int w = 0; w < WINDOW; w++) MPI_Irecv(in[me][w], 1, t, peer, 100 * me + w, comm, &q[w]);
       for (int w = 0; w < WINDOW; w++) MPI_Isend(out[me][w], 1, t, peer, 100 * me + w, comm, &q[WINDOW + w]);
@@ -43,7 +43,7 @@ static void *thread(void *arg) {
       if (way == 0) MPI_Waitall(2 * WINDOW, q, MPI_STATUSES_IGNORE);
       else if (way == 1) for (int k = 0; k < 2 * WINDOW; k++) do MPI_Test(&q[k], &flag, MPI_STATUS_IGNORE); while (!flag);
       else if (way == 2) for (int k = 0; k < 2 * WINDOW; k++) MPI_Waitany(2 * WINDOW, q, &index, MPI_STATUS_IGNORE);
-      else if (way == 3) for (int done = 0; done < 2 * WINDOW; done += many) MPI_Waitsome(2 * WINDOW, q, &many, indices, MPI_STATUSES_IGNORE);
+      else if (way == 3) for (int done = 0; done < 2 * WINDOW; done += completed) MPI_Waitsome(2 * WINDOW, q, &completed, indices, MPI_STATUSES_IGNORE);
       else do MPI_Testall(2 * WINDOW, q, &flag, MPI_STATUSES_IGNORE); while (!flag);
       if (r % 2 == 0) MPI_Type_free(&t);
     } else if (way == 5) {

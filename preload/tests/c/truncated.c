@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, BEHIND = 2 * PAGE, BLANK = 0x5a };
+enum { PAGE = 4096, CHECKED_AFTER = 2 * PAGE, BLANK = 0x5a };
 
 /* The type signatures, and the number of bytes of one unit of each: INTS has ints, PAIRS has
  * structures of int, double and int, and WIDES has elements of the widest basic type. */
@@ -117,23 +117,23 @@ static unsigned char value(int round, long i, int at) {
     return c == BLANK ? 0x7f : c;
 }
 
-/* A buffer at `at` that ends where inaccessible memory begins or, if `behind` is not 0, before
- * `behind` bytes that are checked. */
+/* A buffer at `at` that ends where inaccessible memory begins or, if `checked_after` is not 0,
+ * before `checked_after` bytes that are checked. */
 struct memory {
     char *region, *at;
-    size_t all, behind;
+    size_t all, checked_after;
 };
 
 static struct memory memory(long bytes, int looked_at) {
     struct memory m;
     size_t inside = ((size_t)bytes + 2 * PAGE - 1) / PAGE * PAGE;
-    m.all = inside + BEHIND;
+    m.all = inside + CHECKED_AFTER;
     m.region = mmap(NULL, m.all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m.region == MAP_FAILED) abort();
     m.at = m.region + inside - bytes;
-    m.behind = looked_at ? BEHIND : 0;
-    memset(m.region, BLANK, inside + m.behind);
-    if (!looked_at) mprotect(m.region + inside, BEHIND, PROT_NONE);
+    m.checked_after = looked_at ? CHECKED_AFTER : 0;
+    memset(m.region, BLANK, inside + m.checked_after);
+    if (!looked_at) mprotect(m.region + inside, CHECKED_AFTER, PROT_NONE);
     return m;
 }
 
@@ -150,12 +150,12 @@ static void overrun(int signal) {
 
 /* Counts the units that a receive has put into its buffer and the bytes that it has changed
  * elsewhere, and prints the result of the receive. */
-static void told(const struct side *r, struct memory *m, int code, MPI_Status *status) {
+static void print_receive(const struct side *r, struct memory *m, int code, MPI_Status *status) {
     int class = MPI_SUCCESS, count = -9;
     if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
     MPI_Get_count(status, MPI_BYTE, &count);
     long came = 0, elsewhere = 0;
-    size_t inside = m->all - BEHIND;
+    size_t inside = m->all - CHECKED_AFTER;
     int u = unit[r->signature], going = 1;
     for (long i = 0; i < r->units; i++) {
         int right = 1;
@@ -170,7 +170,7 @@ static void told(const struct side *r, struct memory *m, int code, MPI_Status *s
         if (!right) going = 0;
         came += going;
     }
-    for (char *p = m->region; p < m->region + inside + m->behind; p++) elsewhere += *p != BLANK;
+    for (char *p = m->region; p < m->region + inside + m->checked_after; p++) elsewhere += *p != BLANK;
     if (elsewhere) bad++;
     if (elsewhere || !quiet) printf("%s: class %d count %d came %ld elsewhere %ld\n", doing, class, count, came, elsewhere);
 }
@@ -204,7 +204,7 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
             code = MPI_Recv(in.at, r->count, r->type, to, 5, c, &status);
             MPI_Wait(&q, MPI_STATUS_IGNORE);
         }
-        told(r, &in, code, &status);
+        print_receive(r, &in, code, &status);
     } else if (rank == from) {
         if (early) MPI_Recv(NULL, 0, MPI_BYTE, to, 1, c, MPI_STATUS_IGNORE);
         switch (sends) {
@@ -240,14 +240,14 @@ static void exchange(struct side *s, struct side *r, int sends, int receives, in
             MPI_Probe(from, 5, c, &status);
             code = MPI_Recv(in.at, r->count, r->type, from, 5, c, &status);
         }
-        told(r, &in, code, &status);
+        print_receive(r, &in, code, &status);
     }
     if (out.region) munmap(out.region, out.all);
     if (in.region) munmap(in.region, in.all);
 }
 
-/* Sends rank 1 more than it takes by a collective call, in which rank 0 is the sender. The call
- * uses a communicator of its own, since an error may leave messages behind. */
+/* Makes a collective call in which rank 0 sends rank 1 more than rank 1 has room for. The call uses
+ * a communicator of its own, since an error may leave messages behind. */
 static void together(struct side *s, struct side *r, int call) {
     MPI_Comm c;
     int code = MPI_SUCCESS;
@@ -277,7 +277,7 @@ static void together(struct side *s, struct side *r, int call) {
         if (rank) code = MPI_Alltoallw(out.at, none, none, st, in.at, m, none, rt, c);
         else MPI_Alltoallw(out.at, n, none, st, in.at, none, none, rt, c);
     }
-    if (rank) told(r, &in, code, &status);
+    if (rank) print_receive(r, &in, code, &status);
     munmap(out.region, out.all);
     munmap(in.region, in.all);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -313,11 +313,12 @@ int main(int argc, char **argv) {
         if (s.signature == PAIRS && s.layout == PADDED) s.layout = STRUCTURES;
         if (r.signature == PAIRS && r.layout == PADDED) r.layout = STRUCTURES;
 #ifdef OPEN_MPI
-        /* Avoid a fault of Open MPI: if both ends are contiguous, it overruns the receive. */
+        /* Avoid a fault of Open MPI: if both ends are contiguous and the message is too long, Open
+         * MPI writes past the end of the receive. */
         int contiguous = (s.layout == DENSE || s.layout == PADDED) && (r.layout == DENSE || r.layout == PADDED);
         if (contiguous && n > m) r.layout = STRIDED;
-        /* Avoid another fault of Open MPI: it does not join an element of more than 16 bytes from
-         * two pieces, and it cuts contiguous data anywhere. */
+        /* Avoid another fault of Open MPI: it cuts contiguous data anywhere, and it does not join
+         * an element of more than 16 bytes that arrives in two pieces. */
         if (s.signature == WIDES && (s.layout == DENSE || s.layout == PADDED)) s.layout = INDEXED;
 #endif
         make(&s), make(&r);

@@ -183,15 +183,16 @@ static void reused(int rounds) {
 
 enum { ROWS = 6000 };
 
-/* Makes the call that `name` names, with a type of every other integer in a column. The buffers
- * have a column for each rank. */
+/* Makes the call that `name` names, `rounds` times. The type of the call has every other integer of
+ * a column. The buffers have a column for each rank. */
 static void call(const char *name, int rounds) {
   MPI_Datatype half, column, types[64];
   int counts[64], one[64], at[64];
   PMPI_Type_vector(ROWS, 1, 2, MPI_INT, &half);
   PMPI_Type_create_resized(half, 0, ROWS * 2 * sizeof(int), &column);
-  /* Partitioned messages are sent only while the MPI library makes progress, so their type is
-   * committed by a call that the preload library sees. */
+  /* Open MPI prepares the requests of partitioned messages while it makes progress, where the
+   * preload library compiles nothing. So commit their type by a call that the preload library
+   * sees. */
   if (*name == 'p') MPI_Type_commit(&column); else PMPI_Type_commit(&column);
   /* In each round, make the call once. Then compare the integers of the type and the integers
    * between them with the expected ones. */

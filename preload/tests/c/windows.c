@@ -9,8 +9,8 @@
  * argument if the ranks share no memory. Windows are made in every way that MPI has; epochs are
  * those of fences, of groups and of locks. Each rank chooses the layouts of its origin data, and
  * frees their types as soon as the call has returned. An origin buffer is overwritten as soon as it
- * belongs to the program again, and the buffer of a get also before the request of the get is
- * completed. Some calls are wrong. */
+ * belongs to the program again. For a get with a request, this may be before the request is
+ * completed, for example after a flush. Some calls are wrong. */
 #include "layouts.h"
 
 #include <stdarg.h>
@@ -26,15 +26,15 @@ enum { LATER, FLUSH, FLUSH_LOCAL, FLUSH_ALL, FLUSH_LOCAL_ALL, REQUEST, ASKED, FR
 enum { RANK = 1, EPOCH, COUNT, TARGET_TYPE, OP, SHORTER, NOBODY, FAULTS };
 enum { SLOTS = 3 };
 static char *text;
-static size_t used, room;
+static size_t used, capacity;
 static int raised, last, ranks, rank;
 
 static void say(const char *format, ...)
 {
     va_list arguments;
-    if (room - used < 1024) text = realloc(text, room = 2 * room + 4096);
+    if (capacity - used < 1024) text = realloc(text, capacity = 2 * capacity + 4096);
     va_start(arguments, format);
-    used += (size_t)vsnprintf(text + used, room - used, format, arguments);
+    used += (size_t)vsnprintf(text + used, capacity - used, format, arguments);
     va_end(arguments);
 }
 
@@ -178,8 +178,8 @@ static void over(struct operation *o, int epoch, int k)
     memset(o->buffer, 0x77, bytes);
 }
 
-/* Returns whether an operation moves anything, despite the fault with which the program makes
- * it. */
+/* Returns whether an operation moves anything although the program makes it with the fault
+ * `o->fault`. With some faults it does. */
 static int moves(const struct operation *o)
 {
     int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
@@ -200,8 +200,8 @@ static void made(const struct operation *o, const struct element *e, int epoch, 
         else if (o->by != MPI_NO_OP) {
             int pair[2];
             number(e, p, epoch * SLOTS + k, from, i);
-            /* If the value equals the initial one, MPI_MAXLOC takes the smaller index, which is
-             * that of the initial contents. */
+            /* The initial value and the initial index are 0. If the new value is 0 too, MPI_MAXLOC
+             * takes the smaller index, which is the initial one. */
             if (e->pair && o->by == MPI_MAXLOC && (memcpy(pair, p, 8), pair[0] == 0)) memset(p, 0, 8);
         }
     }
@@ -210,7 +210,7 @@ static void made(const struct operation *o, const struct element *e, int epoch, 
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
-    int epochs = atoi(argv[1]), seed = atoi(argv[2]), most = atoi(argv[3]);
+    int epochs = atoi(argv[1]), seed = atoi(argv[2]), max_count = atoi(argv[3]);
     MPI_Comm world = MPI_COMM_WORLD;
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &ranks);
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
                                             {MPI_SHORT, 2, 1, 0}, {MPI_BYTE, 1, 1, 0},   {MPI_2INT, 8, 0, 1},  {MPI_UNSIGNED, 4, 1, 0}};
     /* Compute the offsets of the parts of a window: for puts, for what only one rank accumulates,
      * for what all ranks accumulate, and for gets. */
-    MPI_Aint part = 80L * most, put_at = 0, own_at = ranks * SLOTS * part, shared_at = 2 * own_at, got_at = shared_at + SLOTS * part;
+    MPI_Aint part = 80L * max_count, put_at = 0, own_at = ranks * SLOTS * part, shared_at = 2 * own_at, got_at = shared_at + SLOTS * part;
     MPI_Aint bytes = got_at + part;
     MPI_Win wins[WINDOWS];
     char *memory[WINDOWS], *want = malloc(part);
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
         for (int k = 0; k < n; k++) {
             struct operation *o = &operations[k];
             o->op = below(e < LOCK ? RPUT : OPS);
-            o->kind = below(3) == 0 ? 1 + below(MOST) : -below(2);
+            o->kind = below(3) == 0 ? 1 + below(MAX_ELEMENTS) : -below(2);
             o->element = below(ELEMENTS);
             o->variant = below(3);
             o->turn = below(3);
@@ -265,17 +265,18 @@ int main(int argc, char **argv)
              * out. */
             if (o->fault == SHORTER) o->fault = 0;
 #endif
-            o->count = below(3) ? 1 + below(most / 10) : 1 + below(most);
+            o->count = below(3) ? 1 + below(max_count / 10) : 1 + below(max_count);
             int other = below(ranks);
             /* In an epoch that locks only one rank, all operations go to the locked rank. */
             o->to = e == LOCK ? shift : other;
             o->target = ((together ? 0 : rank) + o->to) % ranks;
             int accumulates = o->op == ACCUMULATE || o->op == RACCUMULATE;
-            if (accumulates) o->kind = 1 + below(MOST);
-            /* A dense target needs a layout of one named type, which kinds 0 and -1 are not. */
+            if (accumulates) o->kind = 1 + below(MAX_ELEMENTS);
+            /* A dense target needs a layout of one named type. The layouts of kinds 0 and -1 are
+             * structures of several named types. */
             if (o->kind <= 0) o->dense = 0;
-            if (o->kind > 0 && o->count > 3 * most / o->kind) o->count = 1 + 3 * most / o->kind;
-            if (accumulates && o->count > 2 * most / o->kind) o->count = 1 + 2 * most / o->kind;
+            if (o->kind > 0 && o->count > 3 * max_count / o->kind) o->count = 1 + 3 * max_count / o->kind;
+            if (accumulates && o->count > 2 * max_count / o->kind) o->count = 1 + 2 * max_count / o->kind;
         }
         MPI_Win_set_errhandler(win, handled ? counted : MPI_ERRORS_RETURN);
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
@@ -427,8 +428,8 @@ int main(int argc, char **argv)
         MPI_Barrier(world);
     }
 #ifdef PAST
-    /* Refer to a function by its profiling name, which bypasses the preload library, but never call
-     * it. */
+    /* Refer to a function by its profiling name, but never call it. A call by this name would
+     * bypass the preload library. */
     if (epochs < 0) PMPI_Win_flush_all(wins[CREATED]);
 #endif
     MPI_Win_detach(wins[DYNAMIC], memory[DYNAMIC]);

@@ -36,7 +36,7 @@ pub(crate) const WAYS: [Way; 3] = [
 ];
 
 impl Way {
-    pub(crate) fn of(&self, run: Run) -> Run {
+    pub(crate) fn set_up(&self, run: Run) -> Run {
         let mut run = run.preload().env("DDTC_POLICY", self.policy);
         if self.lazily {
             run.command.env_remove("DDTC_LAZY_THRESHOLD");
@@ -54,17 +54,17 @@ fn checked(host: Host, rows: &[&str]) -> Run {
 fn messages_of_applications_are_those_packed_by_hand() {
     let mut first = String::new();
     for host in HOSTS {
-        let (bare, _) = checked(host, &[]).text();
-        assert!(bare.ends_with(&format!("rows {ROWS} wrong 0\n")), "{host:?} {bare}");
+        let (unmodified, _) = checked(host, &[]).text();
+        assert!(unmodified.ends_with(&format!("rows {ROWS} wrong 0\n")), "{host:?} {unmodified}");
         if first.is_empty() {
-            first.clone_from(&bare);
+            first.clone_from(&unmodified);
         }
-        same(&format!("{host:?}, bare (left), {:?} (right)", HOSTS[0]), &bare, &first);
+        same(&format!("{host:?}, unmodified (left), {:?} (right)", HOSTS[0]), &unmodified, &first);
         for way in WAYS {
             let folder = scratch(&format!("applications-{host:?}-{}", way.name));
-            let run = way.of(checked(host, &[])).env("DDTC_REPORT", folder.join("report%r.json"));
+            let run = way.set_up(checked(host, &[])).env("DDTC_REPORT", folder.join("report%r.json"));
             let (text, errors) = run.text();
-            same(&format!("{host:?} {} {errors}", way.name), &text, &bare);
+            same(&format!("{host:?} {} {errors}", way.name), &text, &unmodified);
             for said in reports(&folder, 2) {
                 assert_eq!((said["fallbacks"], said["panics"]), (0, 0), "{host:?} {} {said:?}", way.name);
                 // The program runs two rounds, and most of its rows send three messages in a round.

@@ -79,9 +79,8 @@ fn bindings_may_come_late() {
                 moved_by(host, host.run(&program).arg(&late).arg(how), &folder, &preload());
             // In each run, 24 receives belong to requests that were made before the bindings were
             // loaded: 8 persistent receives, 8 nonblocking receives that are pending during the
-            // load, and the 8 persistent receives when they are started again. After the load
-            // follow 33 receives: one that is made in the same clock tick as the load, and four
-            // rounds of 8.
+            // load, and the 8 persistent receives when they are started again. 33 receives are made
+            // after the load: one in the same clock tick as the load, and four rounds of 8.
             let is_mpichs = ["libmpifort.so.12", "libmpichfort.so.12"].contains(&file);
             let followed = integers && is_mpichs && flags == ["-DFOLLOWED"];
             let received = 24 + if followed { 33 } else { 0 };
@@ -101,8 +100,8 @@ fn objects_come_and_go() {
         let folder = scratch(&format!("come-and-go-{host:?}"));
         let plugin = refers(&folder, "puts");
         let run = |late: &Path| host.run(&program).arg(late).arg("").arg(&plugin);
-        let (bare, _) = run(&bindings(host, &folder, "libnext.so", &[])).text();
-        assert_eq!(bare.trim(), "wrong 0", "{host:?}");
+        let (unmodified, _) = run(&bindings(host, &folder, "libnext.so", &[])).text();
+        assert_eq!(unmodified.trim(), "wrong 0", "{host:?}");
         let plugin = refers(&folder, "puts");
         let late = bindings(host, &folder, "libnext.so", &[]);
         let run = host.run(&program).arg(late).arg("").arg(plugin);
@@ -229,11 +228,11 @@ fn bindings_that_translate_handles_are_not_called() {
     let host = Host::IntelStandard;
     let program = host.compile("exchanges", &["-DNO_ERRORS"]);
     let folder = scratch("translating");
-    let (bare, _) = host.ranks(2, &program).text();
+    let (unmodified, _) = host.ranks(2, &program).text();
     let both = format!("{}:{}", library().display(), host.root().join("lib/libmpifort_abi.so.1").display());
     let run = host.ranks(2, &program).env("LD_PRELOAD", both).env("DDTC_POLICY", "all");
     let (text, errors) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
-    assert_eq!(text, bare, "{errors}");
+    assert_eq!(text, unmodified, "{errors}");
     for said in reports(&folder, 2) {
         // The preload library converts blocking sends, and leaves calls with requests to the MPI
         // library.
@@ -252,8 +251,8 @@ fn requests_of_intels_own_binding_are_converted() {
     fs::copy(host.compile("bypass", &["-shared", "-fPIC", "-DHANDLES_ONLY"]), &handles).unwrap();
     let own = host.root().join("lib/libmpifort.so.12");
     let program = fortran(&folder, "ways", &[handles, own.clone()]);
-    let (bare, _) = host.run(&program).text();
-    assert_eq!(bare.trim(), "wrong 0");
+    let (unmodified, _) = host.run(&program).text();
+    assert_eq!(unmodified.trim(), "wrong 0");
     let (packed, unpacked) = moved(host, &program, &folder, &preload());
     assert!(packed >= 250 && unpacked >= 250, "{packed} {unpacked}");
     let both = format!("{}:{}", library().display(), refers(&folder, "mpi_wait_f08_").display());

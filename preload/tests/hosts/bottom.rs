@@ -12,14 +12,14 @@ const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 fn types_of_absolute_addresses_are_served() {
     for host in HOSTS {
         let program = host.compile("bottom", &[]);
-        let bare = sorted(&host.ranks(2, &program).text().0);
-        assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
+        let unmodified = sorted(&host.ranks(2, &program).text().0);
+        assert_eq!(unmodified.matches("wrong 0").count(), 2, "{host:?}\n{unmodified}");
         let folder = scratch(&format!("bottom-{host:?}"));
         // The test counts messages that are packed into staging buffers. The convertor hook is off,
         // because it would compile kernels before messages need them and so change the counts.
         let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env("DDTC_HOOK", "off");
         let (text, _) = run.env("DDTC_REPORT", folder.join("report%r.json")).text();
-        same(&format!("{host:?}"), &sorted(&text), &bare);
+        same(&format!("{host:?}"), &sorted(&text), &unmodified);
         for said in reports(&folder, 2) {
             assert!(said["packs"] > 100 && said["unpacks"] > 70, "{host:?} {said:?}");
             assert!(!said.contains_key("bypassed_null_buffer"), "{host:?} {said:?}");
@@ -37,12 +37,12 @@ fn types_of_absolute_addresses_are_served() {
         // the packing of the MPI library (`DDTC_CHECK`).
         for parity in [0, 1] {
             let text = on_some(host, 2, &program, parity).env("DDTC_POLICY", "all").text().0;
-            same(&format!("{host:?} ranks of parity {parity}"), &sorted(&text), &bare);
+            same(&format!("{host:?} ranks of parity {parity}"), &sorted(&text), &unmodified);
         }
         for (name, value) in [("DDTC_CHECK", "1"), ("DDTC_MODE", "interpret"), ("DDTC_MODE", "commit")] {
             let run = host.ranks(2, &program).preload().env("DDTC_POLICY", "all").env(name, value);
             let (text, errors) = run.text();
-            same(&format!("{host:?} {name}={value}\n{errors}"), &sorted(&text), &bare);
+            same(&format!("{host:?} {name}={value}\n{errors}"), &sorted(&text), &unmodified);
         }
     }
 }
@@ -56,17 +56,17 @@ fn types_of_absolute_addresses_are_served() {
 fn objects_that_are_allocated_anew_share_what_they_moved() {
     for host in HOSTS {
         let program = host.compile("bottom", &[]);
-        let bare = sorted(&host.ranks(2, &program).arg("fresh").arg("40").text().0);
-        assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
+        let unmodified = sorted(&host.ranks(2, &program).arg("fresh").arg("40").text().0);
+        assert_eq!(unmodified.matches("wrong 0").count(), 2, "{host:?}\n{unmodified}");
         let folder = scratch(&format!("fresh-{host:?}"));
         let run = host.ranks(2, &program).arg("fresh").arg("40").preload().env("DDTC_POLICY", "all");
         let mut run = run.env("DDTC_HOOK", "off").env("DDTC_REPORT", folder.join("report%r.json"));
-        // Open MPI itself moves these messages so fast that with the usual threshold none of the types
-        // is worth being decoded. There, the types are compiled at their first use.
+        // Open MPI itself moves these messages so fast that with the usual threshold none of the
+        // types is worth being decoded. There, the types are compiled at their first use.
         if host != Host::OpenMpi {
             run.command.env_remove("DDTC_LAZY_THRESHOLD");
         }
-        same(&format!("{host:?}"), &sorted(&run.text().0), &bare);
+        same(&format!("{host:?}"), &sorted(&run.text().0), &unmodified);
         for said in reports(&folder, 2) {
             // The program sends 20 messages of 2.4 KiB in either direction for each of 40 sets of
             // objects.
@@ -98,10 +98,10 @@ fn calls_that_end_a_program_end_it_as_they_do_bare() {
                     crate::setup::lossy(&out.stdout).lines().find(|l| l.contains("class")).map(str::to_owned),
                 )
             };
-            let bare = said(host.run(&program));
+            let unmodified = said(host.run(&program));
             for mode in ["lazy", "commit"] {
                 let run = host.run(&program).preload().env("DDTC_POLICY", "all").env("DDTC_MODE", mode);
-                assert_eq!(said(run), bare, "{host:?} {kind} {mode}");
+                assert_eq!(said(run), unmodified, "{host:?} {kind} {mode}");
             }
         }
     }

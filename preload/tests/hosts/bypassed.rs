@@ -12,8 +12,8 @@ use crate::setup::{Host, Run, command_line, library, lossy, of_type, report, scr
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// Returns the counters of a report that have the number of calls that were bypassed for each
-/// reason, sorted by name.
+/// Returns those counters of a report that count bypassed calls, one counter for each reason,
+/// sorted by name.
 fn reasons(text: &str) -> Vec<(String, u64)> {
     let mut bypassed: Vec<_> =
         report(text).into_iter().filter(|(name, _)| name.starts_with("bypassed_")).collect();
@@ -33,7 +33,7 @@ fn calls(host: Host, args: &[&str], set: impl Fn(Run) -> Run) -> String {
     // Tests that run at the same time may run the same program, so each run gets a folder of its
     // own for its report.
     static RUNS: AtomicU32 = AtomicU32::new(0);
-    let folder = scratch(&format!("left-{}", RUNS.fetch_add(1, Relaxed)));
+    let folder = scratch(&format!("bypassed-{}", RUNS.fetch_add(1, Relaxed)));
     let file = folder.join("report.json");
     let mut run = host.run(host.compile("bypassed", &[]));
     run.command.current_dir(&folder);
@@ -55,8 +55,8 @@ fn every_call_left_to_the_host_is_counted_by_reason() {
             ("window", "none", "bypassed_by_policy", 400),
             ("file", "none", "bypassed_by_policy", 400),
             // For `many`, 3200 types live at the same time. The preload library must not forget the
-            // commit of any of them, so each of the 3200 calls is counted under this reason and not
-            // under `bypassed_unknown_type`.
+            // commit of any of them. So each of the 3200 calls is counted under the reason
+            // `bypassed_by_policy` and not under `bypassed_unknown_type`.
             ("many", "none", "bypassed_by_policy", 3200),
             ("contiguous", "all", "bypassed_contiguous", 400),
             ("nothing", "all", "bypassed_nothing_to_move", 400),
@@ -169,7 +169,7 @@ fn payloads_that_the_policy_does_not_convert_are_named_small_or_large() {
         fs::create_dir_all(folder.join("ddtc")).unwrap();
         let text = calls(host, &["named", "1"], |run| run);
         let version = text.split_once("\"libraries\": [\n    \"").unwrap().1.split('"').next().unwrap();
-        let library = ddtc_hosts::policy::Library::of(version);
+        let library = ddtc_hosts::policy::Library::from_version_text(version);
         for (rows, why) in
             [("strided-short 4096-", "bypassed_too_small"), ("strided-short 1-64", "bypassed_too_large")]
         {
@@ -293,7 +293,7 @@ fn rows_tell_types_apart_and_objects_of_one_layout_together() {
         let [row] = rows(&text)[..] else { panic!("{host:?} {text}") };
         let start = "at addresses: struct([1,3],[0,8],[int,float])\", \"size\": 16, \"true_extent\": 20, ";
         assert!(row.starts_with(start), "{row}");
-        let text = calls(host, &["alike", "5"], |run| run);
+        let text = calls(host, &["similar", "5"], |run| run);
         let [a, b] = rows(&text)[..] else { panic!("{host:?} {text}") };
         assert!(a != b && a[..150] == b[..150], "{text}");
         let shapes = [(3196, "strided-short"), (3204, "table-short")];

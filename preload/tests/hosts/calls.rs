@@ -80,12 +80,12 @@ fn declared() -> BTreeMap<String, Host> {
         for name in ["MPI_Wait", "PMPI_Irecv", "MPI_Get_count", "MPI_Mprobe", "MPI_Request_c2f"] {
             assert!(found.contains(name), "{host:?}: {name} is not among {found:?}");
         }
-        let (least, extension) = match host {
+        let (minimum, extension) = match host {
             Host::Mpich => (500, "QMPIX_Request_is_complete"),
             Host::OpenMpi => (200, "PMPIX_Comm_iagree"),
             _ => (200, "MPIX_Bcast_init"),
         };
-        assert!(found.len() > least && found.contains(extension), "{host:?}: {found:?}");
+        assert!(found.len() > minimum && found.contains(extension), "{host:?}: {found:?}");
         all.extend(found.into_iter().map(|name| (name, host)));
     }
     all
@@ -156,9 +156,9 @@ fn parameter(role: Role, large: bool) -> (bool, &'static str, bool, &'static [&'
     }
 }
 
-/// Checks, for each argument of the counted calls, that the role in the table agrees with the
-/// declaration in the headers. With a wrong role, the preload library would pass a wrong argument
-/// on to the MPI library.
+/// Checks the table of functions that have a form with `int` and one with `MPI_Count`: the role of
+/// each argument must agree with the declaration in the headers. With a wrong role, the preload
+/// library would pass a wrong argument on to the MPI library.
 #[test]
 fn roles_of_arguments_are_those_of_the_headers() {
     for host in HEADERS {
@@ -192,12 +192,12 @@ fn roles_of_arguments_are_those_of_the_headers() {
                 compared += 1;
             }
         }
-        let least = match host {
+        let minimum = match host {
             Host::Mpich => 2 * COUNTED_CALLS.len(),
             Host::OpenMpi => COUNTED_CALLS.len(),
             _ => 50,
         };
-        assert!(compared >= least, "{host:?}: {compared} of {}", 2 * COUNTED_CALLS.len());
+        assert!(compared >= minimum, "{host:?}: {compared} of {}", 2 * COUNTED_CALLS.len());
     }
 }
 

@@ -53,8 +53,8 @@ fn fortran_programs_are_seen() {
         // lack. The dynamic loader finds the libraries with these symbols when the program runs.
         fortran.args(["-Wl,--allow-shlib-undefined", "-fallow-argument-mismatch"]);
         compile(&mut fortran);
-        let (bare, _) = host.run(&program).text();
-        assert_eq!(bare.trim(), "wrong 0", "{host:?}");
+        let (unmodified, _) = host.run(&program).text();
+        assert_eq!(unmodified.trim(), "wrong 0", "{host:?}");
         let file = folder.join("report.json");
         let (text, errors) = host.run(&program).preload().env("DDTC_REPORT", &file).text();
         assert_eq!(text.trim(), "wrong 0", "{host:?} {errors}");
@@ -75,10 +75,10 @@ fn mpi4py_is_a_client() {
         let folder = scratch(&format!("python-{host:?}"));
         let file = folder.join("report.json");
         let run = || host.run(host.root().join("bin/python")).arg(manifest("tests/python/client.py"));
-        let (bare, _) = run().text();
+        let (unmodified, _) = run().text();
         let run = || run().preload().env("DDTC_REPORT", &file).env("DDTC_POLICY", "all");
         let (text, errors) = run().env("DDTC_CHECK", "1").text();
-        assert_eq!((bare.trim(), text.trim()), ("wrong 0", "wrong 0"), "{host:?}\n{errors}");
+        assert_eq!((unmodified.trim(), text.trim()), ("wrong 0", "wrong 0"), "{host:?}\n{errors}");
         let said = report(&fs::read_to_string(&file).unwrap_or_else(|e| panic!("{host:?}: {e}\n{errors}")));
         assert!(said["packs"] > 140, "{host:?} {said:?}");
         assert!(said["messages_packed"] > 100 && said["messages_unpacked"] > 100, "{host:?} {said:?}");

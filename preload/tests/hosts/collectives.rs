@@ -45,7 +45,7 @@ fn random_calls(host: Host, name: &str, ranks: u32, calls: &str, variables: &[(&
         run.arg(calls).arg(&seed).arg("2000")
     };
     let what = format!("{host:?}, {name}, {ranks} ranks, {variables:?}");
-    right(&format!("{what}, bare"), arguments(host.ranks(ranks, &program)));
+    right(&format!("{what}, unmodified"), arguments(host.ranks(ranks, &program)));
     let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
     right(&format!("{what}, all"), arguments(all.env("DDTC_REPORT", folder.join("report%r.json"))));
     let mut moved = 0;
@@ -138,24 +138,24 @@ fn collectives_follow_the_table() {
 
 /// Checks the minimum length in a policy table for Open MPI. A call is converted only if a single
 /// instance of its datatype is at least as long as the table says, however many instances the call
-/// has. The reason is that the substitute datatype, which Open MPI gets in place of the program's
-/// datatype, has a gap for each instance.
+/// has. The reason is that Open MPI gets a substitute datatype in place of the program's datatype,
+/// and the substitute datatype has a gap for each instance.
 #[test]
 fn short_instances_are_left_to_open_mpi() {
     let host = Host::OpenMpi;
     let folder = scratch("collectives-instances");
     fs::create_dir_all(folder.join("ddtc")).unwrap();
-    for (least, converted) in [("16", true), ("64", false)] {
-        let table = format!("library openmpi-5.0.11\nbcast blocks-short {least}-\n");
+    for (min_bytes, converted) in [("16", true), ("64", false)] {
+        let table = format!("library openmpi-5.0.11\nbcast blocks-short {min_bytes}-\n");
         fs::write(folder.join("ddtc/policy"), table).unwrap();
         let run = host.ranks(2, compiled(host, "collectives")).preload().env("XDG_CONFIG_HOME", &folder);
         let run = run.env("DDTC_REPORT", folder.join("report%r.json")).arg("60").arg("1").arg("2000");
-        right(&format!("from {least} bytes"), run);
+        right(&format!("from {min_bytes} bytes"), run);
         // One structure, which is an instance of the program's datatype, has 24 bytes. Calls are
         // therefore converted with a minimum of 16 bytes and not with a minimum of 64 bytes.
         let moved =
             |r: &std::collections::HashMap<String, u64>| r["messages_packed"] + r["messages_unpacked"] > 0;
-        assert_eq!(reports(&folder, 2).iter().any(moved), converted, "{least}");
+        assert_eq!(reports(&folder, 2).iter().any(moved), converted, "{min_bytes}");
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -183,7 +183,7 @@ fn long_messages_are_never_cut_inside_an_element() {
     for host in HOSTS {
         let program = compiled(host, "segments");
         for (name, value) in [("DDTC_NOTHING", "1"), ("MPIR_CVAR_CH4_CMA_ENABLE", "0")] {
-            right(&format!("{host:?} bare"), host.ranks(2, &program).env(name, value));
+            right(&format!("{host:?} unmodified"), host.ranks(2, &program).env(name, value));
             for policy in ["all", "table"] {
                 for parity in 0..2 {
                     let run = on_some(host, 2, &program, parity).env("DDTC_POLICY", policy).env(name, value);

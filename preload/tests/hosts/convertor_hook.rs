@@ -42,37 +42,37 @@ fn moved(folder: &Path, ranks: u32) -> [u64; 2] {
 
 /// Checks a program that prints what its ranks saw. The output must be the same in a run without
 /// the preload library, in a run with the convertor hook enabled on all ranks, and in runs with it
-/// on every other rank. `least` is the minimum number of bytes that the hook must pack, and also
-/// the minimum that it must unpack.
-fn alike(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
+/// on every other rank. `min_bytes` is the minimum number of bytes that the hook must pack, and
+/// also the minimum that it must unpack.
+fn assert_same_output(host: Host, ranks: u32, name: &str, arguments: &[&str], min_bytes: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
     let file = folder.join("file").display().to_string();
     let arguments: Vec<&str> =
         arguments.iter().map(|&word| if word == "FILE" { file.as_str() } else { word }).collect();
-    let (bare, _) = with(host.ranks(ranks, &program), &arguments).text();
-    assert!(bare.lines().count() > 20 * ranks as usize, "{bare}");
+    let (unmodified, _) = with(host.ranks(ranks, &program), &arguments).text();
+    assert!(unmodified.lines().count() > 20 * ranks as usize, "{unmodified}");
     let (text, _) = with(inside(host.ranks(ranks, &program), &folder), &arguments).text();
-    same(&format!("{host:?} {name}, {ranks} ranks"), &text, &bare);
+    same(&format!("{host:?} {name}, {ranks} ranks"), &text, &unmodified);
     let bytes = moved(&folder, ranks);
-    assert!(bytes.iter().all(|&bytes| bytes >= least), "{host:?} {name}: {bytes:?}");
+    assert!(bytes.iter().all(|&bytes| bytes >= min_bytes), "{host:?} {name}: {bytes:?}");
     for parity in 0..2 {
         let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "none");
-        same(&format!("{host:?} {name}, {parity} alone"), &with(some, &arguments).text().0, &bare);
+        same(&format!("{host:?} {name}, {parity} alone"), &with(some, &arguments).text().0, &unmodified);
     }
     fs::remove_dir_all(folder).unwrap();
 }
 
 /// Checks a program that judges its own results. One line of its output, the first or the last,
-/// must end with `wrong 0`. `least` is the minimum number of bytes that the convertor hook must
+/// must end with `wrong 0`. `min_bytes` is the minimum number of bytes that the convertor hook must
 /// pack and unpack.
-fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], least: u64) {
+fn right(host: Host, ranks: u32, name: &str, arguments: &[&str], min_bytes: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("hook-{name}-{host:?}-{ranks}"));
     let (text, errors) = with(inside(host.ranks(ranks, &program), &folder), arguments).text();
     assert!(text.lines().any(|line| line.ends_with("wrong 0")), "{host:?} {name}\n{text}\n{errors}");
     let bytes = moved(&folder, ranks);
-    assert!(bytes.iter().all(|&bytes| bytes >= least), "{host:?} {name}: {bytes:?}");
+    assert!(bytes.iter().all(|&bytes| bytes >= min_bytes), "{host:?} {name}: {bytes:?}");
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -104,9 +104,9 @@ fn pieces_end_where_the_hosts_end() {
 fn wrong_offsets_leave_the_hook_disabled() {
     for host in HOSTS {
         let (text, errors) = with(host.run(compiled(host, "convertors")), &["planted"]).preload().text();
-        assert_eq!(text.matches("right: opens").count(), 2, "{host:?}\n{text}\n{errors}");
-        let (shut, tried) = (after(&text, "shut"), after(&text, " of "));
-        assert!(shut == tried && tried > 100, "{host:?}\n{text}");
+        assert_eq!(text.matches("right: enabled").count(), 2, "{host:?}\n{text}\n{errors}");
+        let (disabled, tried) = (after(&text, "disabled"), after(&text, " of "));
+        assert!(disabled == tried && tried > 100, "{host:?}\n{text}");
     }
 }
 
@@ -166,8 +166,8 @@ fn a_table_moves_inside_what_it_would_pack_first() {
         assert_eq!(text.trim(), "wrong 0", "{errors}");
         for said in reports(&folder, 2) {
             // If the policy table has rows with `inside`, the convertor hook moves the messages of
-            // these layouts. A layout's first messages are packed into staging buffers
-            // nevertheless, until a kernel for the hook is ready.
+            // the layout classes in these rows. A layout's first messages are packed into staging
+            // buffers nevertheless, until a kernel for the hook is ready.
             let staged = said["messages_packed"];
             assert!(if moves { staged < 50 } else { staged > 300 }, "{moves} {said:?}");
             assert!(said["hook_bytes_packed"] > 1 << 20, "{said:?}");
@@ -177,44 +177,45 @@ fn a_table_moves_inside_what_it_would_pack_first() {
 }
 
 /// Checks when the preload library enables the convertor hook. In a program with few messages the
-/// hook stays disabled. In a program with many messages the hook saves more time than it costs.
-/// This is tried with a policy under which each message would otherwise be staged, and with a
-/// policy under which no message is staged but the gain of compiled code is measured.
+/// hook stays disabled. In a program with many messages it is enabled, since it saves more time
+/// than it costs. This is tried with a policy under which each message would otherwise be staged,
+/// and with a policy under which no message is staged but the gain of compiled code is measured.
 #[test]
 fn what_many_messages_miss_enables_the_hook() {
-    let folder = scratch("hook-opens");
-    for (host, policy, bytes, rounds, opens) in [
+    let folder = scratch("hook-enabled");
+    for (host, policy, bytes, rounds, is_enabled) in [
         (Host::OpenMpi, "table", 1024, 100, false),
         (Host::OpenMpi, "table", 1024, 40_000, true),
         (Host::OpenMpi4, "measure", 16384, 20_000, true),
     ] {
         let run = |rounds: u64| {
-            let run = host.ranks(2, host.compile("opens", &[])).preload().env("DDTC_POLICY", policy);
+            let run = host.ranks(2, host.compile("alternating", &[])).preload().env("DDTC_POLICY", policy);
             let run = run.env("DDTC_LAZY_THRESHOLD", "1000").env("DDTC_REPORT", folder.join("report%r.json"));
             let run = run.env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", &folder);
             with(run, &[&(bytes / 8).to_string(), &rounds.to_string()]).text()
         };
         if policy == "measure" {
-            remember_a_gain(&folder, "14", || drop(run(400)));
+            write_gain_into_cache(&folder, "14", || drop(run(400)));
         }
         let (text, errors) = run(rounds);
         assert_eq!(text.trim(), "wrong 0", "{host:?}\n{errors}");
         for said in reports(&folder, 2) {
             for moved in [said["hook_bytes_packed"], said["hook_bytes_unpacked"]] {
                 let many = moved > bytes * rounds / 4;
-                assert!(if opens { many } else { moved == 0 }, "{host:?} {rounds} {said:?}");
+                assert!(if is_enabled { many } else { moved == 0 }, "{host:?} {rounds} {said:?}");
             }
         }
     }
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Prepares the profile cache so that compiled code takes less than a tenth of the MPI library's
-/// time for messages of the size class `class`, whose lengths are from 2^`class` bytes to less than
-/// twice as many. The function calls `run`, which runs a program, until the program has written
-/// times of its layout into the cache, and then overwrites these times. A test that uses the cache
-/// does not depend on how slow the kernels of a debug build are.
-fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
+/// Writes times into the profile cache by which compiled code takes less than a tenth of the MPI
+/// library's time. They are the times for messages of the size class `class`, whose lengths are
+/// from 2^`class` bytes to less than twice as many. The function calls `run`, which runs a program,
+/// until the program has written times of its layout into the cache, and then overwrites these
+/// times. So a test that uses the cache does not depend on how slow the kernels of a debug build
+/// are.
+fn write_gain_into_cache(folder: &Path, class: &str, run: impl Fn()) {
     // Lines of the profile cache have the columns LAYOUT CLASS BYTES HOST OURS COPY. They describe
     // layouts, and similarity classes too. A key in the first column belongs to a similarity class
     // if it also has a line whose size class is 40.
@@ -238,9 +239,9 @@ fn remember_a_gain(folder: &Path, class: &str, run: impl Fn()) {
 }
 
 /// Checks that the convertor hook serves a type from its first messages on if an earlier run has
-/// measured a gain. Messages must not be left to the MPI library because messages of similar types
-/// were left to it before. The test runs under Open MPI 4.1, where the preload library stages no
-/// messages.
+/// measured a gain. Messages of similar types were left to the MPI library before. This must not be
+/// a reason to leave the messages of this type to the MPI library too. The test runs under Open MPI
+/// 4.1, where the preload library stages no messages.
 #[test]
 fn what_is_remembered_moves_inside_soon() {
     let (program, folder) = (compiled(Host::OpenMpi4, "soon"), scratch("hook-soon"));
@@ -249,7 +250,7 @@ fn what_is_remembered_moves_inside_soon() {
         let run = run.env("DDTC_POLICY", "measure").env("DDTC_PROFILE_CACHE", "1");
         with(run.env("XDG_CACHE_HOME", &folder), &[messages]).text()
     };
-    remember_a_gain(&folder, "16", || drop(run("400")));
+    write_gain_into_cache(&folder, "16", || drop(run("400")));
     let (text, errors) = run("24");
     assert_eq!(text.trim(), "inside", "{errors}");
     fs::remove_dir_all(folder).unwrap();
@@ -271,16 +272,16 @@ fn messages_move_inside() {
     // The program `messages` hangs under Open MPI 4.1 even without the preload library, so it runs
     // under Open MPI 5.0 only.
     for ranks in [2, 4] {
-        alike(Host::OpenMpi, ranks, "messages", &[], 1 << 20);
+        assert_same_output(Host::OpenMpi, ranks, "messages", &[], 1 << 20);
     }
 }
 
 #[test]
 fn exchanges_and_ragged_ends_are_the_hosts() {
     for ranks in [2, 4] {
-        alike(Host::OpenMpi, ranks, "exchanges", &[], 1 << 20);
+        assert_same_output(Host::OpenMpi, ranks, "exchanges", &[], 1 << 20);
     }
-    alike(Host::OpenMpi, 2, "ragged", &["return"], 0);
+    assert_same_output(Host::OpenMpi, 2, "ragged", &["return"], 0);
 }
 
 #[test]
@@ -310,9 +311,9 @@ fn pending_messages_need_no_memory() {
             assert_eq!(text.matches("wrong 0").count(), 2, "{host:?}\n{text}\n{errors}");
             text.lines().map(|line| after(line, ":")).sum()
         };
-        let bare = more(with(host.ranks(2, &program), &arguments).text());
+        let unmodified = more(with(host.ranks(2, &program), &arguments).text());
         let ours = more(with(inside(host.ranks(2, &program), &folder), &arguments).text());
-        assert!(ours < bare + (16 << 10), "{host:?}: {ours} KB, bare {bare}");
+        assert!(ours < unmodified + (16 << 10), "{host:?}: {ours} KB, unmodified {unmodified}");
         assert!(moved(&folder, 2).iter().all(|&bytes| bytes > 200 << 20), "{host:?}");
         fs::remove_dir_all(folder).unwrap();
     }
@@ -320,8 +321,8 @@ fn pending_messages_need_no_memory() {
 
 #[test]
 fn files_and_windows_are_the_hosts() {
-    alike(Host::OpenMpi, 2, "files", &["FILE", "40", "5", "1000"], 0);
-    alike(Host::OpenMpi, 4, "windows", &["40", "3", "300"], 1000);
+    assert_same_output(Host::OpenMpi, 2, "files", &["FILE", "40", "5", "1000"], 0);
+    assert_same_output(Host::OpenMpi, 4, "windows", &["40", "3", "300"], 1000);
 }
 
 #[test]
@@ -342,9 +343,9 @@ fn other_libraries_and_a_disabled_hook_move_nothing_inside() {
         [(Host::Mpich, "on"), (Host::MpichStandard, "on"), (Host::Intel, "on"), (Host::OpenMpi, "off")]
     {
         let (program, folder) = (compiled(host, "messages"), scratch(&format!("hook-disabled-{host:?}")));
-        let (bare, _) = host.ranks(2, &program).text();
+        let (unmodified, _) = host.ranks(2, &program).text();
         let (text, _) = inside(host.ranks(2, &program), &folder).env("DDTC_HOOK", variable).text();
-        same(&format!("{host:?} {variable}"), &text, &bare);
+        same(&format!("{host:?} {variable}"), &text, &unmodified);
         assert_eq!(moved(&folder, 2), [0, 0], "{host:?}");
         fs::remove_dir_all(folder).unwrap();
     }

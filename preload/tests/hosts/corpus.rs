@@ -15,7 +15,7 @@ use ddtc::internal::methods::*;
 use ddtc_hosts::faults::misplaces;
 use ddtc_hosts::policy::{Class, Library};
 
-use crate::faults::{Left, Symptom, entry_of, known, survives};
+use crate::faults::{Excluded, Symptom, entry_of, known, survives};
 use crate::setup::{Host, report, scratch};
 
 /// The script for the driver, which is the C program `driver`; the cases in the script; and the
@@ -165,7 +165,7 @@ fn line(t: &Datatype, children: &[usize]) -> Option<(String, bool)> {
 }
 
 /// Maximum number of bytes of a user buffer or of a packed stream in these tests.
-const MOST: i64 = 300 << 20;
+const MAX_BYTES: i64 = 300 << 20;
 
 /// Returns the hash of the packed buffer and that of the unpacked buffer for `count` instances of
 /// `t`. The reference interpreter computes both buffers from the same input as the driver does.
@@ -177,7 +177,7 @@ fn expected(t: &Datatype, count: u64) -> Option<[u64; 2]> {
         0 => (0, 0),
         _ => (t.true_lb().checked_add(last.min(0))?.min(0), t.true_ub().checked_add(last.max(0))?.max(0)),
     };
-    if high.checked_sub(low)? > MOST || size > MOST {
+    if high.checked_sub(low)? > MAX_BYTES || size > MAX_BYTES {
         return None;
     }
     let cycle: Vec<u8> = (0..251).map(pattern).collect();
@@ -220,7 +220,7 @@ fn cases(small: bool) -> &'static Cases {
 }
 
 fn make_cases(small: bool) -> Cases {
-    let (mut script, mut cases, mut left) = (Script::default(), Vec::new(), Vec::new());
+    let (mut script, mut cases, mut excluded) = (Script::default(), Vec::new(), Vec::new());
     for entry in corpus::application().into_iter().chain(corpus::corner()) {
         if small && entry.size == Size::L {
             continue;
@@ -231,10 +231,10 @@ fn make_cases(small: bool) -> Cases {
         let before = cases.len();
         cases.extend(counts.into_iter().filter_map(|count| case(&mut script, &entry, count)));
         if cases.len() == before {
-            left.push(entry.name);
+            excluded.push(entry.name);
         }
     }
-    (script.text, cases, left)
+    (script.text, cases, excluded)
 }
 
 /// What the driver wrote for a case: the sizes, positions and hashes that it got from the MPI
@@ -252,12 +252,12 @@ fn answers(path: &std::path::Path) -> BTreeMap<String, Answer> {
 }
 
 fn on(host: Host, ranks: u32) {
-    let (script, all, left) = cases(ranks > 1);
-    eprintln!("{host:?}: {} cases; not runnable: {left:?}", all.len());
-    // The list `left` has the entries that cannot be run. Their displacements or sizes are beyond
-    // any memory, or they have bounds that only a decoded type can have. At most 9 entries may be
-    // in the list.
-    assert!(left.len() <= 9, "{left:?}");
+    let (script, all, excluded) = cases(ranks > 1);
+    eprintln!("{host:?}: {} cases; not runnable: {excluded:?}", all.len());
+    // The list `excluded` has the entries that cannot be run. Their displacements or sizes are
+    // beyond any memory, or they have bounds that only a decoded type can have. At most 9 entries
+    // may be in the list.
+    assert!(excluded.len() <= 9, "{excluded:?}");
     let folder = scratch(&format!("corpus-{host:?}-{ranks}"));
     let path = folder.join("script");
     fs::write(&path, script).unwrap();
@@ -266,12 +266,12 @@ fn on(host: Host, ranks: u32) {
         let run = if ranks == 1 { host.run(&driver) } else { host.ranks(ranks, &driver) };
         run.arg(&path).arg(out)
     };
-    let out = folder.join("bare");
-    let left = Left::by_bare_run(host, ranks, entries(all), &out, run).named(host);
-    let cases: Vec<Case> = all.iter().filter(|c| !left.has(&c.name)).cloned().collect();
-    let wrong = wrong_alone(host, &cases, &answers(&folder.join("bare.0")));
+    let out = folder.join("unmodified");
+    let excluded = Excluded::by_unmodified_run(host, ranks, entries(all), &out, run).named(host);
+    let cases: Vec<Case> = all.iter().filter(|c| !excluded.has(&c.name)).cloned().collect();
+    let wrong = wrong_alone(host, &cases, &answers(&folder.join("unmodified.0")));
     let out = folder.join("with");
-    survives(ranks, &out, left.without(run(&out), &out, &[]).preload());
+    survives(ranks, &out, excluded.without(run(&out), &out, &[]).preload());
     let out = folder.join("checked");
     // With `DDTC_CHECK`, the MPI library packs and unpacks each buffer too, and the results are
     // compared. The entries on which the MPI library is known to crash, and those for which its
@@ -281,9 +281,9 @@ fn on(host: Host, ranks: u32) {
     let crash = names.iter().filter(|e| known(host, e, Symptom::Crash)).map(|&e| e.to_owned());
     let new = wrong.iter().filter(|e| !known(host, e, Symptom::Bytes)).cloned();
     let more: Vec<String> = crash.chain(new).collect();
-    let checked = left.without(run(&out), &out, &more).preload();
+    let checked = excluded.without(run(&out), &out, &more).preload();
     let checked = checked.env("DDTC_CHECK", "1").env("DDTC_REPORT", folder.join("report%r.json"));
-    let checked = checked.env("DRIVER_MOST", (8 << 20).to_string());
+    let checked = checked.env("DRIVER_MAX_BYTES", (8 << 20).to_string());
     let errors = survives(ranks, &out, checked);
     for rank in 0..ranks {
         let said = fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap();
@@ -291,14 +291,16 @@ fn on(host: Host, ranks: u32) {
         assert_eq!((said["faults_of_ddtc"], said["fallbacks"], said["panics"]), (0, 0, 0), "{said:?}");
         assert!(said["checks"] > 2 * (cases.len() as u64) * 9 / 10, "{said:?}");
         assert_eq!(said["other_differences_of_mpi"], 0, "{errors}");
-        let (bare, with) =
-            (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
+        let (unmodified, with) = (
+            answers(&folder.join(format!("unmodified.{rank}"))),
+            answers(&folder.join(format!("with.{rank}"))),
+        );
         let checked = answers(&folder.join(format!("checked.{rank}")));
         assert!(checked.len() * 10 > with.len() * 9);
         let judged = cases.iter().filter(|case| !is_misplaced(host, &case.datatype));
         let mut judged = judged.filter_map(|case| Some((&with[&case.name], checked.get(&case.name)?)));
         assert!(judged.all(|(with, checked)| with == checked));
-        judge(host, false, &cases, &bare, &with);
+        judge(host, false, &cases, &unmodified, &with);
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -311,7 +313,7 @@ fn is_misplaced(host: Host, t: &Datatype) -> bool {
         Host::Intel | Host::IntelStandard => "Intel(R) MPI Library",
         Host::OpenMpi | Host::OpenMpi4 => "Open MPI",
     };
-    misplaces(Library::of(&format!("{name} {}", host.release().1)), t).is_some()
+    misplaces(Library::from_version_text(&format!("{name} {}", host.release().1)), t).is_some()
 }
 
 /// Returns the number of corpus entries to which the cases belong. An entry has a case for each of
@@ -321,10 +323,10 @@ fn entries(cases: &[Case]) -> usize {
 }
 
 /// Returns the corpus entries for which the unmodified MPI library moves other bytes than the
-/// reference interpreter although it has the same bounds of the type. Prints these entries.
-fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> BTreeSet<String> {
+/// reference interpreter although both have the same bounds of the type. Prints these entries.
+fn wrong_alone(host: Host, cases: &[Case], unmodified: &BTreeMap<String, Answer>) -> BTreeSet<String> {
     let wrong = |case: &&Case| {
-        let Some(Some(answer)) = bare.get(&case.name) else { return false };
+        let Some(Some(answer)) = unmodified.get(&case.name) else { return false };
         let words: Vec<&str> = answer.split(' ').collect();
         let bounds =
             (words[1].parse(), words[2].parse()) == (Ok(case.datatype.lb()), Ok(case.datatype.extent()));
@@ -332,7 +334,7 @@ fn wrong_alone(host: Host, cases: &[Case], bare: &BTreeMap<String, Answer>) -> B
         bounds && [words[5], words[8]] != [&bytes[0], &bytes[1]]
     };
     let wrong = cases.iter().filter(wrong).map(|c| entry_of(&c.name).to_owned()).collect();
-    Left::name_wrong(host, &wrong);
+    Excluded::name_wrong(host, &wrong);
     wrong
 }
 
@@ -346,14 +348,15 @@ fn by_messages(host: Host, ranks: u32) {
     let driver = host.compile("driver", &[]);
     let run = |out: &Path| {
         let run = host.ranks(ranks, &driver).arg(&path).arg(out).arg("messages");
-        run.env("DDTC_POLICY", "all").env("DRIVER_MOST", (1 << 20).to_string())
+        run.env("DDTC_POLICY", "all").env("DRIVER_MAX_BYTES", (1 << 20).to_string())
     };
-    let out = folder.join("bare");
-    let left = Left::by_bare_run(host, ranks, entries(cases), &out, run).named(host);
+    let out = folder.join("unmodified");
+    let excluded = Excluded::by_unmodified_run(host, ranks, entries(cases), &out, run).named(host);
     let report_of =
         |rank: u32| report(&fs::read_to_string(folder.join(format!("report{rank}.json"))).unwrap());
     let out = folder.join("with");
-    let with = left.without(run(&out), &out, &[]).preload().env("DDTC_REPORT", folder.join("report%r.json"));
+    let with =
+        excluded.without(run(&out), &out, &[]).preload().env("DDTC_REPORT", folder.join("report%r.json"));
     survives(ranks, &out, with);
     for rank in 0..ranks {
         let said = report_of(rank);
@@ -365,13 +368,18 @@ fn by_messages(host: Host, ranks: u32) {
         // In each case a rank sends two messages of the datatype and receives two. Some of these
         // messages are left to the MPI library, because their type is dense or they have no bytes.
         // Each rank must therefore pack and unpack more than one message per case on average.
-        let least = cases.len() as u64;
-        assert!(said["messages_packed"] > least && said["messages_unpacked"] > least, "{said:?}");
-        let (bare, with) =
-            (answers(&folder.join(format!("bare.{rank}"))), answers(&folder.join(format!("with.{rank}"))));
-        let ran: Vec<Case> = cases.iter().filter(|c| bare.contains_key(&c.name)).cloned().collect();
+        let min_messages = cases.len() as u64;
+        assert!(
+            said["messages_packed"] > min_messages && said["messages_unpacked"] > min_messages,
+            "{said:?}"
+        );
+        let (unmodified, with) = (
+            answers(&folder.join(format!("unmodified.{rank}"))),
+            answers(&folder.join(format!("with.{rank}"))),
+        );
+        let ran: Vec<Case> = cases.iter().filter(|c| unmodified.contains_key(&c.name)).cloned().collect();
         assert!(ran.len() * 10 > cases.len() * 8, "{} of {}", ran.len(), cases.len());
-        judge(host, true, &ran, &bare, &with);
+        judge(host, true, &ran, &unmodified, &with);
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -394,20 +402,20 @@ fn judge(
     host: Host,
     by_messages: bool,
     cases: &[Case],
-    bare: &BTreeMap<String, Answer>,
+    unmodified: &BTreeMap<String, Answer>,
     with: &BTreeMap<String, Answer>,
 ) {
     let (mut same, mut healed, mut bounds, mut unavailable) = (0, Vec::new(), Vec::new(), Vec::new());
-    let (mut left, mut misplaced) = (BTreeSet::new(), BTreeSet::new());
+    let (mut wrong, mut misplaced) = (BTreeSet::new(), BTreeSet::new());
     for case in cases {
-        let (bare, with) = (&bare[&case.name], &with[&case.name]);
-        let (Some(bare), Some(with)) = (bare, with) else {
-            assert_eq!(bare, with, "{host:?} {}", case.name);
+        let (unmodified, with) = (&unmodified[&case.name], &with[&case.name]);
+        let (Some(unmodified), Some(with)) = (unmodified, with) else {
+            assert_eq!(unmodified, with, "{host:?} {}", case.name);
             unavailable.push((case.name.clone(), case.large));
             continue;
         };
         let words = |answer: &str| answer.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let (b, w) = (words(bare), words(with));
+        let (b, w) = (words(unmodified), words(with));
         // The answers with the preload library (`w`) must have the same size, bounds, error codes
         // and positions as those of the unmodified MPI library (`b`).
         assert_eq!((&b[..5], &b[6..8]), (&w[..5], &w[6..8]), "{host:?} {}", case.name);
@@ -416,9 +424,9 @@ fn judge(
         if (w[1].parse(), w[2].parse()) != (Ok(t.lb()), Ok(t.extent())) {
             // The MPI library has other bounds for this datatype than the reference interpreter,
             // and its bounds decide where the instances lie. The result must be that of the
-            // interpreter with the MPI library's bounds, or that of the unmodified library, since
-            // the bounds of types below the root may differ too. The run with `DDTC_CHECK` has
-            // judged the bytes of that case.
+            // interpreter with the MPI library's bounds. The result of the unmodified library is
+            // accepted too, since the bounds of types below the root may also differ. The run with
+            // `DDTC_CHECK` has judged the bytes of that case.
             bounds.push(case.name.clone());
             let theirs = Datatype::bounds(w[1].parse().unwrap(), w[2].parse().unwrap(), t).unwrap();
             let count: u64 = case.name.rsplit(':').next().unwrap().parse().unwrap();
@@ -426,7 +434,7 @@ fn judge(
             let interpreted = (w[5] == format!("{pack:016x}")) && (w[8] == format!("{unpack:016x}"));
             assert!(
                 b == w || interpreted || is_misplaced(host, t),
-                "{host:?} {} {t}\n bare {bare}\n with {with}",
+                "{host:?} {} {t}\n unmodified {unmodified}\n with {with}",
                 case.name
             );
             continue;
@@ -451,12 +459,12 @@ fn judge(
         // Messages whose type is one contiguous run of bytes are left to the MPI library, so they
         // have the same wrong bytes with and without the preload library.
         if by_messages && b == w && w[3..9] != expected {
-            let class = Class::of(ddtc::commit(t).unwrap().nest());
+            let class = Class::from_nest(ddtc::commit(t).unwrap().nest());
             assert_eq!(class, Class::Dense, "{t}");
-            left.insert(entry_of(&case.name).to_owned());
+            wrong.insert(entry_of(&case.name).to_owned());
             continue;
         }
-        assert_eq!(w[3..9], expected, "{host:?} {} {t}\n bare {bare}\n with {with}", case.name);
+        assert_eq!(w[3..9], expected, "{host:?} {} {t}\n unmodified {unmodified}\n with {with}", case.name);
         same += 1;
         if b != w {
             healed.push(case.name.clone());
@@ -466,7 +474,7 @@ fn judge(
         "{host:?}: {same} as the interpreter says, of which the host alone gets wrong {healed:?}; the host's own bounds \
          {bounds:?}; left to the host, which moves other places, {misplaced:?}; not available {unavailable:?}"
     );
-    Left::name_wrong(host, &left);
+    Excluded::name_wrong(host, &wrong);
     assert!(same * 10 >= cases.len() * 8, "{host:?}: {same} of {}", cases.len());
     for (name, large) in unavailable {
         // An MPI library may lack a datatype of the corpus for one of three reasons only: it has no

@@ -42,7 +42,7 @@ fn its_results_are_those_of_the_bare_host() {
                 let run = host.ranks(ranks, &program).arg("--cells").arg("24").arg("--steps").arg("9");
                 run.arg("--every").arg("4").arg("--picture").arg(folder.join(name))
             };
-            let bare = result(&run("bare.pgm").text().0);
+            let unmodified = result(&run("unmodified.pgm").text().0);
             for policy in ["all", "table"] {
                 let report = folder.join("report.json");
                 let run = run("with.pgm").preload().env("DDTC_POLICY", policy).env("DDTC_REPORT", &report);
@@ -50,8 +50,9 @@ fn its_results_are_those_of_the_bare_host() {
                 // numbers of packs that are compared below do not depend on the speed of the
                 // machine.
                 let run = if policy == "all" { run.env("DDTC_LAZY_THRESHOLD", "0") } else { run };
-                assert_eq!(result(&run.text().0), bare, "{host:?} {ranks} {policy}");
-                let pictures = ["bare.pgm", "with.pgm"].map(|name| fs::read(folder.join(name)).unwrap());
+                assert_eq!(result(&run.text().0), unmodified, "{host:?} {ranks} {policy}");
+                let pictures =
+                    ["unmodified.pgm", "with.pgm"].map(|name| fs::read(folder.join(name)).unwrap());
                 assert!(
                     pictures[0] == pictures[1] && pictures[0].starts_with(b"P5"),
                     "{host:?} {ranks} {policy}"

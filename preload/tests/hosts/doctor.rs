@@ -87,8 +87,8 @@ fn where_all_is_well_messages_are_converted() {
         let messages = text.lines().find(|l| l.starts_with("messages ")).unwrap();
         assert!(messages.contains("(blocks-short)"), "{messages}");
         // In the test messages of `ddtc doctor`, each rank packs and unpacks once in every round
-        // trip, except in the uses of the type that come before it is compiled. The line with the
-        // messages ends with these two numbers.
+        // trip, except in the first ones, before the type is compiled. The last two numbers in the
+        // line about messages are those of packs and of unpacks.
         let numbers: Vec<u64> = messages.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
         let [.., packed, unpacked] = numbers[..] else { panic!("{messages}") };
         assert!((800..=900).contains(&packed) && (800..=900).contains(&unpacked), "{host:?} {messages}");
@@ -198,7 +198,8 @@ fn mixed_mpis_are_said() {
         &[("libmpi.so.12", mpich), ("libmpi.so.40", open)],
     );
     let text = finds(&mut doctor(&path), "two MPIs are mixed here", "one environment");
-    // The launcher is that of Open MPI, so `ddtc doctor` must take Open MPI of the two libraries.
+    // The folder has an MPICH and an Open MPI. The launcher is that of Open MPI, so `ddtc doctor`
+    // must take Open MPI.
     assert!(text.contains("policy           shipped") && text.contains("openmpi-5.0.11"), "{text}");
     fs::remove_dir_all(root).unwrap();
     let (root, path) = prefix("doctor-foreign", "HYDRA build details:", &[("libmpi.so.40", open)]);

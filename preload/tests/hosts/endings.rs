@@ -36,15 +36,16 @@ fn right(folder: &Path, out: &Output) -> std::collections::HashMap<String, u64> 
     report(&fs::read_to_string(folder.join("report1.json")).unwrap())
 }
 
-/// Checks that staging buffers outlive the operations that use them. Every MPI call ends with an
-/// error of every class, and its operation has then ended or goes on. Staging buffers lie between
-/// inaccessible pages, so that an access to a buffer that was freed too early faults at once.
+/// Checks that staging buffers outlive the operations that use them. The program `endings` makes
+/// every call end with an error of every class, once with an operation that has then ended and once
+/// with an operation that goes on. Staging buffers lie between inaccessible pages, so that an
+/// access to a buffer that was freed too early faults at once.
 #[test]
 fn whatever_a_call_ends_with_its_buffers_outlive_it() {
     let folder = scratch("endings");
     let program = compiled(&folder);
-    let bare = Command::new(&program).arg("1").output().unwrap();
-    assert_eq!(lossy(&bare.stdout), "wrong 0\n");
+    let unmodified = Command::new(&program).arg("1").output().unwrap();
+    assert_eq!(lossy(&unmodified.stdout), "wrong 0\n");
     let said = right(&folder, &preloaded(&folder, Command::new(&program).arg("1"), &[("DDTC_FENCES", "1")]));
     assert!(said["messages_packed"] > 70_000 && said["messages_unpacked"] > 70_000, "{said:?}");
     assert!(said["panics"] == 0 && !said.contains_key("bypassed_after_errors"), "{said:?}");

@@ -69,42 +69,47 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
 /// The entries of the corpus that are left out of the tests of an MPI library, each with the
 /// symptom for which it is left out.
 #[derive(Default)]
-pub(crate) struct Left(BTreeMap<String, Symptom>);
+pub(crate) struct Excluded(BTreeMap<String, Symptom>);
 
 /// Maximum percentage of the corpus entries on which a library may crash or hang without the
 /// preload library. If it fails on more entries, the test fails, because the remaining entries
 /// would say too little.
-const MOST: usize = 5;
+const MAX_PERCENT: usize = 5;
 
-impl Left {
+impl Excluded {
     /// Runs the driver of the corpus under the unmodified library again and again. After each run
     /// that does not succeed, the entries at which it died are left out. Returns the left-out
     /// entries once a run survives all others; the answers of that run are in `OUT.RANK`.
     ///
     /// The function `run` returns a run of the driver that writes to the given output file.
-    pub(crate) fn by_bare_run(
+    pub(crate) fn by_unmodified_run(
         host: Host,
         ranks: u32,
         entries: usize,
         out: &Path,
         run: impl Fn(&Path) -> Run,
-    ) -> Left {
-        let mut left = Left::default();
+    ) -> Excluded {
+        let mut excluded = Excluded::default();
         loop {
-            let output = left.without(run(out), out, &[]).output();
+            let output = excluded.without(run(out), out, &[]).output();
             if output.status.success() {
-                return left;
+                return excluded;
             }
             let said = || format!("{}\n{}", output.status, lossy(&output.stderr));
             let blamed = blamed(ranks, out);
             assert!(!blamed.is_empty(), "{host:?} alone fails outside the corpus: {}", said());
-            left.0.extend(blamed);
-            assert!(left.0.len() * 100 <= entries * MOST, "{host:?} alone fails {:?}: {}", left.0, said());
+            excluded.0.extend(blamed);
+            assert!(
+                excluded.0.len() * 100 <= entries * MAX_PERCENT,
+                "{host:?} alone fails {:?}: {}",
+                excluded.0,
+                said()
+            );
         }
     }
 
     /// Prints the entries that are left out, each as a known fault or as a new finding.
-    pub(crate) fn named(self, host: Host) -> Left {
+    pub(crate) fn named(self, host: Host) -> Excluded {
         self.0.iter().for_each(|(entry, &symptom)| name(host, entry, symptom));
         self
     }
@@ -195,25 +200,27 @@ fn marks_of_the_driver_are_faults() {
     assert_eq!(marks(text), expected.map(|(e, s)| (e.to_owned(), s)).into());
 }
 
-/// Calls [`Left::by_bare_run`] with a shell script in place of the driver. The script dies at the
-/// first of `entries` that is not left out. As many entries may be left out as in a corpus of five
-/// hundred entries.
-fn surveyed(name: &str, entries: &str) -> Left {
+/// Calls [`Excluded::by_unmodified_run`] with a shell script in place of the driver. The script
+/// dies at the first of `entries` that is not left out. The number of entries in the corpus, on
+/// which it depends how many may be left out, is given as five hundred.
+fn surveyed(name: &str, entries: &str) -> Excluded {
     let folder = crate::setup::scratch(name);
-    let out = folder.join("bare");
+    let out = folder.join("unmodified");
     let script = format!(
         "for e in {entries}; do grep -qx $e $DRIVER_LEAVE || {{ echo \"$e:3 !11\" > {}.0; exit 1; }}; done",
         out.display()
     );
-    let left = Left::by_bare_run(Host::Mpich, 1, 500, &out, |_| Host::Mpich.run("sh").arg("-c").arg(&script));
+    let excluded = Excluded::by_unmodified_run(Host::Mpich, 1, 500, &out, |_| {
+        Host::Mpich.run("sh").arg("-c").arg(&script)
+    });
     fs::remove_dir_all(folder).unwrap();
-    left
+    excluded
 }
 
 #[test]
 fn what_a_bare_host_does_not_survive_is_left_out() {
-    let left = surveyed("few", "one two");
-    assert!(left.has("one:1") && left.has("two:17") && !left.has("three:1"), "{:?}", left.0);
+    let excluded = surveyed("few", "one two");
+    assert!(excluded.has("one:1") && excluded.has("two:17") && !excluded.has("three:1"), "{:?}", excluded.0);
     assert!(surveyed("none", "").0.is_empty());
 }
 

@@ -21,15 +21,15 @@ fn arguments(run: Run, folder: &Path, seed: u32) -> Run {
 /// Checks that the output of the program `files` is that of a run under the unmodified MPI library,
 /// in a run with the preload library on all ranks, and in runs with it on the even ranks and on the
 /// odd ranks.
-fn alike(host: Host, ranks: u32, seed: u32) {
+fn assert_same_output(host: Host, ranks: u32, seed: u32) {
     let program = compiled(host);
     let folder = scratch(&format!("files-{host:?}-{ranks}-{seed}"));
     let what = format!("{host:?}, {ranks} ranks, seed {seed}");
-    let (bare, _) = arguments(host.ranks(ranks, &program), &folder, seed).text();
-    assert!(bare.lines().count() >= (CALLS * ranks) as usize, "{what}\n{bare}");
+    let (unmodified, _) = arguments(host.ranks(ranks, &program), &folder, seed).text();
+    assert!(unmodified.lines().count() >= (CALLS * ranks) as usize, "{what}\n{unmodified}");
     let all = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
     let all = all.env("DDTC_REPORT", folder.join("report%r.json"));
-    same(&what, &arguments(all, &folder, seed).text().0, &bare);
+    same(&what, &arguments(all, &folder, seed).text().0, &unmodified);
     let (mut packed, mut unpacked) = (0, 0);
     for said in reports(&folder, ranks) {
         packed += said["messages_packed"];
@@ -45,7 +45,7 @@ fn alike(host: Host, ranks: u32, seed: u32) {
         for parity in 0..2 {
             let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all");
             let (text, _) = arguments(some, &folder, seed).text();
-            same(&format!("{what}, ranks {parity} of 2"), &text, &bare);
+            same(&format!("{what}, ranks {parity} of 2"), &text, &unmodified);
         }
     }
     fs::remove_dir_all(folder).unwrap();
@@ -55,7 +55,7 @@ fn alike(host: Host, ranks: u32, seed: u32) {
 fn files_are_alike_for_one_rank() {
     for host in HOSTS {
         for seed in 1..4 {
-            alike(host, 1, seed);
+            assert_same_output(host, 1, seed);
         }
     }
 }
@@ -63,8 +63,8 @@ fn files_are_alike_for_one_rank() {
 #[test]
 fn files_are_alike_whoever_converts() {
     for host in HOSTS {
-        alike(host, 2, 5);
-        alike(host, 3, 6);
+        assert_same_output(host, 2, 5);
+        assert_same_output(host, 3, 6);
     }
 }
 
@@ -97,7 +97,7 @@ fn files_follow_the_table() {
 fn files_follow_the_shipped_table() {
     for host in [Host::Mpich, Host::Intel, Host::OpenMpi] {
         let folder = scratch(&format!("files-shipped-{host:?}"));
-        let told = |run: Run| {
+        let output = |run: Run| {
             let name = folder.join("file");
             run.env("XDG_CONFIG_HOME", &folder)
                 .arg(name)
@@ -107,9 +107,9 @@ fn files_follow_the_shipped_table() {
                 .text()
                 .0
         };
-        let bare = told(host.ranks(1, compiled(host)));
+        let unmodified = output(host.ranks(1, compiled(host)));
         let run = host.ranks(1, compiled(host)).preload().env("DDTC_REPORT", folder.join("report%r.json"));
-        same(&format!("{host:?}"), &told(run), &bare);
+        same(&format!("{host:?}"), &output(run), &unmodified);
         let said = &reports(&folder, 1)[0];
         assert!(said["messages_packed"] > 0 && said["messages_unpacked"] > 0, "{host:?}: {said:?}");
         fs::remove_dir_all(folder).unwrap();

@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Those fields of a line of `findings.jsonl`, which describes one finding, that the tests use.
+/// The fields of a finding that the tests use, from the finding's line in `findings.jsonl`.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -260,9 +260,9 @@ fn what_an_earlier_hunt_found_stays() {
     std::fs::write(folder.join("findings.jsonl"), "").unwrap();
     let file = std::fs::File::open(folder.join("findings.jsonl")).unwrap();
     file.lock().unwrap();
-    let beside = hunt();
-    let said = lossy(&beside.stderr);
-    assert_eq!(beside.status.code(), Some(2), "{said}");
+    let second = hunt();
+    let said = lossy(&second.stderr);
+    assert_eq!(second.status.code(), Some(2), "{said}");
     assert!(said.contains("--out") && said.contains("another hunt"), "{said}");
     drop(file);
     // A file of findings that is empty has nothing to keep, so a new run may overwrite it.
@@ -278,19 +278,19 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
         hunt.command.env("LD_LIBRARY_PATH", Host::Mpich.root().join("lib"));
         hunt
     };
-    let all = hunt("hunt-room").run("bounds");
+    let all = hunt("hunt-unlimited").run("bounds");
     let found = shown(&all.output);
     assert!(all.findings.len() > 3 && found.len() == all.findings.len(), "{found:?}");
     let full = Host::Mpich.compile("full", &["-shared", "-fPIC", "-ldl", "-Wl,--as-needed"]);
-    // Each run may write `room` bytes until the disk counts as full. 1000 bytes suffice for hardly
+    // Each run may write `free` bytes until the disk counts as full. 1000 bytes suffice for hardly
     // one finding, and 9000 bytes suffice for some of the findings.
-    for room in [1000, 9000] {
-        let mut hunt = hunt(&format!("hunt-full-{room}"));
-        hunt.command.env("LD_PRELOAD", &full).env("FULL", &hunt.folder).env("FULL_ROOM", room.to_string());
+    for free in [1000, 9000] {
+        let mut hunt = hunt(&format!("hunt-full-{free}"));
+        hunt.command.env("LD_PRELOAD", &full).env("FULL", &hunt.folder).env("FULL_BYTES", free.to_string());
         let outcome = hunt.run("bounds");
         let errors = lossy(&outcome.output.stderr);
         let said =
-            || format!("{room}: {}\n{errors}\n{:?}", lossy(&outcome.output.stdout), outcome.files.keys());
+            || format!("{free}: {}\n{errors}\n{:?}", lossy(&outcome.output.stdout), outcome.files.keys());
         assert_eq!(outcome.output.status.code(), Some(2), "{}", said());
         assert!(errors.contains("No space left on device") && errors.contains("error: --out"), "{}", said());
         assert!(lossy(&outcome.output.stdout).contains("\n600 cases in"), "{}", said());
@@ -308,7 +308,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
                 said()
             );
         }
-        assert!(room > 1000 || written.len() < found.len(), "{}", said());
+        assert!(free > 1000 || written.len() < found.len(), "{}", said());
         for (name, text) in &outcome.files {
             let whole = match name.rsplit_once('.').map(|(_, end)| end) {
                 Some("c") => *text == all.file(name),
@@ -320,7 +320,7 @@ fn a_full_disk_is_said_and_nothing_is_half_written() {
             assert!(whole, "{name}: {}", said());
         }
         let total: usize = outcome.files.values().map(String::len).sum();
-        assert!(total <= room, "{total}: {}", said());
+        assert!(total <= free, "{total}: {}", said());
     }
 }
 

@@ -307,7 +307,7 @@ fn refusals_say_what_to_do() {
 
 /// Returns a command for packaging/install.sh in which a program of the system is replaced. The
 /// first program `name` in PATH is a script in `folder` with the contents `text`.
-fn beside(folder: &Path, name: &str, text: &str) -> Command {
+fn install_with_replaced(folder: &Path, name: &str, text: &str) -> Command {
     let programs = folder.join("programs");
     let _ = fs::remove_dir_all(&programs);
     fs::create_dir_all(&programs).unwrap();
@@ -333,16 +333,28 @@ fn what_would_not_run_is_not_installed() {
     };
     let getconf =
         |bits: &str, glibc: &str| format!("#!/bin/sh\n[ $1 = LONG_BIT ] && echo {bits} || {glibc}\n");
-    one_line(&mut beside(&folder, "getconf", &getconf("32", "echo glibc 2.36")), "programs of 32 bits");
-    one_line(&mut beside(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
-    one_line(&mut beside(&folder, "getconf", &getconf("64", "echo glibc 2.17")), "this system has 2.17");
-    one_line(&mut beside(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"), "no glibc (musl?)");
-    one_line(&mut beside(&folder, "uname", "#!/bin/sh\necho s390x\n"), "this machine is s390x");
+    one_line(
+        &mut install_with_replaced(&folder, "getconf", &getconf("32", "echo glibc 2.36")),
+        "programs of 32 bits",
+    );
+    one_line(&mut install_with_replaced(&folder, "getconf", &getconf("64", "exit 1")), "no glibc (musl?)");
+    one_line(
+        &mut install_with_replaced(&folder, "getconf", &getconf("64", "echo glibc 2.17")),
+        "this system has 2.17",
+    );
+    one_line(
+        &mut install_with_replaced(&folder, "ldd", "#!/bin/sh\necho 'musl libc' >&2; exit 1\n"),
+        "no glibc (musl?)",
+    );
+    one_line(
+        &mut install_with_replaced(&folder, "uname", "#!/bin/sh\necho s390x\n"),
+        "this machine is s390x",
+    );
     // Pretend that the only version name that the library needs is the one for relative
     // relocations, `GLIBC_ABI_DT_RELR`. These relocations need glibc 2.36, and this system has
     // glibc 2.35.
     let relr = "#!/bin/sh\n/usr/bin/readelf \"$@\" | sed 's/Name: GLIBC_2[0-9.]*/Name: GLIBC_ABI_DT_RELR/'\n";
-    let mut old = beside(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
+    let mut old = install_with_replaced(&folder, "getconf", &getconf("64", "echo glibc 2.35"));
     fs::write(folder.join("programs/readelf"), relr).unwrap();
     fs::set_permissions(folder.join("programs/readelf"), fs::Permissions::from_mode(0o755)).unwrap();
     one_line(&mut old, "needs glibc 2.36, and this system has 2.35");
@@ -416,7 +428,7 @@ fn packagers_may_have_another_system() {
     };
     let old = "#!/bin/sh\n[ $1 = LONG_BIT ] && echo 32 || echo glibc 2.17\n";
     for (name, text) in [("getconf", old), ("uname", "#!/bin/sh\necho s390x\n")] {
-        let mut command = beside(&folder, name, text);
+        let mut command = install_with_replaced(&folder, name, text);
         here(command.args(["--only", "preload"]));
         done(&mut command);
         assert!(target.join("usr/lib/libddtc_preload.so").is_file(), "{name}");
@@ -467,7 +479,7 @@ fn nothing_is_half_installed() {
         command.arg("--no-debug").arg("--prefix").arg(&prefix);
     };
     let fails = |name: &str, text: &str, what: &str| {
-        let mut command = beside(&folder, name, text);
+        let mut command = install_with_replaced(&folder, name, text);
         at(&mut command);
         refused(&mut command, what);
     };
@@ -496,7 +508,7 @@ fn nothing_is_half_installed() {
     fails("cp", &full, "and nothing was changed");
     assert!(contents(&prefix) == older, "{:#?}", files(&prefix));
     for (signal, status) in [("HUP", 129), ("INT", 130), ("TERM", 143)] {
-        let mut command = beside(&folder, "cp", &cp(&format!("kill -{signal} $PPID; exit 0")));
+        let mut command = install_with_replaced(&folder, "cp", &cp(&format!("kill -{signal} $PPID; exit 0")));
         at(&mut command);
         assert_eq!(command.output().unwrap().status.code(), Some(status), "{signal}");
         assert!(contents(&prefix) == older, "{signal}: {:#?}", files(&prefix));
@@ -514,7 +526,8 @@ fn nothing_is_half_installed() {
     }
     // Send a signal to the script during each move. The signals do not interrupt the moves, and
     // this installation completes the one that failed before.
-    let mut command = beside(&folder, "mv", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/mv \"$@\"\n");
+    let mut command =
+        install_with_replaced(&folder, "mv", "#!/bin/sh\nkill -TERM $PPID\nexec /bin/mv \"$@\"\n");
     at(&mut command);
     done(&mut command);
     assert!(contents(&prefix) == newest, "{:#?}", files(&prefix));
@@ -556,7 +569,8 @@ fn a_version_is_released_once_and_into_the_folder_of_the_caller() {
     fs::copy(script().parent().unwrap().join("release.sh"), packaging.join("release.sh")).unwrap();
     for name in ["archive.sh", "deb.sh", "install.sh", "sbom.py", "sources.sh", "wheel.sh"] {
         let file = packaging.join(name);
-        // The archive of sources is that of `sources.sh`, whose checksum the recipes get.
+        // The script in place of `sources.sh` also writes an archive of sources, since the recipes
+        // get the checksum of this archive.
         let text = "#!/bin/sh\necho \"${0##*/} $1 ${DESTDIR-} ${INSTALL_BUILT-} $MAINTAINER.\" >> ../called\n\
                     [ -z \"$2\" ] || mkdir -p \"$2\"\n[ \"${0##*/}\" != sources.sh ] || echo sources > \"$2/ddtc-1.2.3-vendored.tar.xz\"\n";
         fs::write(&file, text).unwrap();

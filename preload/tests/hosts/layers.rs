@@ -29,8 +29,8 @@ fn prototypes(host: Host) -> Vec<(String, Vec<(String, String)>)> {
     let text = String::from_utf8(out.stdout).unwrap();
     let mut found = BTreeMap::new();
     for (at, _) in text.match_indices("int PMPI_") {
-        // The text `int PMPI_` that was found begins inside a longer word, which is the name of
-        // another type, such as `MPI_Fint`. Such a declaration is skipped.
+        // Skip a match in which `int` is only the end of a longer word, which is the name of
+        // another type, such as `MPI_Fint`.
         if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
             continue;
         }
@@ -217,15 +217,15 @@ fn a_layer_that_splits_the_world_is_heeded() {
     for host in HOSTS {
         for way in [Way::After, Way::Shared, Way::Archive] {
             let program = Layered::new(host, way, "halved", &source("split"));
-            let (bare, _) = program.run(4, false).text();
+            let (unmodified, _) = program.run(4, false).text();
             for rank in 0..2 {
                 let line = format!("rank {rank} of 2: wrong by alltoall 0, by broadcast 0, by message 0\n");
-                assert_eq!(bare.matches(&line).count(), 2, "{host:?} {way:?}\n{bare}");
+                assert_eq!(unmodified.matches(&line).count(), 2, "{host:?} {way:?}\n{unmodified}");
             }
-            assert_eq!(bare.matches(": 30 sends seen").count(), 2, "{host:?} {way:?}\n{bare}");
+            assert_eq!(unmodified.matches(": 30 sends seen").count(), 2, "{host:?} {way:?}\n{unmodified}");
             for lines in ["all", "measure"] {
                 let (text, errors) = program.run(4, true).env("DDTC_POLICY", lines).text();
-                assert_eq!(sorted(&text), sorted(&bare), "{host:?} {way:?}\n{errors}");
+                assert_eq!(sorted(&text), sorted(&unmodified), "{host:?} {way:?}\n{errors}");
             }
             if way.hands_on() {
                 let text = program.report();
@@ -246,9 +246,12 @@ fn every_call_reaches_a_layer_that_has_all_functions() {
         counting_layer(host, &all, |_| true);
         for way in Way::ALL {
             let program = Layered::new(host, way, "layered", &all);
-            let bare = program.counted("mfwp", false);
-            assert!(bare[0]["MPI_Put"] == 20 && bare[1]["MPI_Pack"] == 20, "{host:?} {way:?} {bare:?}");
-            assert_eq!(program.counted("mfwp", true), bare, "{host:?} {way:?}");
+            let unmodified = program.counted("mfwp", false);
+            assert!(
+                unmodified[0]["MPI_Put"] == 20 && unmodified[1]["MPI_Pack"] == 20,
+                "{host:?} {way:?} {unmodified:?}"
+            );
+            assert_eq!(program.counted("mfwp", true), unmodified, "{host:?} {way:?}");
             if way.hands_on() {
                 for said in reports(&program.folder, 2) {
                     let moved = ["messages_packed", "messages_unpacked", "packs", "unpacks"];
@@ -282,9 +285,10 @@ fn what_no_layer_has_is_converted() {
     let is_pack = |name: &str| ["MPI_Pack", "MPI_Unpack", "MPI_Pack_size"].contains(&name);
     let is_send = |name: &str| ["MPI_Send", "MPI_Comm_rank"].contains(&name);
     type Has<'a> = &'a dyn Fn(&str) -> bool;
-    // Each row has the name of a layer, the functions that it has, and the group of the program's
-    // calls that it takes, if there is one. The first layer has functions for initialization only.
-    // The second layer has functions for initialization and for files, as Darshan does.
+    // Each row has the name of a layer, the functions that the layer has, and the group of the
+    // program's calls that the layer takes, which is empty if it takes none. The first layer has
+    // functions for initialization only. The second layer has functions for initialization and for
+    // files, as Darshan does.
     let layers: [(&str, Has<'_>, &str); 5] = [
         ("starts", &|name| ["MPI_Init", "MPI_Init_thread"].contains(&name), ""),
         ("io", &|name| is_file(name) || name == "MPI_Init", "f"),
@@ -299,8 +303,8 @@ fn what_no_layer_has_is_converted() {
             counting_layer(host, &file, has);
             let program = Layered::new(host, Way::After, "layered", &file);
             for group in ["m", "f", "w", "p"] {
-                let bare = program.counted(group, false);
-                assert_eq!(program.counted(group, true), bare, "{host:?} {name} {group}");
+                let unmodified = program.counted(group, false);
+                assert_eq!(program.counted(group, true), unmodified, "{host:?} {name} {group}");
                 let [first, _] = reports(&program.folder, 2).try_into().unwrap();
                 let converted = first["messages_packed"] + first["packs"] > 10;
                 assert_eq!(converted, group != taken, "{host:?} {name} {group} {first:?}");
@@ -405,8 +409,8 @@ fn layers_of_fortran_programs_see_all_calls() {
                     let is_fixed = |line: &&str| !line.contains("Test") && !line.contains("status");
                     (text, counts.lines().filter(is_fixed).collect::<Vec<_>>().join("\n"))
                 };
-                let bare = run(None);
-                assert_eq!(run(Some(library())), bare, "{host:?} {name} {layers:?}");
+                let unmodified = run(None);
+                assert_eq!(run(Some(library())), unmodified, "{host:?} {name} {layers:?}");
                 let said = report(&fs::read_to_string(folder.join("report.json")).unwrap());
                 // The layer of Fortran functions has no functions for messages. The messages of the
                 // program `ways` are therefore converted unless the program also has the layer of C
@@ -438,14 +442,14 @@ fn layers_are_named_by_the_doctor() {
     let preloads = |first: &Path, second: &Path| format!("{}:{}", first.display(), second.display());
     let shared = Layered::new(host, Way::Shared, "layered", &files);
     let line = "liblayer.so has MPI_File_close and ";
-    let left = "gets these calls, so ddtc converts no calls of these groups: files";
+    let reason = "gets these calls, so ddtc converts no calls of these groups: files";
     let (well, text) = said(&mut here(&shared));
-    assert!(well && text.contains(line) && text.contains(left), "{text}");
+    assert!(well && text.contains(line) && text.contains(reason), "{text}");
     let after = Layered::new(host, Way::After, "layered", &files);
     let (well, text) = said(&mut here(&after));
     assert!(well && !text.contains("PMPI layer"), "{text}");
     let (well, text) = said(here(&after).env("LD_PRELOAD", preloads(&library(), &after.layer)));
-    assert!(well && text.contains(line) && text.contains(left), "{text}");
+    assert!(well && text.contains(line) && text.contains(reason), "{text}");
     let hides = "before the preload library, which does not see these calls";
     let text = finds(
         here(&after).env("LD_PRELOAD", preloads(&after.layer, &library())),

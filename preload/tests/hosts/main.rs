@@ -1,7 +1,6 @@
 //! Tests of the preload library under real MPI libraries: MPICH, Intel MPI and Open MPI from pinned
 //! wheels. Each test runs programs in C, Fortran or Python that call MPI.
 
-mod alike;
 mod applications;
 mod bindings;
 mod bottom;
@@ -36,6 +35,7 @@ mod repro;
 mod reused;
 mod scalapack;
 mod setup;
+mod similar;
 mod strangers;
 mod suite;
 mod truncation;

@@ -76,11 +76,11 @@ fn what_is_timed_changes_nothing_else() {
     for host in HOSTS {
         for (program, ranks) in [("messages", 2), ("exchanges", 2), ("bottom", 2)] {
             let program = host.compile(program, &[]);
-            let bare = sorted(&host.ranks(ranks, &program).text().0);
+            let unmodified = sorted(&host.ranks(ranks, &program).text().0);
             for threshold in ["0", "2000"] {
                 let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "measure");
                 let text = sorted(&run.env("DDTC_LAZY_THRESHOLD", threshold).text().0);
-                same(&format!("{host:?} {}", program.display()), &text, &bare);
+                same(&format!("{host:?} {}", program.display()), &text, &unmodified);
             }
         }
     }

@@ -6,32 +6,38 @@ use std::fs;
 use crate::setup::{Host, command_line, lossy, scratch};
 pub(crate) use crate::setup::{on_some, reports, same};
 
-fn alike(host: Host, ranks: u32) {
-    told(host, ranks, "messages", 800, (1000, 1000, 500));
+fn assert_same_output(host: Host, ranks: u32) {
+    assert_same_messages(host, ranks, "messages", 800, (1000, 1000, 500));
     // The preload library converts the receive of an exchange under one request (`MPI_Isendrecv`)
     // only under MPI libraries that return how many bytes arrived. The expected number of unpacked
     // messages therefore depends on the library.
     let received = if host == Host::OpenMpi { 150 } else { 20 };
-    told(host, ranks, "exchanges", 250, (300, received, 100));
+    assert_same_messages(host, ranks, "exchanges", 250, (300, received, 100));
 }
 
 /// Checks that a program prints the same with the preload library as without it. The output must
 /// have more than `lines` lines for each rank, and each rank must pack, unpack and check more than
 /// the given numbers of messages.
-fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, checks): (u64, u64, u64)) {
+fn assert_same_messages(
+    host: Host,
+    ranks: u32,
+    name: &str,
+    lines: usize,
+    (packed, unpacked, checks): (u64, u64, u64),
+) {
     // Intel's library for the standard ABI aborts if a message is longer than its receive, whatever
     // the error handler is. The flag leaves such messages out of the program.
     let flags: &[&str] = if host == Host::IntelStandard { &["-DNO_ERRORS"] } else { &[] };
     let program = host.compile(name, flags);
-    let folder = scratch(&format!("alike-{name}-{host:?}-{ranks}"));
-    let (bare, _) = host.ranks(ranks, &program).text();
-    assert!(bare.lines().count() > lines * ranks as usize, "{bare}");
+    let folder = scratch(&format!("same-{name}-{host:?}-{ranks}"));
+    let (unmodified, _) = host.ranks(ranks, &program).text();
+    assert!(unmodified.lines().count() > lines * ranks as usize, "{unmodified}");
     let with = |name: &str, value: &str| {
         let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all").env(name, value);
         run.env("DDTC_REPORT", folder.join("report%r.json")).text()
     };
     let (text, errors) = with("DDTC_MODE", "commit");
-    same(&format!("{host:?} {name} {ranks}"), &text, &bare);
+    same(&format!("{host:?} {name} {ranks}"), &text, &unmodified);
     for said in reports(&folder, ranks) {
         assert!(
             said["messages_packed"] > packed && said["messages_unpacked"] > unpacked,
@@ -46,10 +52,10 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
     if ranks == 2 {
         for parity in 0..2 {
             let (text, _) = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all").text();
-            same(&format!("{host:?} {name}, rank {parity} alone"), &text, &bare);
+            same(&format!("{host:?} {name}, rank {parity} alone"), &text, &unmodified);
         }
         let (text, errors) = with("DDTC_CHECK", "1");
-        same(&format!("{host:?} checked"), &text, &bare);
+        same(&format!("{host:?} checked"), &text, &unmodified);
         for said in reports(&folder, ranks) {
             assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
             assert!(said["checks"] > checks, "{said:?}");
@@ -57,7 +63,7 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
         // With at most one MiB for staging buffers, large messages are left to the MPI library, and
         // the output must still be the same.
         let (text, _) = with("DDTC_STAGING_MIB", "1");
-        same(&format!("{host:?} capped"), &text, &bare);
+        same(&format!("{host:?} capped"), &text, &unmodified);
         // Only the program `messages` has more than one MiB in messages at the same time, so that
         // some of them are left to the MPI library.
         let past = if name == "messages" { 10 } else { 0 };
@@ -67,11 +73,11 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
         // two of its messages.
         for (name, value) in [("DDTC_MODE", "lazy"), ("DDTC_FENCES", "0"), ("DDTC_LAZY_THRESHOLD", "3000")] {
             let (text, _) = with(name, value);
-            same(&format!("{host:?} {name}={value}"), &text, &bare);
+            same(&format!("{host:?} {name}={value}"), &text, &unmodified);
         }
         for (name, value) in [("DDTC_POLICY", "none"), ("DDTC_MODE", "off")] {
             let (text, _) = with(name, value);
-            same(&format!("{host:?} {name}={value}"), &text, &bare);
+            same(&format!("{host:?} {name}={value}"), &text, &unmodified);
             assert!(reports(&folder, ranks).iter().all(|said| said["messages_packed"] == 0));
         }
     }
@@ -80,30 +86,30 @@ fn told(host: Host, ranks: u32, name: &str, lines: usize, (packed, unpacked, che
 
 #[test]
 fn messages_are_alike_on_mpich() {
-    alike(Host::Mpich, 2);
-    alike(Host::Mpich, 4);
+    assert_same_output(Host::Mpich, 2);
+    assert_same_output(Host::Mpich, 4);
 }
 
 #[test]
 fn messages_are_alike_on_mpich_through_the_standard_abi() {
-    alike(Host::MpichStandard, 2);
+    assert_same_output(Host::MpichStandard, 2);
 }
 
 #[test]
 fn messages_are_alike_on_intel_mpi() {
-    alike(Host::Intel, 2);
-    alike(Host::Intel, 4);
+    assert_same_output(Host::Intel, 2);
+    assert_same_output(Host::Intel, 4);
 }
 
 #[test]
 fn messages_are_alike_on_intel_mpi_through_the_standard_abi() {
-    alike(Host::IntelStandard, 2);
+    assert_same_output(Host::IntelStandard, 2);
 }
 
 #[test]
 fn messages_are_alike_on_open_mpi() {
-    alike(Host::OpenMpi, 2);
-    alike(Host::OpenMpi, 4);
+    assert_same_output(Host::OpenMpi, 2);
+    assert_same_output(Host::OpenMpi, 4);
 }
 
 /// Checks calls of `MPI_Sendrecv_replace`. Without the preload library, MPICH 5.0.2 and Intel MPI
@@ -132,13 +138,13 @@ fn messages_that_end_inside_an_element_are_refused_as_the_host_refuses_them() {
         if !MPICH_ALONE.contains(&host) {
             ways.extend([("matched", 100), ("long", 800)]);
         }
-        for (how, least) in ways {
-            let (bare, _) = host.ranks(2, &program).arg(how).text();
-            assert!(bare.lines().count() > least, "{host:?} {bare}");
+        for (how, min_lines) in ways {
+            let (unmodified, _) = host.ranks(2, &program).arg(how).text();
+            assert!(unmodified.lines().count() > min_lines, "{host:?} {unmodified}");
             let policies: &[&str] = if how == "return" { &["all", "table"] } else { &["all"] };
             for policy in policies {
                 let run = host.ranks(2, &program).arg(how).preload().env("DDTC_POLICY", policy);
-                same(&format!("{host:?} {how} {policy}"), &run.text().0, &bare);
+                same(&format!("{host:?} {how} {policy}"), &run.text().0, &unmodified);
             }
         }
     }
@@ -221,8 +227,9 @@ fn the_table_is_measured_by_the_command_line() {
     for host in [Host::Mpich, Host::OpenMpi] {
         let run = host.run(command_line()).arg("tune").arg("--mpicc").arg(host.root().join("bin/mpicc"));
         let run = run.arg("--rounds").arg("3").arg("--budget").arg("0.1").env("XDG_CONFIG_HOME", &folder);
-        // `ddtc tune` measures some messages as converted ones. It must convert these messages from
-        // the first call on, whatever mode the user has set, so this run sets `DDTC_MODE=off`.
+        // `ddtc tune` measures some messages while the preload library converts them. These
+        // messages must be converted from the first call on, whatever mode the user has set. To
+        // test this, the run sets `DDTC_MODE=off`.
         let run = run.env("DDTC_MODE", "off").env("DDTC_REPORT", folder.join("report%r.json"));
         let run = if host == Host::Mpich { run.arg("--windows") } else { run };
         let mut run = run.arg("--").arg(host.root().join("bin/mpiexec")).arg("-n").arg("2");

@@ -44,8 +44,8 @@ fn types_of_known_faults_are_not_converted() {
 }
 
 /// Checks a type that is misplaced and that ddtc's table of known faults lacks. Before the preload
-/// library converts a message of the type, it times the type. The packed bytes show that the MPI
-/// library moves other places, so the type must not be converted.
+/// library converts a message of the type, it measures times for the type. The bytes that are
+/// packed for this show that the MPI library moves other places, so the type must not be converted.
 #[test]
 fn a_type_that_is_packed_otherwise_is_not_converted_any_more() {
     for host in HOSTS {

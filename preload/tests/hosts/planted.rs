@@ -108,9 +108,9 @@ fn planted_faults_are_found_beside_the_host_s_own() {
     let hosts = HOSTS.map(|host| (host, format!("{host:?}").to_lowercase()));
     let is_named = |word: &&&str| FAULTS.contains(*word) || hosts.iter().any(|(_, name)| name == *word);
     assert_eq!(words.iter().skip(1).find(|word| !is_named(word)), None, "neither a host nor a fault");
-    // Returns true if the library or fault `name` is to be tried. `among` returns true for words
-    // that are libraries or for words that are faults, whichever `name` is. `name` is to be tried
-    // if the words of `DDTC_PLANTED` contain it, or if they contain no word of its sort.
+    // Returns true if `name`, which is the name of a library or of a fault, is to be tried. `among`
+    // returns true for words of the same sort as `name`. `name` is to be tried if it is among the
+    // words of `DDTC_PLANTED`, or if none of these words is of the same sort.
     let chosen = |name: &str, among: &dyn Fn(&str) -> bool| {
         let mut named = words.iter().skip(1).filter(|word| among(word)).peekable();
         named.peek().is_none() || named.any(|word| *word == name)

@@ -121,7 +121,9 @@ fn a_home_that_cannot_be_written_is_named_in_runs_with_a_report_alone() {
 }
 
 /// Checks a program that is built with AddressSanitizer. The runtime library of AddressSanitizer
-/// ends a program in which another library was loaded before the runtime library.
+/// ends a program in which another library was loaded before the runtime library. The program must
+/// run if LD_PRELOAD has the runtime library. Otherwise the run fails, and `ddtc preload` must say
+/// why.
 #[test]
 fn a_program_with_address_sanitizer_runs_with_its_runtime_first() {
     let program = Host::Mpich.compile("manytypes", &["-fsanitize=address"]);

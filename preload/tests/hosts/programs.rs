@@ -35,13 +35,13 @@ fn wrong_calls_get_the_hosts_own_errors() {
         // crashes there instead of getting an error, so these calls are left out under Open MPI.
         let flags: &[&str] = if host == Host::OpenMpi { &[] } else { &["-DFREED_HANDLES"] };
         let program = host.compile("errors", flags);
-        let (bare, _) = host.run(&program).text();
+        let (unmodified, _) = host.run(&program).text();
         let (text, _) = host.run(&program).preload().text();
-        assert!(bare.lines().count() > 80, "{bare}");
-        assert_eq!(text, bare, "{host:?}");
+        assert!(unmodified.lines().count() > 80, "{unmodified}");
+        assert_eq!(text, unmodified, "{host:?}");
         for mode in ["off", "interpret", "lazy"] {
             let (text, _) = host.run(&program).preload().env("DDTC_MODE", mode).text();
-            assert_eq!(text, bare, "{host:?} {mode}");
+            assert_eq!(text, unmodified, "{host:?} {mode}");
         }
     }
 }
@@ -179,8 +179,8 @@ fn a_plugin_takes_its_mpi_library_with_it() {
             let run = loads(host, &folder, "again", 3, &[module(host)]).env("DDTC_POLICY", policy);
             let (text, errors) = run.env("DDTC_HOOK", inside).env("DDTC_REPORT", &file).text();
             assert_eq!(text, "wrong 0\n", "{host:?} {policy} {errors}");
-            // When the plugin is loaded again, the preload library takes its MPI library for
-            // another one, whose calls it passes on without converting them.
+            // When the plugin is loaded again, the preload library takes the plugin's MPI library
+            // for a further one, whose calls it passes on without converting them.
             let said = report(&fs::read_to_string(&file).unwrap());
             assert!((5..100).contains(&said["packs"]) && said["panics"] == 0, "{host:?} {said:?}");
             fs::remove_dir_all(folder).unwrap();
@@ -281,13 +281,13 @@ inactive ignored: code 0
 fn calls_that_a_host_lacks_give_what_the_standard_says() {
     for host in Host::ALL {
         let program = host.compile("empty", &[]);
-        let (bare, _) = host.run(&program).text();
+        let (unmodified, _) = host.run(&program).text();
         let (text, _) = host.run(&program).preload().text();
         if host == Host::OpenMpi {
-            assert_eq!((bare.as_str(), text.as_str()), ("absent\n", EMULATED));
+            assert_eq!((unmodified.as_str(), text.as_str()), ("absent\n", EMULATED));
         } else {
-            assert!(bare.lines().count() == EMULATED.lines().count(), "{host:?} {bare}");
-            assert_eq!(text, bare, "{host:?}");
+            assert!(unmodified.lines().count() == EMULATED.lines().count(), "{host:?} {unmodified}");
+            assert_eq!(text, unmodified, "{host:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Hidden {
 
     /// Prepares MPICH 4.2.3 with a small library that is loaded in front of it. The small library
     /// answers queries of the version with `version`, and plants faults.
-    fn behind(name: &str, version: &str) -> Hidden {
+    fn with_library_in_front(name: &str, version: &str) -> Hidden {
         let (root, folder) = (release("mpich423"), scratch(name));
         let version = format!("-DVERSION=\"{version}\"");
         let before = compiled_by(&root.join("bin/mpicc"), "hidden", &["-shared", "-fPIC", &version, "-ldl"]);
@@ -116,14 +116,14 @@ impl Hidden {
     /// and the text on standard error. If `words` is not empty, it is a command that starts the
     /// program on each rank.
     fn messages(&self, words: &[&str], variables: &[(&str, &str)]) -> (u64, String, String) {
-        let bare = sorted(&self.launched(2, "messages", words, variables).text().0);
+        let unmodified = sorted(&self.launched(2, "messages", words, variables).text().0);
         let mut preload = library().display().to_string();
         if let Some(before) = &self.before {
             preload += &format!(":{}", before.display());
         }
         let run = self.launched(2, "messages", words, variables).env("LD_PRELOAD", preload);
         let (text, errors) = run.env("DDTC_REPORT", self.folder.join("report%r.json")).text();
-        assert_eq!(sorted(&text), bare, "{words:?} {variables:?}");
+        assert_eq!(sorted(&text), unmodified, "{words:?} {variables:?}");
         let report = fs::read_to_string(self.folder.join("report0.json")).unwrap();
         let packed = reports(&self.folder, 2).iter().map(|said| said["messages_packed"]).sum();
         (packed, report, errors)
@@ -132,7 +132,7 @@ impl Hidden {
     /// Checks that no message of the program `messages` is converted, that the report gives the
     /// reason `why`, and that `lines` lines of standard error come from ddtc. These lines are one
     /// from each rank if the file of proofs cannot be used, and otherwise none.
-    fn is_left(&self, words: &[&str], variables: &[(&str, &str)], why: &str, lines: usize) {
+    fn is_bypassed(&self, words: &[&str], variables: &[(&str, &str)], why: &str, lines: usize) {
         let (packed, report, errors) = self.messages(words, variables);
         assert!(packed == 0 && report.contains(why), "{why}: {packed}\n{report}\n{errors}");
         assert_eq!(
@@ -156,7 +156,7 @@ impl Hidden {
 #[test]
 fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     let hidden = Hidden::renamed("proofs-renamed");
-    hidden.is_left(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
+    hidden.is_bypassed(&[], &[], "mpich-4.9.3 was not tried; `ddtc tune` finds out", 0);
     let (well, text) = hidden.prove(2, "");
     assert!(well, "{text}");
     for step in Step::ALL {
@@ -184,7 +184,7 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     // The proof must not hold for another transport. After that, the file of proofs cannot be used
     // for three reasons in turn: its contents were changed, it is of a newer version, and others
     // than its owner can write to it.
-    hidden.is_left(
+    hidden.is_bypassed(
         &[],
         &[("MPIR_CVAR_NOLOCAL", "1"), ("FI_PROVIDER", "tcp")],
         "no proof is of this library with this transport",
@@ -192,21 +192,21 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
     );
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen("nodes 1", "nodes 7", 1)).unwrap();
-    hidden.is_left(&[], &[], "must be as `ddtc tune` has written it", 2);
+    hidden.is_bypassed(&[], &[], "must be as `ddtc tune` has written it", 2);
     let (well, said) = hidden.prove(2, "");
     assert!(!well && said.contains("remove it, then run `ddtc tune` again"), "{said}");
     fs::write(&file, text.replacen("proofs 1", "proofs 2", 1)).unwrap();
-    hidden.is_left(&[], &[], "must not be of a newer version", 2);
+    hidden.is_bypassed(&[], &[], "must not be of a newer version", 2);
     fs::write(&file, &text).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
-    hidden.is_left(&[], &[], "must be writable by its owner alone", 2);
+    hidden.is_bypassed(&[], &[], "must be writable by its owner alone", 2);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
 
     // A file of proofs in the folder of the MPI library permits conversion too. If one of the two
     // files of proofs says that `ddtc tune` has refused a step of the proof, nothing is converted,
     // whatever the other file says.
-    let beside = hidden.folder.join("lib/ddtc-proofs");
-    fs::rename(&file, &beside).unwrap();
+    let next_to_library = hidden.folder.join("lib/ddtc-proofs");
+    fs::rename(&file, &next_to_library).unwrap();
     hidden.is_converted("messages");
     let proven = proof::parse(&text).unwrap();
     let refused = |outcome| {
@@ -215,26 +215,26 @@ fn an_unknown_release_is_converted_as_far_as_it_is_proven() {
         proof::written(&[proof])
     };
     fs::write(&file, refused(Outcome::Begun)).unwrap();
-    hidden.is_left(&[], &[], "`ddtc tune` has refused nonblocking", 0);
+    hidden.is_bypassed(&[], &[], "`ddtc tune` has refused nonblocking", 0);
     fs::write(&file, &text).unwrap();
-    fs::write(&beside, refused(Outcome::Refused("wrong bytes".to_owned()))).unwrap();
-    hidden.is_left(&[], &[("DDTC_POLICY", "all")], "has refused nonblocking: wrong bytes", 0);
+    fs::write(&next_to_library, refused(Outcome::Refused("wrong bytes".to_owned()))).unwrap();
+    hidden.is_bypassed(&[], &[("DDTC_POLICY", "all")], "has refused nonblocking: wrong bytes", 0);
 
     // Proofs that were made by another version of ddtc, or for another MPI library, must have no
     // effect.
-    fs::remove_file(&beside).unwrap();
+    fs::remove_file(&next_to_library).unwrap();
     let mut others = [proven[0].clone(), proven[0].clone()];
     others[0].key.ddtc = "0.0.1".to_owned();
     others[1].key.objects += "0";
     fs::write(&file, proof::written(&others)).unwrap();
-    hidden.is_left(&[], &[], "no proof is of this library", 0);
+    hidden.is_bypassed(&[], &[], "no proof is of this library", 0);
     fs::remove_dir_all(&hidden.folder).unwrap();
 }
 
 #[test]
 fn a_library_of_no_known_family_is_proven_with_all_precautions() {
-    let hidden = Hidden::behind("proofs-family", "MVAPICH Version:      4.0");
-    hidden.is_left(&[], &[("DDTC_POLICY", "all")], "no release of this MPI library was tried", 0);
+    let hidden = Hidden::with_library_in_front("proofs-family", "MVAPICH Version:      4.0");
+    hidden.is_bypassed(&[], &[("DDTC_POLICY", "all")], "no release of this MPI library was tried", 0);
     let (ranks, permitted) = if is_whole() { (8, "messages, collectives") } else { (2, "messages") };
     let (well, text) = hidden.prove(ranks, "");
     assert!(well && text.contains(&format!(": {permitted}\n")), "{text}");
@@ -246,7 +246,7 @@ fn a_library_of_no_known_family_is_proven_with_all_precautions() {
     // the preload library must not assume it, and must convert nothing.
     let without = ["env", "-u", "MPI_LOCALNRANKS"];
     let why = "which runs on a number of nodes that is not known";
-    hidden.is_left(&without, &[("DDTC_POLICY", "all")], why, 0);
+    hidden.is_bypassed(&without, &[("DDTC_POLICY", "all")], why, 0);
     fs::remove_dir_all(&hidden.folder).unwrap();
 }
 
@@ -262,7 +262,7 @@ fn planted_faults_are_refused() {
     let first = std::env::var("DDTC_ROTATION").map_or(0, |n| n.parse().expect("DDTC_ROTATION is a number"));
     let tried = if is_whole() { &faults[..] } else { &faults[first % faults.len()..][..1] };
     for &(fault, step, why) in tried {
-        let hidden = Hidden::behind(&format!("proofs-{fault}"), "MPICH Version:      4.9.3");
+        let hidden = Hidden::with_library_in_front(&format!("proofs-{fault}"), "MPICH Version:      4.9.3");
         let (well, text) = hidden.prove(2, fault);
         let line = format!("{}: refused: ", step.name());
         let said =
@@ -271,7 +271,7 @@ fn planted_faults_are_refused() {
         for before in Step::ALL.into_iter().take_while(|before| *before != step) {
             assert!(text.contains(&format!("{}: right\n", before.name())), "{fault}\n{text}");
         }
-        hidden.is_left(
+        hidden.is_bypassed(
             &[],
             &[("DDTC_POLICY", "all")],
             &format!("`ddtc tune` has refused {}: ", step.name()),

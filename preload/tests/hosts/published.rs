@@ -1,5 +1,6 @@
-//! The programs of docs/findings on other MPI libraries. Each program passes on one library, which
-//! the record of its finding names, or the record has what it does on every library.
+//! Runs the programs of docs/findings on other MPI libraries. The record of a finding names one
+//! library on which its program passes. If the program passes on none, the record has what it does
+//! on each library.
 //!
 //! `DDTC_BLESS=1` runs the programs on all libraries, writes that part of the records anew, and
 //! renders the documents.
@@ -21,7 +22,8 @@ const ASKED: &str = "120";
 
 /// A program of a finding.
 struct Program {
-    /// The records among which that of the finding is, and its index there.
+    /// The file of records that has the record of the finding, and the index of the record in this
+    /// file.
     records: PathBuf,
     index: usize,
     source: PathBuf,
@@ -73,12 +75,12 @@ fn asked(host: Host, source: &Path, folder: &Path, limit: Option<&str>) -> (bool
     };
     let output = run.output();
     let text = lossy(&output.stdout) + &lossy(&output.stderr);
-    let telling =
+    let message =
         text.lines().find(|l| l.contains("expected") || l.contains("written") || l.contains("ssertion"));
-    let said = telling.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
+    let said = message.or(text.lines().find(|l| !l.trim().is_empty())).unwrap_or("").trim();
     let said = match output.status.code() {
         Some(124) => "the call does not return".to_owned(),
-        // Without text, the process ended by a signal, which timeout passes on.
+        // A program that printed nothing was ended by a signal, which `timeout` passes on.
         _ if said.is_empty() => "the process ends by a signal".to_owned(),
         _ => said.chars().take(160).collect(),
     };

@@ -1,6 +1,7 @@
-//! Test of the reductions of MPI libraries. It adds the opinion of an MPI library on the predefined
-//! operations to those of the standard's text and of ddtc. It tries all predefined operations
-//! except `MPI_REPLACE` and `MPI_NO_OP`, for every named type that they are defined for.
+//! Test of the reductions of MPI libraries. For the results of the predefined operations, an MPI
+//! library is a third opinion, after the text of the standard and ddtc. The test tries all
+//! predefined operations except `MPI_REPLACE` and `MPI_NO_OP`, for every named type that they are
+//! defined for.
 //!
 //! The values that the reference interpreter computes by the text of the standard are compared with
 //! those that `MPI_Reduce_local` of an unmodified MPI library computes from the same operands. If
@@ -15,7 +16,7 @@ use ddtc::internal::exec::interp;
 use ddtc::internal::kind::Op;
 use ddtc::internal::methods::*;
 
-use crate::faults::{Left, Symptom, known};
+use crate::faults::{Excluded, Symptom, known};
 use crate::programs::answers;
 use crate::setup::Host;
 
@@ -70,9 +71,8 @@ fn put(named: Named, value: i64, bytes: &mut [u8]) {
             put(half, 2 - value, im);
         }
         Class::Logical => bytes[0] = u8::from(value > 0),
-        // The other formats of real numbers are binary16, binary128 and the format of x87. Their
-        // values here are powers of two, so that only sign and exponent matter, and are made from
-        // their bits.
+        // Numbers in binary16, binary128 and the format of x87 are made from their bits. Their
+        // values are powers of two, so that only sign and exponent matter.
         Class::Float => {
             let x87 = cfg!(target_arch = "x86_64") && named == Named::LongDouble;
             let (bias, fraction) =
@@ -108,8 +108,8 @@ impl Entry {
         interp::pack(&t, COUNT, &input, 0, &mut stream).unwrap();
         let mut after = before.clone();
         let mut loose = interp::reduce::unpack(op, &t, COUNT, &stream, &mut after, 0);
-        // Bytes of padding have no defined value either. Padding may be between the parts of an
-        // element, after them, or inside the 16 bytes of an x87 number.
+        // Bytes of padding have no defined value, so mark them in `loose` too. Padding may be
+        // between the parts of an element, after them, or inside the 16 bytes of an x87 number.
         for (i, loose) in loose.iter_mut().enumerate() {
             let at = i as i64 % t.extent();
             let of_part = |&(part, start): &(Named, i64)| {
@@ -189,7 +189,7 @@ fn hosts_agree_with_the_definition_of_reductions() {
             }
         }
         assert!(asked >= 200, "{host:?} has only {asked} of {}", entries.len());
-        Left::name_wrong(host, &wrong);
+        Excluded::name_wrong(host, &wrong);
         assert!(
             differences.is_empty(),
             "{host:?} or the interpreter is wrong (MPI 5.0, 6.9); a fault of the host belongs in known_faults:\n{differences}"

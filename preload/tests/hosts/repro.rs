@@ -36,7 +36,7 @@ const EAGER: [(&str, &str); 3] = [("DDTC_POLICY", "all"), ("DDTC_LAZY_THRESHOLD"
 /// Whether a program behaves with the preload library as it does without it, under one MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    Alike,
+    Same,
     /// The program does not behave yet as it does without the preload library. The column `limit`
     /// of its row names the known limit.
     Open,
@@ -69,7 +69,7 @@ impl Row {
         let verdicts: Vec<Verdict> = verdicts
             .iter()
             .map(|verdict| match *verdict {
-                "yes" => Verdict::Alike,
+                "yes" => Verdict::Same,
                 "open" => Verdict::Open,
                 "no" => Verdict::Other,
                 _ => panic!("yes, open or no: {line}"),
@@ -182,7 +182,7 @@ fn differences(row: &Row, library: &str, host: Host, verdict: Verdict) -> Vec<St
             Vec::new()
         }
         _ => {
-            println!("{what}: {}", if found.is_empty() { "alike" } else { "DIFFERS" });
+            println!("{what}: {}", if found.is_empty() { "same" } else { "DIFFERS" });
             found
         }
     }

@@ -32,11 +32,11 @@ fn convertors_that_are_used_again_do_what_the_host_does() {
 #[test]
 fn convertors_of_6_0_that_are_used_again_do_what_the_host_does() {
     for host in HOSTS {
-        let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
+        let replacement = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
         let program = host.compile("reused", &["-DSINCE_6", FLAGS[0], FLAGS[1]]);
-        let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
+        let loaded = [library(), disguised(host, "6.0.0"), replacement.clone()];
         let loaded = loaded.map(|library| library.display().to_string()).join(":");
-        let run = host.run(&program).env("LD_PRELOAD", &loaded).env("DDTC_STAND_IN", &standing_in);
+        let run = host.run(&program).env("LD_PRELOAD", &loaded).env("DDTC_REPLACEMENT", &replacement);
         holds(run, 3344, 768, &format!("{host:?}"));
     }
 }

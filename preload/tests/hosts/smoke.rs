@@ -48,40 +48,43 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
 
 /// Checks a program that prints what its ranks saw. The output must be the same in a run without
 /// the preload library, in a run with it on all ranks, and in a run with it on every other rank.
-/// `least` has the minimum numbers of messages that a rank packs and unpacks on average. Returns
-/// the reports of the run with the preload library on all ranks.
-fn alike(
+/// `min_messages` has the minimum numbers of messages that a rank packs and unpacks on average.
+/// Returns the reports of the run with the preload library on all ranks.
+fn assert_same_output(
     host: Host,
     name: &str,
     ranks: u32,
     arguments: &[&str],
-    least: (u64, u64),
+    min_moved: (u64, u64),
 ) -> Vec<HashMap<String, u64>> {
     let program = compiled(host, name);
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
-    let told = |run: Run| {
+    let output = |run: Run| {
         let run =
             arguments.iter().fold(run, |run, word| run.arg(word.replace("FOLDER", folder.to_str().unwrap())));
         run.text().0
     };
-    let bare = told(host.ranks(ranks, &program));
-    assert!(bare.lines().count() > 20 * ranks as usize && !bare.contains("WRONG"), "{bare}");
+    let unmodified = output(host.ranks(ranks, &program));
+    assert!(
+        unmodified.lines().count() > 20 * ranks as usize && !unmodified.contains("WRONG"),
+        "{unmodified}"
+    );
     let what = format!("{host:?} {name}, {ranks} ranks");
-    same(&what, &told(converting(host.ranks(ranks, &program), &folder)), &bare);
+    same(&what, &output(converting(host.ranks(ranks, &program), &folder)), &unmodified);
     let (packed, unpacked) = moved(&folder, ranks);
     let ranks_moved = (packed / u64::from(ranks), unpacked / u64::from(ranks));
-    assert!(ranks_moved.0 >= least.0 && ranks_moved.1 >= least.1, "{what}: {ranks_moved:?}");
+    assert!(ranks_moved.0 >= min_moved.0 && ranks_moved.1 >= min_moved.1, "{what}: {ranks_moved:?}");
     let said = reports(&folder, ranks);
     let some = on_some(host, ranks, &program, 1).env("DDTC_POLICY", "all");
-    same(&format!("{what}, every other rank"), &told(some), &bare);
+    same(&format!("{what}, every other rank"), &output(some), &unmodified);
     fs::remove_dir_all(folder).unwrap();
     said
 }
 
 /// Checks a program that judges its own results, with the preload library on all ranks and on every
 /// other rank. The messages that a rank packs and those that it unpacks must on average be more
-/// than `least` together.
-fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
+/// than `min_messages` together.
+fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], min_messages: u64) {
     let program = compiled(host, name);
     let folder = scratch(&format!("smoke-{name}-{host:?}"));
     let judge = |what: &str, run: Run| {
@@ -90,7 +93,7 @@ fn right(host: Host, name: &str, ranks: u32, arguments: &[&str], least: u64) {
     };
     judge("all", converting(host.ranks(ranks, &program), &folder));
     let (packed, unpacked) = moved(&folder, ranks);
-    assert!(packed + unpacked > least * u64::from(ranks), "{host:?} {name}: {packed} {unpacked}");
+    assert!(packed + unpacked > min_messages * u64::from(ranks), "{host:?} {name}: {packed} {unpacked}");
     judge("every other rank", on_some(host, ranks, &program, 0).env("DDTC_POLICY", "all"));
     fs::remove_dir_all(folder).unwrap();
 }
@@ -138,7 +141,7 @@ hosts! {
         // For each of its six types, the program `messages` sends one message to MPI_PROC_NULL and
         // receives one from it. These calls move nothing, so at least 12 calls are bypassed for
         // this reason.
-        for said in alike(host, "messages", 2, &[], (1000, 1000)) {
+        for said in assert_same_output(host, "messages", 2, &[], (1000, 1000)) {
             assert!(said["bypassed_nothing_to_move"] >= 12, "{host:?}: {said:?}");
         }
     }
@@ -147,7 +150,7 @@ hosts! {
         // The preload library converts the receive of an exchange under one request
         // (`MPI_Isendrecv`) only under MPI libraries that return how many bytes arrived. The
         // minimum number of unpacked messages therefore depends on the library.
-        alike(host, "exchanges", 4, &[], (300, if host == Host::OpenMpi { 150 } else { 20 }));
+        assert_same_output(host, "exchanges", 4, &[], (300, if host == Host::OpenMpi { 150 } else { 20 }));
     }
 
     collective_calls(host) {
@@ -164,11 +167,11 @@ hosts! {
     }
 
     files(host) {
-        alike(host, "files", 2, &["FOLDER/file", "40", "5", "1000"], (4, 1));
+        assert_same_output(host, "files", 2, &["FOLDER/file", "40", "5", "1000"], (4, 1));
     }
 
     windows(host) {
-        alike(host, "windows", 4, &["40", "3", "300"], (25, 1));
+        assert_same_output(host, "windows", 4, &["40", "3", "300"], (25, 1));
     }
 
     threads_complete_gets_of_each_other(host) {
@@ -196,9 +199,9 @@ hosts! {
     messages_that_end_inside_an_element(host) {
         let program = compiled(host, "ragged");
         let run = |run: Run| run.arg("return").text().0;
-        let bare = run(host.ranks(2, &program));
-        assert!(bare.lines().count() > 800, "{bare}");
-        same("ragged", &run(host.ranks(2, &program).preload().env("DDTC_POLICY", "all")), &bare);
+        let unmodified = run(host.ranks(2, &program));
+        assert!(unmodified.lines().count() > 800, "{unmodified}");
+        same("ragged", &run(host.ranks(2, &program).preload().env("DDTC_POLICY", "all")), &unmodified);
     }
 
     types_and_communicators_live_and_die(host) {
@@ -209,10 +212,10 @@ hosts! {
     }
 
     wrong_calls_get_the_hosts_own_errors(host) {
-        let bare = host.run(compiled(host, "errors")).text().0;
+        let unmodified = host.run(compiled(host, "errors")).text().0;
         let (text, _) = alone(host, "errors", &[]);
-        assert!(bare.lines().count() > 80 && text == bare, "{text}\n{bare}");
-        same("errors, nobody counts", &uncounted(host, "errors", &[]), &bare);
+        assert!(unmodified.lines().count() > 80 && text == unmodified, "{text}\n{unmodified}");
+        same("errors, nobody counts", &uncounted(host, "errors", &[]), &unmodified);
     }
 
     threads_pack(host) {

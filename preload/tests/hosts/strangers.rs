@@ -14,7 +14,11 @@ const HOSTS: [Host; 2] = [Host::OpenMpi, Host::OpenMpi4];
 /// Runs the program `convertors`, which judges its own results, on two ranks with the given
 /// libraries preloaded. Returns the text on standard error, the report of rank 0, and the counters
 /// of both ranks.
-fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<HashMap<String, u64>>) {
+fn run_with_preloaded(
+    host: Host,
+    name: &str,
+    libraries: &[&Path],
+) -> (String, String, Vec<HashMap<String, u64>>) {
     let program = host.compile("convertors", &["-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
     let folder = scratch(&format!("strangers-{name}-{host:?}"));
     let loaded: Vec<String> = libraries.iter().map(|library| library.display().to_string()).collect();
@@ -31,8 +35,10 @@ fn beside(host: Host, name: &str, libraries: &[&Path]) -> (String, String, Vec<H
     (errors, report, said)
 }
 
-fn is_shut(host: Host, name: &str, libraries: &[&Path], why: &str) {
-    let (_, report, said) = beside(host, name, libraries);
+/// Checks that the program `convertors` moves nothing inside the MPI library with these libraries
+/// preloaded, and that the report says why with the words `why`.
+fn assert_hook_disabled(host: Host, name: &str, libraries: &[&Path], why: &str) {
+    let (_, report, said) = run_with_preloaded(host, name, libraries);
     let note = report.lines().find(|line| line.contains("\"nothing is moved inside the MPI library: "));
     assert!(note.is_some_and(|note| note.contains(why)), "{host:?} {name}\n{report}");
     for said in said {
@@ -58,7 +64,7 @@ fn other_releases_are_as_these() {
         let ranks = ranks.env("DDTC_POLICY", "none").env("DDTC_REPORT", folder.join("report%r.json"));
         assert_eq!(ranks.text().0.trim(), "wrong 0", "{name}");
         let report = fs::read_to_string(folder.join("report0.json")).unwrap();
-        let version = Wheel::of(name).version;
+        let version = Wheel::from_folder(name).version;
         assert!(report.contains(&format!("\"Open MPI v{version},")), "{name}\n{report}");
         for said in reports(&folder, 2) {
             assert!(said["hook_bytes_packed"] > 1 << 20 && said["panics"] == 0, "{name} {said:?}");
@@ -74,12 +80,17 @@ pub(crate) fn disguised(host: Host, version: &str) -> PathBuf {
 #[test]
 fn another_version_is_left_alone() {
     for (host, version) in [(Host::OpenMpi4, "4.0.7"), (Host::OpenMpi, "5.1.0a1"), (Host::OpenMpi, "7.0.0")] {
-        is_shut(host, version, &[&library(), &disguised(host, version)], "its structures are not known");
+        assert_hook_disabled(
+            host,
+            version,
+            &[&library(), &disguised(host, version)],
+            "its structures are not known",
+        );
     }
     // ddtc knows the functions of Open MPI 6.0. A release that calls itself 6.0.0 but has the
     // functions of an older release lacks some of them, so the hook must move nothing.
     for host in HOSTS {
-        is_shut(
+        assert_hook_disabled(
             host,
             "6.0.0",
             &[&library(), &disguised(host, "6.0.0")],
@@ -93,20 +104,20 @@ fn another_version_is_left_alone() {
 #[test]
 fn convertors_of_6_0_are_moved() {
     for host in HOSTS {
-        let standing_in = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
+        let replacement = host.compile("since6", &["-shared", "-fPIC", "-ldl"]);
         let program =
             host.compile("convertors", &["-DSINCE_6", "-DCONFUSES_PAIRS", "-Wno-unused-function", "-ldl"]);
-        let loaded = [library(), disguised(host, "6.0.0"), standing_in.clone()];
+        let loaded = [library(), disguised(host, "6.0.0"), replacement.clone()];
         let loaded = loaded.map(|library| library.display().to_string()).join(":");
         let run = |arguments: &[&str]| {
             let run = host.run(&program).env("LD_PRELOAD", &loaded).env("DDTC_POLICY", "none");
-            let run = run.env("DDTC_STAND_IN", &standing_in);
+            let run = run.env("DDTC_REPLACEMENT", &replacement);
             arguments.iter().fold(run, |run, word| run.arg(word)).text()
         };
         let (text, errors) = run(&["planted"]);
-        assert_eq!(text.matches("right: opens").count(), 2, "{host:?}\n{text}\n{errors}");
-        let (shut, tried) = (after(&text, "shut"), after(&text, " of "));
-        assert!(shut == tried && tried > 100, "{host:?}\n{text}");
+        assert_eq!(text.matches("right: enabled").count(), 2, "{host:?}\n{text}\n{errors}");
+        let (disabled, tried) = (after(&text, "disabled"), after(&text, " of "));
+        assert!(disabled == tried && tried > 100, "{host:?}\n{text}");
         for seed in ["1", "2"] {
             let (text, errors) = run(&["movers", "6000", seed]);
             assert!(text.contains("wrong 0"), "{host:?} {seed}\n{text}\n{errors}");
@@ -123,10 +134,10 @@ fn a_tool_that_replaces_movers_keeps_its_own() {
         // If the tool comes after the preload library in the order of the loader, it changes the
         // function that Open MPI stores in a convertor for moving bytes (the mover). The hook does
         // not find the mover that it knows, and must move nothing.
-        is_shut(host, "tool", &[&library(), &tool], "the mover is");
+        assert_hook_disabled(host, "tool", &[&library(), &tool], "the mover is");
         // If the tool comes before the preload library, its movers call those of the preload
         // library, so that compiled code moves the bytes.
-        let (errors, _, said) = beside(host, "before", &[&tool, &library()]);
+        let (errors, _, said) = run_with_preloaded(host, "before", &[&tool, &library()]);
         // The tool is loaded into the processes of the launcher too, where it reports 0 bytes.
         // These lines do not count.
         let moved =
@@ -169,11 +180,11 @@ fn hidden_symbols_are_missed_or_not_needed() {
     for host in HOSTS {
         let folder = scratch(&format!("strangers-hidden-{host:?}"));
         let sizes = with_hidden(host, "opal_datatype_local_sizes", &folder.join("sizes"));
-        is_shut(host, "sizes", &[&library(), &sizes], "a fact about datatypes is hidden");
+        assert_hook_disabled(host, "sizes", &[&library(), &sizes], "a fact about datatypes is hidden");
         // The hook recognizes movers by their addresses, which it finds in convertors. It does not
         // need the symbols of movers, so it must work although one of them is hidden.
         let movers = with_hidden(host, "opal_generic_simple_pack", &folder.join("movers"));
-        let (_, report, said) = beside(host, "movers", &[&library(), &movers]);
+        let (_, report, said) = run_with_preloaded(host, "movers", &[&library(), &movers]);
         assert!(!report.contains("\"nothing is moved"), "{report}");
         assert!(said.iter().all(|said| said["hook_bytes_packed"] > 1 << 20), "{host:?} {said:?}");
         fs::remove_dir_all(folder).unwrap();

@@ -16,6 +16,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::clients::manifest;
@@ -32,34 +33,58 @@ const MOVING: &str = "cco_((nb|pr|pr_ngh|ngh)_)?(buf|vec)|p2p_buf|datatype|msgsp
 /// Tests at which an unmodified MPI library crashes or hangs, so that the tests after them would
 /// not run. A row has the library, the number of ranks (0 for any number), and a pattern of test
 /// names for mpi4py's option `-x`.
-const LEFT_OUT: [(Host, u32, &str); 0] = [];
+const EXCLUDED_TESTS: [(Host, u32, &str); 0] = [];
 
-/// Returns the path of the main program of mpi4py's tests. The source of mpi4py is fetched if it is
-/// missing.
-fn tests() -> PathBuf {
-    let folder = hosts().join(SOURCE);
-    let main = folder.join("test/main.py");
-    if !main.exists() {
-        let file = hosts().join(format!("{SOURCE}.tar.gz"));
-        let help = "pip could not fetch the source of mpi4py: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say where to look";
-        let mut pip = Command::new(Host::Mpich.root().join("bin/pip"));
-        pip.args(["download", "--quiet", "--no-deps", "--no-binary", "mpi4py", "--dest"]).arg(hosts());
-        succeed(pip.arg(SOURCE.replacen('-', "==", 1)), help);
-        let mut sum = Command::new("sha256sum");
-        let said = sum.arg(&file).output().unwrap_or_else(|e| panic!("sha256sum: {e}: install coreutils"));
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        assert!(said.starts_with(SHA256), "{}: another source than the pinned one: {said}", file.display());
-        let mut tar = Command::new("tar");
-        succeed(tar.arg("-xzf").arg(&file).arg("-C").arg(hosts()), "tar is needed: install tar");
-    }
-    main
+/// Returns the path of the main program of mpi4py's tests. The first call fetches the source of
+/// mpi4py if it is missing.
+fn tests() -> &'static Path {
+    static MAIN: OnceLock<PathBuf> = OnceLock::new();
+    MAIN.get_or_init(|| {
+        let main = hosts().join(SOURCE).join("test/main.py");
+        if !main.exists() {
+            fetch();
+        }
+        main
+    })
+}
+
+/// Fetches the source of mpi4py and unpacks it.
+fn fetch() {
+    let file = hosts().join(format!("{SOURCE}.tar.gz"));
+    let help = "pip could not fetch the source of mpi4py: see its message; PIP_INDEX_URL or PIP_FIND_LINKS say where to look";
+    let mut pip = Command::new(Host::Mpich.root().join("bin/pip"));
+    pip.args(["download", "--quiet", "--no-deps", "--no-binary", "mpi4py", "--dest"]).arg(hosts());
+    succeed(pip.arg(SOURCE.replacen('-', "==", 1)), help);
+    let mut sum = Command::new("sha256sum");
+    let said = sum.arg(&file).output().unwrap_or_else(|e| panic!("sha256sum: {e}: install coreutils"));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.starts_with(SHA256), "{}: another source than the pinned one: {said}", file.display());
+    let mut tar = Command::new("tar");
+    succeed(tar.arg("-xzf").arg(&file).arg("-C").arg(hosts()), "tar is needed: install tar");
+}
+
+/// A line that ends the log of each rank in the text of [`logs`].
+const BETWEEN_LOGS: &str = "\x1e\n";
+
+/// Returns the logs of all ranks as one text. The log of a rank that has written none is empty.
+pub(crate) fn logs(log: &Path, ranks: u32) -> String {
+    let one = |rank: u32| fs::read_to_string(log.with_extension(rank.to_string())).unwrap_or_default();
+    (0..ranks).map(|rank| one(rank) + BETWEEN_LOGS).collect()
+}
+
+/// Adds to a run of Python the arguments that make it run tests of mpi4py and write `log`. `only` is
+/// a file with the names of the tests that run; if it is `None`, all tests run. The caller may add
+/// arguments for mpi4py's main program.
+pub(crate) fn with_tests(run: Run, log: &Path, only: Option<&Path>) -> Run {
+    let run = run.arg(manifest("tests/python/suite.py")).arg(log).arg(only.unwrap_or(Path::new("-")));
+    run.arg(tests()).arg("--no-builddir")
 }
 
 /// The way in which a job runs: without the preload library, or with it under one of three
 /// policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    Bare,
+    Unmodified,
     Table,
     All,
     /// No message is packed into a staging buffer, and compiled code moves bytes only through the
@@ -72,7 +97,7 @@ type Test = (u32, String);
 
 /// The outcome of one job that ran tests of mpi4py.
 #[derive(Default)]
-struct Outcome {
+pub(crate) struct Outcome {
     verdicts: BTreeMap<Test, String>,
     /// For each rank that came to its end, the number of tests that it has run.
     ran: Vec<u64>,
@@ -86,13 +111,18 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn read(log: &Path, ranks: u32) -> Outcome {
+    /// Reads the text that [`logs`] returns.
+    pub(crate) fn from_logs(text: &str) -> Outcome {
         let mut outcome = Outcome::default();
-        for rank in 0..ranks {
-            let text = fs::read_to_string(log.with_extension(rank.to_string())).unwrap_or_default();
-            outcome.rank(rank, &text);
+        for (rank, log) in (0..).zip(text.split_terminator(BETWEEN_LOGS)) {
+            outcome.rank(rank, log);
         }
         outcome
+    }
+
+    /// Returns true if some tests passed and every rank came to its end.
+    pub(crate) fn came_to_its_end(&self) -> bool {
+        self.died.is_empty() && self.passing() > 0
     }
 
     fn rank(&mut self, rank: u32, text: &str) {
@@ -137,26 +167,27 @@ impl Outcome {
     /// Returns the names of the tests that do not pass on every rank, in the form in which suite.py
     /// takes names. If the preparation of a class or module fails, the name of the class or module
     /// is returned.
-    fn left(&self) -> BTreeSet<&str> {
-        let left = self.verdicts.keys().filter(|test| !self.passes(test));
-        left.map(|(_, name)| match name.split_once(' ') {
-            // A function that prepares or cleans up for all tests of a class or module failed. The
-            // name in parentheses is that of the class or module.
-            Some(("setUpClass" | "tearDownClass" | "setUpModule" | "tearDownModule", of)) => {
-                of.trim_matches(['(', ')'])
-            }
-            // The line is about a part of a test. The name of the test comes before the blank.
-            Some((test, _)) => test,
-            None => name,
-        })
-        .collect()
+    fn unsuccessful(&self) -> BTreeSet<&str> {
+        let unsuccessful = self.verdicts.keys().filter(|test| !self.passes(test));
+        unsuccessful
+            .map(|(_, name)| match name.split_once(' ') {
+                // A function that prepares or cleans up for all tests of a class or module failed.
+                // The name in parentheses is that of the class or module.
+                Some(("setUpClass" | "tearDownClass" | "setUpModule" | "tearDownModule", of)) => {
+                    of.trim_matches(['(', ')'])
+                }
+                // The line is about a part of a test. The name of the test comes before the blank.
+                Some((test, _)) => test,
+                None => name,
+            })
+            .collect()
     }
 }
 
 /// Returns descriptions of what succeeds in the run `bare` under the unmodified library and does
-/// not succeed in the run `with` with the preload library. These are tests on their ranks, and the
-/// end of the job.
-fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
+/// not succeed in the run `with` with the preload library. A description names a test and its rank,
+/// or says that the job did not come to its end.
+pub(crate) fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
     let tests = bare.verdicts.keys().filter(|test| bare.passes(test) && !with.passes(test));
     let tests = tests.map(|(rank, test)| format!("rank {rank}: {test}"));
     tests.chain(with.died.iter().map(|_| "the job does not come to its end".to_owned())).collect()
@@ -166,7 +197,6 @@ fn differences(bare: &Outcome, with: &Outcome) -> BTreeSet<String> {
 struct Job<'a> {
     host: Host,
     ranks: u32,
-    main: &'a Path,
     folder: &'a Path,
     part: &'a [&'a str],
 }
@@ -190,15 +220,13 @@ impl Job<'_> {
         // so these variables permit the network besides shared memory.
         let run = run.env("I_MPI_FABRICS", "shm:ofi").env("FI_PROVIDER", "tcp");
         let run = run.env("OMPI_MCA_btl", "self,sm,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
-        let run = run.arg(manifest("tests/python/suite.py")).arg(&log);
-        let run = run.arg(if only.is_some() { &names } else { Path::new("-") });
-        let run = run.arg(self.main).arg("--no-builddir");
+        let run = with_tests(run, &log, only.is_some().then_some(&names));
         let run = self.part.iter().fold(run, Run::arg);
-        let left_out =
-            LEFT_OUT.iter().filter(|(host, n, _)| *host == self.host && [0, self.ranks].contains(n));
-        let run = left_out.fold(run, |run, (_, _, pattern)| run.arg("-x").arg(pattern));
+        let excluded =
+            EXCLUDED_TESTS.iter().filter(|(host, n, _)| *host == self.host && [0, self.ranks].contains(n));
+        let run = excluded.fold(run, |run, (_, _, pattern)| run.arg("-x").arg(pattern));
         let run = match way {
-            Way::Bare => run,
+            Way::Unmodified => run,
             Way::Table => run.preload(),
             Way::All | Way::Inside => {
                 let policy = if way == Way::All { "all" } else { "none" };
@@ -207,7 +235,7 @@ impl Job<'_> {
             }
         };
         let said = run.output();
-        let mut outcome = Outcome::read(&log, self.ranks);
+        let mut outcome = Outcome::from_logs(&logs(&log, self.ranks));
         if !said.status.success() {
             let text = lossy(&said.stderr);
             let end: Vec<&str> = text.lines().rev().take(30).collect();
@@ -216,7 +244,7 @@ impl Job<'_> {
         }
         assert_eq!(
             outcome.with,
-            if way == Way::Bare { 0 } else { self.ranks },
+            if way == Way::Unmodified { 0 } else { self.ranks },
             "{self}, {way:?}: ranks with it"
         );
         outcome
@@ -224,18 +252,18 @@ impl Job<'_> {
 
     /// Runs the tests under the unmodified library and returns the outcome. The run must come to
     /// its end, since a test that did not run could not be compared. The run is tried three times.
-    fn bare(&self, only: Option<&BTreeSet<&str>>) -> Outcome {
+    fn run_unmodified(&self, only: Option<&BTreeSet<&str>>) -> Outcome {
         let mut died = Vec::new();
         for _ in 0..3 {
-            let outcome = self.run(Way::Bare, only);
+            let outcome = self.run(Way::Unmodified, only);
             if outcome.died.is_empty() {
                 return outcome;
             }
-            say(&format!("{self}: the bare host ended or hung by itself: {}", outcome.died.join("\n")));
+            say(&format!("{self}: the unmodified host ended or hung by itself: {}", outcome.died.join("\n")));
             died = outcome.died;
         }
         panic!(
-            "{self}: the bare host does not come to its end, three times; where it is its own fault, LEFT_OUT takes the test:\n{}",
+            "{self}: the unmodified host does not come to its end, three times; where it is its own fault, EXCLUDED_TESTS takes the test:\n{}",
             died.join("\n")
         );
     }
@@ -253,26 +281,32 @@ impl Job<'_> {
             }
             _ => {}
         }
-        let left = with.left();
+        let unsuccessful = with.unsuccessful();
         // If the job with the preload library did not come to its end, the unmodified library runs
         // all tests, since it is not known what the tests that the job did not reach would do.
-        let only = with.died.is_empty().then_some(&left);
-        let bare = self.bare(only);
+        let only = with.died.is_empty().then_some(&unsuccessful);
+        let unmodified = self.run_unmodified(only);
         if only.is_some() {
-            assert_eq!(bare.loaded, with.loaded, "{self}, {way:?}: tests that there are");
+            assert_eq!(unmodified.loaded, with.loaded, "{self}, {way:?}: tests that there are");
             assert!(with.passing() > 100, "{self}, {way:?}: {:?}", with.verdicts);
         }
-        let mut worse = differences(&bare, &with);
+        let mut worse = differences(&unmodified, &with);
         for _ in 1..3 {
             if worse.is_empty() {
                 break;
             }
-            say(&format!("{self}, {way:?}: not as bare, tried again: {worse:#?}\n{}", with.died.join("\n")));
-            let again = differences(&self.bare(None), &self.run(way, None));
+            say(&format!(
+                "{self}, {way:?}: not as unmodified, tried again: {worse:#?}\n{}",
+                with.died.join("\n")
+            ));
+            let again = differences(&self.run_unmodified(None), &self.run(way, None));
             worse.retain(|test| again.contains(test));
         }
         let ran = with.ran.iter().max().unwrap_or(&0);
-        (worse, format!("{way:?} {} of {ran}, bare {} of the others", with.passing(), bare.passing()))
+        (
+            worse,
+            format!("{way:?} {} of {ran}, unmodified {} of the others", with.passing(), unmodified.passing()),
+        )
     }
 
     /// Asserts that messages and collective calls of the tests were converted. `counts` names two
@@ -321,14 +355,14 @@ impl Asked {
             [("mpich", Host::Mpich), ("intel", Host::Intel), ("openmpi", Host::OpenMpi)];
         const RANKS: [(&str, u32); 3] = [("1", 1), ("2", 2), ("4", 4)];
         const WAYS: [(&str, Way); 3] = [("table", Way::Table), ("all", Way::All), ("inside", Way::Inside)];
-        fn of<T: Copy>(all: &[(&str, T)], words: &[&str]) -> Vec<T> {
+        fn chosen<T: Copy>(all: &[(&str, T)], words: &[&str]) -> Vec<T> {
             let named: Vec<T> =
                 all.iter().filter(|(name, _)| words.contains(name)).map(|(_, t)| *t).collect();
             if named.is_empty() { all.iter().map(|(_, t)| *t).collect() } else { named }
         }
         let Some(words) = whole else {
             return Asked {
-                hosts: of(&HOSTS, &[]),
+                hosts: chosen(&HOSTS, &[]),
                 ranks: vec![2],
                 ways: vec![Way::All],
                 part: &["-i", MOVING],
@@ -346,31 +380,35 @@ impl Asked {
             "DDTC_MPI4PY={}: whole, perhaps with a comma before each of mpich, intel, openmpi, 1, 2, 4, table, all, inside",
             words.join(",")
         );
-        Asked { hosts: of(&HOSTS, &words), ranks: of(&RANKS, &words), ways: of(&WAYS, &words), part: &[] }
+        Asked {
+            hosts: chosen(&HOSTS, &words),
+            ranks: chosen(&RANKS, &words),
+            ways: chosen(&WAYS, &words),
+            part: &[],
+        }
     }
 }
 
 #[test]
 fn the_tests_of_mpi4py_pass_as_on_the_bare_host() {
     let asked = Asked::read(std::env::var("DDTC_MPI4PY").ok().as_deref());
-    let main = tests();
     let mut worse = String::new();
     for &host in &asked.hosts {
         for &ranks in &asked.ranks {
             let folder = scratch(&format!("mpi4py-{host:?}-{ranks}"));
-            let job = Job { host, ranks, main: &main, folder: &folder, part: asked.part };
+            let job = Job { host, ranks, folder: &folder, part: asked.part };
             let start = Instant::now();
             let mut line = format!("{job}");
             for &way in &asked.ways {
-                let (tests, told) = job.worse(way);
-                line += &format!(", {told}");
+                let (tests, summary) = job.worse(way);
+                line += &format!(", {summary}");
                 worse.extend(tests.iter().map(|test| format!("{job}, {way:?}: {test}\n")));
             }
             say(&format!("{line}, in {} s", start.elapsed().as_secs()));
             fs::remove_dir_all(folder).unwrap();
         }
     }
-    assert_eq!(worse, "", "tests that pass on the bare host and not with the library, three times");
+    assert_eq!(worse, "", "tests that pass on the unmodified host and not with the library, three times");
 }
 
 #[test]
@@ -392,9 +430,9 @@ fn runs_that_end_early_are_no_agreement() {
     for text in ["begin a\npass a\nfail b\npass b\nend 2\n", "begin a\npass a\nskip b\nend 2\n"] {
         assert!(differences(&whole, &ends(text)).contains("rank 0: b"), "{text}");
     }
-    // `left` returns the tests that the unmodified library runs after the run with the preload
-    // library. If the set-up of a class failed, they include the whole class.
+    // `unsuccessful` returns the tests that the unmodified library runs after the run with the
+    // preload library. If the set-up of a class failed, they include the whole class.
     let some = ends("pass a.A.a\nskip a.A.b\nskip setUpClass (a.B)\nfail a.C.c (i=1)\nloaded 5\nend 5\n");
-    assert_eq!((some.left(), &some.loaded[..]), (["a.A.b", "a.B", "a.C.c"].into(), &[5][..]));
+    assert_eq!((some.unsuccessful(), &some.loaded[..]), (["a.A.b", "a.B", "a.C.c"].into(), &[5][..]));
     assert_eq!(ends("").died, ["rank 0 ended or hung where it began"]);
 }

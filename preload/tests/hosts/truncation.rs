@@ -9,15 +9,15 @@ use crate::messages::on_some;
 use crate::setup::{Host, Run};
 
 /// Returns the number of rounds that the program `truncated` makes: the value of the environment
-/// variable `DDTC_CASES` or, if it is not set, `few`.
-fn rounds(few: u32) -> String {
-    std::env::var("DDTC_CASES").unwrap_or(few.to_string())
+/// variable `DDTC_CASES` or, if it is not set, `default_rounds`.
+fn rounds(default_rounds: u32) -> String {
+    std::env::var("DDTC_CASES").unwrap_or(default_rounds.to_string())
 }
 
 /// A receive as the program `truncated` prints it in a line: a description of the message and of
 /// the receive (`done`), and the result.
 #[derive(Debug, PartialEq)]
-struct Told<'a> {
+struct Received<'a> {
     done: &'a str,
     /// Two numbers of units, which are the equal parts of which a message consists: the number that
     /// was sent, and the number for which the receive has room.
@@ -33,8 +33,8 @@ struct Told<'a> {
     elsewhere: u64,
 }
 
-impl<'a> Told<'a> {
-    fn of(line: &'a str) -> Told<'a> {
+impl<'a> Received<'a> {
+    fn from_line(line: &'a str) -> Received<'a> {
         let (done, result) = line.split_once(": class ").unwrap_or_else(|| panic!("{line}"));
         let number = |text: &str| text.trim_end_matches(',').parse().ok();
         let words: Vec<u64> = result.split(' ').filter_map(number).collect();
@@ -43,7 +43,7 @@ impl<'a> Told<'a> {
             let mut words = done.split(' ').skip_while(|w| *w != word).skip(skip);
             words.next().and_then(number).unwrap_or_else(|| panic!("{line}"))
         };
-        Told {
+        Received {
             done,
             units: [after("unit", 3), after("to", 2)],
             unit: after("unit", 1),
@@ -55,53 +55,56 @@ impl<'a> Told<'a> {
     }
 
     /// Returns true if a program may see the result `self` with the preload library where it sees
-    /// the result `bare` under the unmodified MPI library.
+    /// the result `unmodified` under the unmodified MPI library.
     ///
-    /// The results need not be equal if the message is longer than the receive. The MPI libraries
-    /// miss the error of such a receive now and then, depending on which side comes first. MPICH
-    /// and Intel MPI leave the receive empty if the message is long and of a derived type, and fill
-    /// it if the message is one of bytes.
-    fn allowed(&self, bare: &Told, host: Host) -> bool {
+    /// The results need not be equal if the message is longer than the receive, for two reasons.
+    /// The MPI libraries miss the error of such a receive now and then, depending on which side
+    /// comes first. And MPICH and Intel MPI leave the receive empty if the message is long and of a
+    /// derived type, but fill it if the message is one of bytes.
+    fn allowed(&self, unmodified: &Received, host: Host) -> bool {
         let [sent, room] = self.units;
-        let filled = |t: &Told| t.came == room;
+        let filled = |t: &Received| t.came == room;
         if sent <= room {
-            return self == bare && self.class == 0;
+            return self == unmodified && self.class == 0;
         }
-        self.done == bare.done
+        self.done == unmodified.done
             && self.elsewhere == 0
-            && (self.class == bare.class || self.class == 0 || bare.class == 0)
-            && (self.came == bare.came || host != Host::OpenMpi && filled(self))
-            && (self.count == bare.count || self.class != bare.class || self.count == room * self.unit)
+            && (self.class == unmodified.class || self.class == 0 || unmodified.class == 0)
+            && (self.came == unmodified.came || host != Host::OpenMpi && filled(self))
+            && (self.count == unmodified.count
+                || self.class != unmodified.class
+                || self.count == room * self.unit)
     }
 }
 
 /// Returns the receives of both ranks that a program has printed in `text`, in the order of their
 /// rounds.
-fn sorted(text: &str) -> Vec<Told<'_>> {
-    let mut all: Vec<_> = text.lines().map(Told::of).collect();
-    all.sort_by_key(|told| told.done.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
+fn sorted(text: &str) -> Vec<Received<'_>> {
+    let mut all: Vec<_> = text.lines().map(Received::from_line).collect();
+    all.sort_by_key(|received| received.done.split(' ').nth(1).and_then(|n| n.parse::<u32>().ok()));
     all
 }
 
 /// Returns a description of the first receive in `text` whose result is not allowed, or `None`.
-/// `bare` is the output of the unmodified library. Unless `judges_counts` is true, the status of a
-/// refused receive may have any number of bytes for which there was room.
-pub(crate) fn difference(host: Host, text: &str, bare: &str, judges_counts: bool) -> Option<String> {
-    let (mut all, bare) = (sorted(text), sorted(bare));
-    for (with, bare) in all.iter_mut().zip(&bare).filter(|_| !judges_counts) {
-        if with.class == bare.class && with.class != 0 && with.count <= with.units[1] * with.unit {
-            with.count = bare.count;
+/// `unmodified` is the output of the unmodified library. Unless `judges_counts` is true, the status
+/// of a refused receive may have any number of bytes for which there was room.
+pub(crate) fn difference(host: Host, text: &str, unmodified: &str, judges_counts: bool) -> Option<String> {
+    let (mut all, unmodified) = (sorted(text), sorted(unmodified));
+    for (with, unmodified) in all.iter_mut().zip(&unmodified).filter(|_| !judges_counts) {
+        if with.class == unmodified.class && with.class != 0 && with.count <= with.units[1] * with.unit {
+            with.count = unmodified.count;
         }
     }
-    if all.len() != bare.len() {
-        return Some(format!("{} receives, without the library {}", all.len(), bare.len()));
+    if all.len() != unmodified.len() {
+        return Some(format!("{} receives, without the library {}", all.len(), unmodified.len()));
     }
-    let (with, bare) = all.iter().zip(&bare).find(|(with, bare)| !with.allowed(bare, host))?;
-    Some(format!("{with:?}\nwithout the library:\n{bare:?}"))
+    let (with, unmodified) =
+        all.iter().zip(&unmodified).find(|(with, unmodified)| !with.allowed(unmodified, host))?;
+    Some(format!("{with:?}\nwithout the library:\n{unmodified:?}"))
 }
 
-fn alike(what: &str, host: Host, text: &str, bare: &str) {
-    assert_eq!(difference(host, text, bare, true), None, "{what}");
+fn assert_no_difference(what: &str, host: Host, text: &str, unmodified: &str) {
+    assert_eq!(difference(host, text, unmodified, true), None, "{what}");
 }
 
 /// Runs a program without the preload library, with it on both ranks, and with it on either rank
@@ -111,13 +114,18 @@ fn judged(host: Host, program: &Path, arguments: &[&str], variables: &[(&str, &s
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
         arguments.iter().fold(run, |run, argument| run.arg(argument)).text().0
     };
-    let bare = with(host.ranks(2, program));
+    let unmodified = with(host.ranks(2, program));
     for policy in ["all", "table"] {
         let what = format!("{host:?} {arguments:?} {variables:?} {policy}");
-        alike(&what, host, &with(host.ranks(2, program).preload().env("DDTC_POLICY", policy)), &bare);
+        assert_no_difference(
+            &what,
+            host,
+            &with(host.ranks(2, program).preload().env("DDTC_POLICY", policy)),
+            &unmodified,
+        );
         for parity in 0..2 {
             let some = on_some(host, 2, program, parity).env("DDTC_POLICY", policy);
-            alike(&format!("{what}, rank {parity} alone"), host, &with(some), &bare);
+            assert_no_difference(&format!("{what}, rank {parity} alone"), host, &with(some), &unmodified);
         }
     }
 }
@@ -163,8 +171,8 @@ fn truncated_collective_calls_change_nothing_outside_the_receive() {
 #[test]
 fn judgements_can_fail() {
     let line = "round 9 rank 0 unit 4 strided 100 to dense 50, send 1 receive 2 early: class 15 count 400 came 50 elsewhere 0";
-    let bare = Told::of(line);
-    assert!(bare.allowed(&bare, Host::OpenMpi));
+    let unmodified = Received::from_line(line);
+    assert!(unmodified.allowed(&unmodified, Host::OpenMpi));
     for (old, new) in [
         ("elsewhere 0", "elsewhere 4"),
         ("came 50", "came 0"),
@@ -172,11 +180,11 @@ fn judgements_can_fail() {
         ("count 400", "count 0"),
     ] {
         let other = line.replace(old, new);
-        assert!(!Told::of(&other).allowed(&bare, Host::OpenMpi), "{other}");
+        assert!(!Received::from_line(&other).allowed(&unmodified, Host::OpenMpi), "{other}");
     }
     let short = line.replace("dense 50", "dense 100").replace("class 15", "class 0");
-    let (short, wrong) = (Told::of(&short), short.replace("came 50", "came 49"));
-    assert!(short.allowed(&short, Host::Mpich) && !Told::of(&wrong).allowed(&short, Host::Mpich));
+    let (short, wrong) = (Received::from_line(&short), short.replace("came 50", "came 49"));
+    assert!(short.allowed(&short, Host::Mpich) && !Received::from_line(&wrong).allowed(&short, Host::Mpich));
     let counted =
         |count: &str, judges| difference(Host::Mpich, &line.replace("count 400", count), line, judges);
     assert!(counted("count 152", true).is_some() && counted("count 152", false).is_none());

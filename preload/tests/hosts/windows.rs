@@ -15,10 +15,10 @@ fn compiled(host: Host, flags: &[&str]) -> PathBuf {
     host.compile("windows", &flags)
 }
 
-/// Adds the arguments of the program `windows` to a run. `most` is the maximum number of elements
-/// in an operation.
-fn arguments(run: Run, seed: u32, most: u32) -> Run {
-    run.arg(EPOCHS.to_string()).arg(seed.to_string()).arg(most.to_string())
+/// Adds the arguments of the program `windows` to a run. `max_count` is the maximum number of
+/// elements in an operation.
+fn arguments(run: Run, seed: u32, max_count: u32) -> Run {
+    run.arg(EPOCHS.to_string()).arg(seed.to_string()).arg(max_count.to_string())
 }
 
 /// Returns the number of messages that all ranks together have packed, and the number that they
@@ -33,45 +33,45 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
     (packed, unpacked)
 }
 
-fn alike(host: Host, ranks: u32, seed: u32, most: u32) {
-    alike_by(host, ranks, seed, most, |run| run);
+fn assert_same_output(host: Host, ranks: u32, seed: u32, max_count: u32) {
+    assert_same_output_in(host, ranks, seed, max_count, |run| run);
 }
 
 /// Checks the output of the program `windows`, in a run with the preload library on all ranks and
 /// in runs with it on the even or on the odd ranks. The output must be that of the unmodified MPI
 /// library and must have no wrong result. `how` adds arguments and environment variables to a run.
-fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> Run) {
-    let arguments = |run: Run, seed, most| how(arguments(run, seed, most));
+fn assert_same_output_in(host: Host, ranks: u32, seed: u32, max_count: u32, how: impl Fn(Run) -> Run) {
+    let arguments = |run: Run, seed, max_count| how(arguments(run, seed, max_count));
     let program = compiled(host, &[]);
     let folder = scratch(&format!("windows-{host:?}-{ranks}-{seed}"));
     let what = format!("{host:?}, {ranks} ranks, seed {seed}");
-    let (bare, _) = arguments(host.ranks(ranks, &program), seed, most).text();
-    assert!(bare.lines().count() >= (2 * EPOCHS * ranks) as usize, "{what}\n{bare}");
-    assert!(!bare.contains("WRONG") && !bare.contains("checked 0"), "{what}\n{bare}");
+    let (unmodified, _) = arguments(host.ranks(ranks, &program), seed, max_count).text();
+    assert!(unmodified.lines().count() >= (2 * EPOCHS * ranks) as usize, "{what}\n{unmodified}");
+    assert!(!unmodified.contains("WRONG") && !unmodified.contains("checked 0"), "{what}\n{unmodified}");
     let all = || {
         let run = host.ranks(ranks, &program).preload().env("DDTC_POLICY", "all");
         run.env("DDTC_REPORT", folder.join("report%r.json"))
     };
-    same(&what, &arguments(all(), seed, most).text().0, &bare);
+    same(&what, &arguments(all(), seed, max_count).text().0, &unmodified);
     let (packed, unpacked) = moved(&folder, ranks);
     assert!(
         packed > u64::from(10 * ranks) && unpacked > u64::from(ranks),
         "{what}: {packed} put, {unpacked} got"
     );
     if ranks == 2 {
-        let (text, errors) = arguments(all().env("DDTC_CHECK", "1"), seed, most).text();
-        same(&format!("{what}, checked"), &text, &bare);
+        let (text, errors) = arguments(all().env("DDTC_CHECK", "1"), seed, max_count).text();
+        same(&format!("{what}, checked"), &text, &unmodified);
         for said in reports(&folder, ranks) {
             assert_eq!((said["faults_of_ddtc"], said["other_differences_of_mpi"]), (0, 0), "{errors}");
         }
-        let (text, _) = arguments(all().env("DDTC_STAGING_MIB", "1"), seed, most).text();
-        same(&format!("{what}, capped"), &text, &bare);
+        let (text, _) = arguments(all().env("DDTC_STAGING_MIB", "1"), seed, max_count).text();
+        same(&format!("{what}, capped"), &text, &unmodified);
     }
     if ranks > 1 {
         for parity in 0..2 {
             let some = on_some(host, ranks, &program, parity).env("DDTC_POLICY", "all");
-            let (text, _) = arguments(some, seed, most).text();
-            same(&format!("{what}, ranks {parity} of 2"), &text, &bare);
+            let (text, _) = arguments(some, seed, max_count).text();
+            same(&format!("{what}, ranks {parity} of 2"), &text, &unmodified);
         }
     }
     fs::remove_dir_all(folder).unwrap();
@@ -80,9 +80,9 @@ fn alike_by(host: Host, ranks: u32, seed: u32, most: u32, how: impl Fn(Run) -> R
 #[test]
 fn windows_are_alike_whoever_converts() {
     for host in HOSTS {
-        alike(host, 1, 1, 300);
-        alike(host, 2, 2, 300);
-        alike(host, 4, 3, 300);
+        assert_same_output(host, 1, 1, 300);
+        assert_same_output(host, 2, 2, 300);
+        assert_same_output(host, 4, 3, 300);
     }
 }
 
@@ -90,7 +90,7 @@ fn windows_are_alike_whoever_converts() {
 #[test]
 fn windows_are_alike_for_long_operations() {
     for host in HOSTS {
-        alike(host, 2, 4, 6000);
+        assert_same_output(host, 2, 4, 6000);
     }
 }
 
@@ -98,8 +98,8 @@ fn windows_are_alike_for_long_operations() {
 /// messages for them.
 #[test]
 fn windows_are_alike_by_messages() {
-    alike_by(Host::Mpich, 2, 6, 600, |run| run.arg("apart").env("MPIR_CVAR_NOLOCAL", "1"));
-    alike_by(Host::Intel, 2, 7, 600, |run| {
+    assert_same_output_in(Host::Mpich, 2, 6, 600, |run| run.arg("apart").env("MPIR_CVAR_NOLOCAL", "1"));
+    assert_same_output_in(Host::Intel, 2, 7, 600, |run| {
         run.arg("apart").env("I_MPI_FABRICS", "ofi").env("FI_PROVIDER", "tcp")
     });
 }
@@ -189,11 +189,11 @@ fn windows_follow_the_shipped_table() {
         let folder = scratch(&format!("windows-shipped-{host:?}"));
         let (mut packed, mut unpacked) = (0, 0);
         for seed in 1..5 {
-            let told = |run: Run| arguments(run.env("XDG_CONFIG_HOME", &folder), seed, 6000).text().0;
-            let bare = told(host.ranks(2, compiled(host, &[])));
+            let output = |run: Run| arguments(run.env("XDG_CONFIG_HOME", &folder), seed, 6000).text().0;
+            let unmodified = output(host.ranks(2, compiled(host, &[])));
             let run =
                 host.ranks(2, compiled(host, &[])).preload().env("DDTC_REPORT", folder.join("report%r.json"));
-            same(&format!("{host:?}, seed {seed}"), &told(run), &bare);
+            same(&format!("{host:?}, seed {seed}"), &output(run), &unmodified);
             let (put, got) = moved(&folder, 2);
             (packed, unpacked) = (packed + put, unpacked + got);
         }

@@ -17,9 +17,9 @@ def check(ok):
 
 for n in range(2, 40):
     t = MPI.DOUBLE.Create_vector(n, 2, 5).Commit()
-    twin = t.Dup()
+    duplicate = t.Dup()
     one = 5 * (n - 1) + 2  # number of elements that one instance spans
-    for datatype in (t, twin, t, twin):
+    for datatype in (t, duplicate, t, duplicate):
         out = bytearray(datatype.Get_size() + 8)
         position = datatype.Pack(memoryview(data)[:one], out, 8, comm)
         check(position == 8 + 16 * n)
@@ -32,7 +32,7 @@ for n in range(2, 40):
         check(all(back[i] == (data[i] if i in mapped else -1) for i in range(1000)))
     if n % 2:
         t.Free()
-    twin.Free()
+    duplicate.Free()
 struct = MPI.Datatype.Create_struct([1, 3], [0, 16], [MPI.INT, MPI.FLOAT]).Create_resized(0, 32).Commit()
 for _ in range(3):
     out = bytearray(160)

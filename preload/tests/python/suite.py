@@ -29,7 +29,7 @@ with open("/proc/self/maps") as maps:
 ran = 0
 
 
-def told(name, verdict):
+def logged(name, verdict):
     """Wraps a method of TestResult, so that each call writes a line with the verdict and the test.
 
     The first argument is the method's name.
@@ -58,7 +58,7 @@ for name, verdict in {
     "addExpectedFailure": "pass",
     "addUnexpectedSuccess": "fail",
 }.items():
-    told(name, verdict)
+    logged(name, verdict)
 
 loaded = 0
 add = TestSuite.addTest

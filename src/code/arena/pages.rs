@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::process::{forks, without_sigxfsz};
 
 /// A mapping of pages, which is removed on drop. An owner that hands out addresses in the mapping
-/// keeps it until nobody uses them any more.
+/// keeps the mapping until nobody uses these addresses any more.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -38,8 +38,8 @@ impl Mapping {
         Mapping::new(len, libc::PROT_READ | libc::PROT_WRITE, -1)
     }
 
-    /// Gives up the ownership of the pages: from here on the holder of the returned address owns
-    /// them.
+    /// Gives up the ownership of the pages without unmapping them. From here on the holder of the
+    /// returned address owns the pages.
     pub(super) fn into_start(self) -> NonNull<u8> {
         let start = self.start;
         std::mem::forget(self);
@@ -70,7 +70,7 @@ impl Drop for Mapping {
 pub(super) struct Segment {
     write: Mapping,
     execute: Mapping,
-    /// Number of bytes handed out so far, counted from the start.
+    /// Number of bytes handed out so far. They are the first bytes of the segment.
     pub(super) used: usize,
     /// Number of slots that were handed out and are not yet returned.
     pub(super) live: usize,
@@ -80,8 +80,9 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) fn new(len: usize) -> Result<Segment> {
-        // Read the counter of forks first. If a fork happens after this line, the segment counts as
-        // shared with the other process, which it may be.
+        // Read the counter of forks before the memory is mapped. If a fork happens after this line,
+        // the new process may share the segment, and the older value of the counter makes the
+        // segment count as shared.
         let forks = forks();
         let fd = memfd(len)?;
         let write = Mapping::new(len, libc::PROT_READ | libc::PROT_WRITE, fd.0)?;
@@ -125,8 +126,8 @@ impl Drop for Descriptor {
 }
 
 fn memfd(len: usize) -> Result<Descriptor> {
-    /// Asks for executable pages where `vm.memfd_noexec` would otherwise forbid them (since Linux
-    /// 6.3). Older kernels refuse the flag.
+    /// Flag that asks for executable pages. Since Linux 6.3, the setting `vm.memfd_noexec` may
+    /// forbid them without this flag. Older kernels refuse the flag.
     const MFD_EXEC: u32 = 0x10;
     let create = |flags: u32| {
         // SAFETY: the name is a valid C string. The call returns a descriptor or -1.
@@ -140,8 +141,8 @@ fn memfd(len: usize) -> Result<Descriptor> {
         return Err(system_error("memfd_create"));
     }
     let fd = Descriptor(fd);
-    // Growing the file beyond the limit on file sizes is an error like any other here. Without
-    // `without_sigxfsz` a signal would end the process.
+    // If the file would exceed the limit on file sizes, `ftruncate` also raises a signal that ends
+    // the process. `without_sigxfsz` prevents this, so that only the error remains.
     without_sigxfsz(|| {
         // SAFETY: `fd` is an open descriptor that this function owns.
         let status = unsafe { libc::ftruncate(fd.0, len as libc::off_t) };
@@ -181,9 +182,9 @@ pub(super) unsafe fn clean_data_cache(start: *mut u8, len: usize) {
 }
 
 /// Invalidates `len` bytes in the instruction cache on aarch64; on other architectures the function
-/// does nothing. The steps are the line length of the machine. The function of wasmtime takes steps
-/// of 64 bytes, which leaves every other line stale on machines with lines of 32 bytes, such as the
-/// `max` processor of QEMU.
+/// does nothing. The code steps through the bytes by the length of a cache line of this machine.
+/// The function `clear_cache` of wasmtime takes steps of 64 bytes, which leaves every other line
+/// stale on machines with lines of 32 bytes, such as the `max` processor of QEMU.
 ///
 /// # Safety
 /// The `len` bytes from `start` must be mapped and readable.
@@ -200,8 +201,9 @@ pub(super) unsafe fn invalidate_instruction_cache(start: *const u8, len: usize) 
     let _ = (start, len);
 }
 
-/// Returns the addresses of the cache lines that contain the `len` bytes from `start`. The line
-/// length is in `CTR_EL0` at bit `field`, as the binary logarithm of a number of 4-byte words.
+/// Returns the addresses of the cache lines that contain the `len` bytes from `start`. The register
+/// `CTR_EL0` contains the line length at bit `field`, as the binary logarithm of its number of
+/// 4-byte words.
 #[cfg(target_arch = "aarch64")]
 fn lines(start: *const u8, len: usize, field: u32) -> impl Iterator<Item = usize> {
     let types: u64;

@@ -112,7 +112,8 @@ fn no_page_is_writable_and_executable() {
 #[test]
 fn nothing_grows_over_200_000_slots() {
     for (name, arena) in sources(1 << 20) {
-        // Without a memfd, each slot takes several system calls, so that there are fewer rounds.
+        // Without a memfd, each slot takes several system calls, so this test makes fewer rounds
+        // then.
         let rounds = if name == "memfd" { 200_000 } else { 20_000 };
         let mut ring: Vec<_> = (0..16).map(|_| None).collect();
         let mut settled = None;

@@ -1,14 +1,15 @@
 //! Stage `emit`: makes machine code of a legal plan, in safe Rust.
 //!
 //! The form of the code is decided by the plan and by the emitters, not by an optimizer: loops are
-//! rotated and advance two pointers, and constant offsets are folded into the accesses. Code
-//! contains no address. Tables and micro-kernels are words of the context, so the code has no
-//! relocation either.
+//! rotated and advance two pointers, and constant offsets are folded into the accesses. The code
+//! contains no addresses, so it needs no relocations. It reads the addresses of tables and
+//! micro-kernels from the context, an array of words that is passed to each call.
 //!
 //! Two emitters implement the trait [`Emitter`]. `Cranelift` (feature `cranelift`) is the general
-//! path, for every target that Cranelift has. [`X64`] writes x86-64 by instruction templates in
-//! about a twentieth of the time. Tests run the same plans through both. Some plans that are one
-//! call, possibly in a loop, need no emitter, because they have precompiled code.
+//! path, for every target that Cranelift has. [`X64`] writes code for x86-64 by instruction
+//! templates, in about a twentieth of the time that Cranelift takes. Tests run the same plans
+//! through both. Some plans consist of one call of a micro-kernel, possibly in a loop. For these
+//! there is precompiled code, so they need no emitter.
 
 #[cfg(feature = "cranelift")]
 mod cranelift;
@@ -24,8 +25,8 @@ use crate::target::{Accesses, Target};
 pub use cranelift::Cranelift;
 pub use x64::X64;
 
-/// Maximum size in bytes of the code of one kernel. The limits of the schedule keep kernels below
-/// it.
+/// Maximum size in bytes of the code of one kernel. The stage `schedule` limits the operations of a
+/// plan so that kernels stay below this size.
 pub const MAX_CODE: usize = 16 << 10;
 
 /// An emitter, which makes machine code of plans for one target.
@@ -43,11 +44,12 @@ pub trait Emitter: Send + Sync {
     /// Returns the code that [`Emitter::code`] makes of `plan` as text for people.
     ///
     /// # Errors
-    /// The errors of [`Emitter::code`], although not every emitter finds all of them here.
+    /// The errors of [`Emitter::code`], except that some emitters do not detect all of them when
+    /// they make a listing.
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing>;
 
-    /// Returns the target by which a module of Cranelift places the code, or none if the code goes
-    /// into its slot directly.
+    /// Returns the target to pass to the stage `load`, which then places the code through a module
+    /// of Cranelift. The result is none if the code is written to its slot directly.
     fn module_target(&self) -> Option<&ModuleTarget> {
         None
     }
@@ -60,14 +62,14 @@ pub struct Listing {
     pub ir: String,
     /// The instructions.
     pub code: String,
-    /// The words of the context that are addresses instead of numbers, one in each line.
+    /// Those words of the context that are addresses instead of numbers, one per line.
     pub context: String,
     /// Whether there is precompiled code for the plan.
     pub precompiled: bool,
 }
 
-/// The stage for one target: an emitter for new code, the choice of precompiled code, and the reuse
-/// of code of a known shape.
+/// The stage `emit` for one target. It uses precompiled code if there is some for the plan,
+/// otherwise code that exists for another plan of the same shape, and otherwise an emitter.
 pub struct Emission {
     target: Target,
     /// The emitter, or the reason why there is none.
@@ -79,16 +81,18 @@ pub struct Emission {
 }
 
 impl Emission {
-    /// Returns the stage for `target`. Code is written by templates if these exist for the target
-    /// and `native` is true, and otherwise by Cranelift, which verifies its input if `verifier` is
-    /// true. If `precompiled` is false, no plan uses precompiled code.
+    /// Returns the stage for `target`. If there are instruction templates for the target and
+    /// `native` is true, code is written by these templates, otherwise by Cranelift. Cranelift
+    /// verifies its input if `verifier` is true. If `precompiled` is false, no plan uses
+    /// precompiled code.
     ///
-    /// Templates write code for any machine, but Cranelift is used only for this one. So for a
-    /// target that this machine does not run there may be no emitter ([`Emission::missing`]).
+    /// Templates can write code for a target that this machine does not run, but Cranelift is used
+    /// only for targets that it runs. So a target that this machine does not run may have no
+    /// emitter; [`Emission::missing`] then returns the reason.
     ///
     /// # Errors
     /// Class `Intern` if Cranelift is needed and does not support this machine, and class
-    /// `Unsupported` if it is needed and not compiled in (feature `cranelift`).
+    /// `Unsupported` if Cranelift is needed and not compiled in (feature `cranelift`).
     pub fn new(target: Target, native: bool, verifier: bool, precompiled: bool) -> Result<Emission> {
         let runs = target.runs();
         let x64 = if runs { X64::for_host(target) } else { X64::new(target) };
@@ -117,20 +121,23 @@ impl Emission {
         }
     }
 
-    /// Returns the accesses that legalization may turn moves into: those of the emitter, or if
-    /// there is none, accesses up to the widest of the target, without permutations.
+    /// Returns the accesses that legalization may turn moves into. These are the accesses of the
+    /// emitter. If there is no emitter, they are those up to the widest access of the target,
+    /// without permutations.
     pub fn accesses(&self) -> Accesses {
         self.emitter().map_or(self.target.level().widest_access().into(), Emitter::accesses)
     }
 
-    /// Returns the target by which a module of Cranelift places the code, or none if the code goes
-    /// into its slot directly or there is no emitter.
+    /// Returns the target to pass to the stage `load`, which then places the code through a module
+    /// of Cranelift. The result is none if the code is written to its slot directly, or if there is
+    /// no emitter.
     pub fn module_target(&self) -> Option<&ModuleTarget> {
         self.emitter().ok()?.module_target()
     }
 
-    /// Returns the code of `plan` with its context. Precompiled code has precedence, then the code
-    /// that `of_shape` returns for the shape of the plan, if it has one. Otherwise the code is new.
+    /// Returns the code of `plan` with its context. If there is precompiled code for the plan, that
+    /// code is used. Otherwise, if the plan has a shape and `of_shape` returns code for it, that
+    /// code is used. Otherwise the emitter makes new code.
     ///
     /// # Errors
     /// The errors of [`Emitter::code`]; class `Intern` if new code is needed and there is no
@@ -170,8 +177,8 @@ impl Emission {
     }
 }
 
-/// Returns the emitter that is used if there are no templates for this machine or these are not
-/// wanted.
+/// Returns the emitter that is used if there are no instruction templates for this machine or if
+/// they are not wanted.
 #[cfg(feature = "cranelift")]
 fn general(verifier: bool) -> Result<Box<dyn Emitter>> {
     Ok(Box::new(Cranelift::for_host(verifier)?))
@@ -210,8 +217,8 @@ mod tests {
     use crate::schedule::schedule;
     use crate::target::{Arch, Level};
 
-    /// Code is placed by a module if Cranelift makes it, and only then. For another machine only
-    /// templates make code.
+    /// Code is placed by a module of Cranelift exactly if Cranelift emits it. For a target that
+    /// this machine does not run, an [`Emission`] has no emitter but the instruction templates.
     #[test]
     #[cfg(feature = "cranelift")]
     fn where_code_comes_from() {
@@ -222,8 +229,8 @@ mod tests {
         let none = Emission::new(elsewhere, false, false, false).unwrap();
         assert!(none.missing().is_some_and(|why| why.contains(&elsewhere.to_string())));
         assert!(none.module_target().is_none());
-        // A listing says whether a plan has precompiled code. This depends on the plan if this
-        // machine runs the target.
+        // A listing says whether there is precompiled code for the plan. If this machine runs the
+        // target, there is some for the vector below, but not for the irregular type.
         let listed = |emission: &Emission, text: &str| {
             let t: Datatype = text.parse().unwrap();
             let nest = normalize(&lower(&t, Bytes).unwrap(), t.arguments()).unwrap().nest;

@@ -1,11 +1,14 @@
-//! Precompiled code for kernels that are one call, or one counted loop around one call.
+//! Precompiled code for kernels that consist of one call of a micro-kernel, or of one counted loop
+//! around such a call.
 //!
-//! The plans of contiguous types, vectors, tables and arrays of structs often have this form. The
-//! code of such plans differs only in the context, so it is written once, here, and `emit` chooses
-//! it by the plan. The context has the words of any parametric plan (`src/plan/context.rs`). The
-//! words of the call come first, so those of a call without a loop are in the cache line of the
-//! entry point. A call without a loop is the last thing its function does, and so is the call for
-//! the only iteration of a loop, so the compiler can turn it into a jump.
+//! The plans of contiguous types, vectors, tables and arrays of structs often have this form. Such
+//! plans differ only in their contexts, so their code is written once, here, and the stage `emit`
+//! chooses it by the plan. The context has the same words as for any parametric plan
+//! (`src/plan/context.rs`). The words of the call come first. So for a call without a loop, all
+//! words are in the first cache line of the context, which also contains the address of the code.
+//!
+//! A call without a loop is the last thing that its function does, so the compiler can turn the
+//! call into a jump. The same holds for a loop that has only one iteration.
 
 use super::{Code, Entry};
 use crate::micro;
@@ -16,7 +19,8 @@ type CalleeOfFive = unsafe extern "C" fn(u64, u64, u64, u64, u64);
 /// Function type of the micro-kernels that have six parameters.
 type CalleeOfSix = unsafe extern "C" fn(u64, u64, u64, u64, u64, u64);
 
-/// Number of parameters of a call without a loop, and the parameter that carries the count.
+/// Number of parameters of a call without a loop, and the parameter that carries the count, which
+/// means that its argument is multiplied by the instance count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Five parameters, of which the third carries the count.
@@ -27,25 +31,26 @@ pub enum Counted {
     SixthOfSix,
 }
 
-/// Properties of a plan on which its precompiled code depends. The micro-kernel has five or six
-/// parameters, and the first two are the addresses.
+/// Properties of a plan on which its precompiled code depends. The micro-kernel that the plan calls
+/// has five or six parameters, of which the first two are the user address and the packed address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// One call of the family of strided copies, for a single block whose length carries the count.
+    /// One call of a micro-kernel for strided copies, with a single block. The length of the block
+    /// is multiplied by the instance count.
     Contiguous {
         /// Whether the code packs.
         pack: bool,
         /// Level of the copy loop.
         level: Level,
     },
-    /// One call without a loop, of which one argument carries the count.
+    /// One call without a loop. One of its arguments is multiplied by the instance count.
     Lone {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
-        /// The number of parameters, and the one that carries the count.
+        /// The number of parameters, and which of them is multiplied by the instance count.
         counted: Counted,
     },
-    /// One call of six parameters in a counted loop, which is at offset zero.
+    /// One call of six parameters in a counted loop. The loop starts at offset zero.
     Repeated {
         /// Whether the packed address is the first parameter.
         packed_first: bool,
@@ -77,17 +82,18 @@ impl Form {
 #[derive(Clone, Copy)]
 struct Words(*const u64);
 
-/// Index of the word with the user offset of the call. The packed offset and the micro-kernel's
-/// address follow it.
+/// Index of the word with the user offset of the call. The words with the packed offset and with
+/// the address of the micro-kernel follow it.
 const USER: usize = 0;
 const PACKED: usize = 1;
 const CALLEE: usize = 2;
-/// Index of the word with the third argument, the first after the two addresses. The words of the
-/// other arguments follow it.
+/// Index of the word with the third argument of the call; the first two arguments are addresses.
+/// The words with the fourth to sixth argument follow it.
 const THIRD: usize = 3;
 const SIXTH: usize = 6;
-/// Index of the word with the user step of the loop; words 7 and 8 are the offsets of the loop,
-/// which are zero. The packed step and the packed bytes of all iterations for one instance follow.
+/// Index of the word with the user step of the loop. The words before it, 7 and 8, are the offsets
+/// of the loop, which are zero. The words after it are the packed step, and the number of packed
+/// bytes of all iterations for one instance.
 const USER_STEP: usize = 9;
 const PACKED_STEP: usize = 10;
 const BYTES: usize = 11;
@@ -96,8 +102,9 @@ impl Words {
     /// Returns word `i`.
     ///
     /// # Safety
-    /// The context must be that of a plan of this form, and have a word `i`. Words up to [`SIXTH`]
-    /// lie in the first cache line, which is always there as a whole.
+    /// `self` must be the context of a plan for which there is precompiled code, and the context
+    /// must have a word `i`. The words up to [`SIXTH`] can always be read, because they lie in the
+    /// first cache line, which a context always has as a whole.
     #[inline(always)]
     unsafe fn get(self, i: usize) -> u64 {
         // SAFETY: the caller vouches that the context has a word `i`, which is the condition of
@@ -151,8 +158,9 @@ impl Words {
         }
     }
 
-    /// Calls the micro-kernel for all iterations of `count` instances. The function is not inlined,
-    /// so that the code for a single call saves no registers.
+    /// Calls the micro-kernel for all iterations of `count` instances. This function is not
+    /// inlined, because the loop needs saved registers, and the path for a single call should not
+    /// have to save registers.
     ///
     /// # Safety
     /// The context must be that of a plan with a loop, whose packed step is not zero, so that words
@@ -173,7 +181,7 @@ impl Words {
     }
 }
 
-/// Returns the code of a call without a loop.
+/// Returns the precompiled code for a plan that is one call without a loop.
 fn lone<const PACKED_FIRST: bool>(counted: Counted) -> Entry {
     match counted {
         Counted::ThirdOfFive => lone_of_five::<PACKED_FIRST>,
@@ -182,7 +190,7 @@ fn lone<const PACKED_FIRST: bool>(counted: Counted) -> Entry {
     }
 }
 
-/// Runs a call of five parameters, whose third carries the count.
+/// Runs a call of five parameters, of which the third is multiplied by the instance count.
 ///
 /// # Safety
 /// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
@@ -201,7 +209,8 @@ unsafe extern "C" fn lone_of_five<const PACKED_FIRST: bool>(
     }
 }
 
-/// Runs a call of six parameters, whose third or sixth carries the count.
+/// Runs a call of six parameters, of which the third or the sixth is multiplied by the instance
+/// count.
 ///
 /// # Safety
 /// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
@@ -222,7 +231,8 @@ unsafe extern "C" fn lone_of_six<const PACKED_FIRST: bool, const SIXTH_COUNTED: 
     }
 }
 
-/// Runs a call in a loop that has one or several iterations per instance.
+/// Runs a call in a loop. The loop has one iteration per instance if `SINGLE` is true, and
+/// otherwise several.
 ///
 /// # Safety
 /// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form.
@@ -245,8 +255,8 @@ unsafe extern "C" fn repeated<const PACKED_FIRST: bool, const SINGLE: bool>(
     }
 }
 
-/// Returns the code of contiguous types, which copies without calling a micro-kernel. Packing is
-/// first.
+/// Returns the precompiled code for contiguous types, which copies without calling a micro-kernel:
+/// first the code that packs, then the code that unpacks.
 fn contiguous(level: Level) -> [Entry; 2] {
     match level {
         #[cfg(target_arch = "x86_64")]
@@ -261,7 +271,7 @@ fn contiguous(level: Level) -> [Entry; 2] {
 
 macro_rules! contiguous {
     ($name:ident, $wide:literal, $(#[$feature:meta])?) => {
-        /// Copies one block, whose length carries the instance count.
+        /// Copies one block, whose length in the context is multiplied by the instance count.
         ///
         /// # Safety
         /// The conditions of [`super::EntryPoint::call`], for a context of a plan of this form, on

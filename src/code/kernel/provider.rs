@@ -1,4 +1,4 @@
-//! Memory of a Cranelift module: one slot of the arena.
+//! Memory provider for a module of cranelift-jit, which gives the module one slot of the arena.
 
 use std::io;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use crate::code::arena::{Arena, Draft};
 use crate::error::{Error, Result};
 use crate::process::Mutex;
 
-/// Memory for the one function of a Cranelift module: a slot of the arena. Clones share the slot,
-/// because the module owns its memory provider and the loader needs the slot afterwards.
+/// Memory provider for a module of cranelift-jit with a single function. The memory is a slot of
+/// the arena. Clones of a provider share the slot: the module owns one clone, and the loader takes
+/// the slot from another one afterwards.
 #[derive(Clone, Debug)]
 pub struct Provider {
     arena: Arena,
-    /// The slot, or the error for which there is none. The value is none before the module has
-    /// asked, and after [`Provider::take`].
+    /// The slot, or the error with which the arena refused it. The value is none before the module
+    /// has asked for memory, and after [`Provider::take`].
     taken: Arc<Mutex<Option<Result<Draft>>>>,
 }
 
 impl Provider {
-    /// Returns a provider that will take one slot from `arena`.
+    /// Returns a provider that will take a slot from `arena` when the module asks for memory.
     pub fn new(arena: Arena) -> Provider {
         Provider { arena, taken: Arc::default() }
     }
@@ -52,8 +53,8 @@ impl JITMemoryProvider for Provider {
         start
     }
 
-    // The draft owns the slot and outlives the module, so the module has nothing to free here and
-    // nothing to protect in `finalize`.
+    // The slot belongs to the draft, which outlives the module. So there is nothing to free here,
+    // and nothing to protect in `finalize`: `Draft::seal` does that.
     unsafe fn free_memory(&mut self) {}
 
     fn finalize(&mut self, _protection: BranchProtection) -> ModuleResult<()> {

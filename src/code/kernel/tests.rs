@@ -18,15 +18,16 @@ use crate::error::ErrorClass;
 use crate::micro::{Table, TableIndex};
 use crate::plan::{Template, Word};
 
-/// Returns a Cranelift target for this machine, with the fastest compilation.
+/// Returns a Cranelift target for this machine, with optimization turned off so that compiling is
+/// fast.
 fn host() -> OwnedTargetIsa {
     let mut flags = settings::builder();
     flags.set("opt_level", "none").unwrap();
     cranelift_native::builder().unwrap().finish(settings::Flags::new(flags)).unwrap()
 }
 
-/// Returns code that does this `count` times: copy 8 bytes from `user` to `packed`, then add word 0
-/// of the context to `user` and 8 to `packed`.
+/// Returns machine code of a loop with `count` iterations. Each iteration copies 8 bytes from
+/// `user` to `packed`, then adds word 0 of the context to `user` and 8 to `packed`.
 fn strided_pack(isa: &OwnedTargetIsa) -> Vec<u8> {
     let mut signature = Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(I64); 4]);
@@ -109,7 +110,7 @@ fn no_code_is_an_error() {
 fn a_context_keeps_its_tables() {
     let column: Column = vec![1, 2, 3].into();
     let words = vec![Word::Table(TableIndex::new(0)), Word::Constant(7)];
-    let context = Context::of(Template { words, tables: vec![Table::Column(column)] });
+    let context = Context::from_template(Template { words, tables: vec![Table::Column(column)] });
     assert_eq!(context.bytes(), 64 + 12);
     assert_eq!((context.len(), context.word(1)), (2, 7));
     // SAFETY: word 0 is the address of the column, which has entries of 4 bytes and which the
@@ -118,7 +119,8 @@ fn a_context_keeps_its_tables() {
     assert_eq!(first, 1);
 }
 
-/// A kernel finds a column among its tables by the entries, and finds no other column.
+/// [`Kernel::shared`] finds the column of a kernel that has the same entries as a given column, and
+/// finds nothing for a column with other entries.
 #[test]
 fn equal_columns_are_kept_once() {
     let columns: [Column; 2] = [vec![1, 2, 3].into(), vec![4, 5].into()];

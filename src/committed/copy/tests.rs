@@ -9,9 +9,9 @@ fn t(text: &str) -> Datatype {
     text.parse().unwrap()
 }
 
-fn joint(direct: &LayoutCopy) -> &Arc<Joint> {
+fn fused_copy(direct: &LayoutCopy) -> &Arc<FusedCopy> {
     match &direct.0.way {
-        Way::Copied(joint) => joint,
+        Way::Copied(fused) => fused,
         Way::Combined { .. } => panic!("a reduction"),
     }
 }
@@ -90,7 +90,7 @@ fn random_pairs() {
         let counts = [n, (n * from.size() as u64).div_ceil(to.size() as u64)];
         let engine = &engines[seed as usize % engines.len()];
         let direct = check(engine, [&from, &to], counts);
-        kernels += usize::from(joint(&direct).served().is_some_and(|tier| tier.kernel().is_some()));
+        kernels += usize::from(fused_copy(&direct).served().is_some_and(|tier| tier.kernel().is_some()));
     }
     assert!(kernels > 400, "{kernels} kernels");
 }
@@ -175,8 +175,8 @@ fn pairs_keep_no_layout() {
     let commit = |text: &str| engine.commit(&t(text)).unwrap();
     let (a, b) = (commit("vector(3, 1, 2, int)"), commit("vector(3, 1, 5, int)"));
     let (first, again) = (a.direct(&b).unwrap(), a.direct(&b).unwrap());
-    assert!(Arc::ptr_eq(joint(&first), joint(&again)));
-    assert!(!Arc::ptr_eq(joint(&first), joint(&b.direct(&a).unwrap())));
+    assert!(Arc::ptr_eq(fused_copy(&first), fused_copy(&again)));
+    assert!(!Arc::ptr_eq(fused_copy(&first), fused_copy(&b.direct(&a).unwrap())));
     let layouts = [&a, &b].map(|committed| Arc::downgrade(&committed.0.layout));
     drop((first, again, a, b));
     // Other layouts displace both layouts, and the pair with them, from the cache.

@@ -21,14 +21,14 @@ use rustc_apfloat::{Float, FloatConvert, Round};
 use super::{Run, Unfit};
 use crate::kind::Direction;
 use crate::micro::Buffers;
-use crate::nest::{Class, Leaf, Number, Offsets};
+use crate::nest::{Leaf, Number, Offsets, ValueClass};
 
 /// Converts the values of a run in the direction of `memory`.
 pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     let Run { at, n, step, units, value } = *run;
     let unit = value.user();
     match value.class() {
-        Class::Swap => {
+        ValueClass::Swap => {
             let (steps, len) = ((step.user, step.packed), units * unit as u64);
             if unit == 1 || cfg!(target_endian = "big") {
                 memory.strided(at.user, at.packed, n, steps, len);
@@ -37,15 +37,15 @@ pub(super) fn run(memory: &Buffers, run: &Run) -> Result<(), Unfit> {
             }
             Ok(())
         }
-        Class::Resize(number) => {
-            let Some(convert) = loops::of(number, value, memory.direction()) else {
+        ValueClass::Resize(number) => {
+            let Some(convert) = loops::find(number, value, memory.direction()) else {
                 return one_by_one(memory, run, number);
             };
             let (at, steps) = ((at.user, at.packed), (step.user, step.packed));
             let done = convert(memory, at, n, steps, units);
             if done == n * units { Ok(()) } else { Err(unfit(run, done)) }
         }
-        Class::Native(_) | Class::Pair(_) => {
+        ValueClass::Native(_) | ValueClass::Pair(_) => {
             Err(Unfit { at: Offsets::ZERO, rule: "a value that external32 has not" })
         }
     }
@@ -60,8 +60,9 @@ fn unfit(run: &Run, value: u64) -> Unfit {
 
 const UNFIT: &str = "must fit the size that external32 has for it";
 
-/// Converts the values of a run, of a class that has no loop of its own, one by one. The position
-/// of each value is that of the error which would report it.
+/// Converts the values of a run one by one, for number formats and sizes without a specialized
+/// loop. The position of each value is computed by `unfit`, the function that also makes the error
+/// if the value does not fit.
 fn one_by_one(memory: &Buffers, run: &Run, number: Number) -> Result<(), Unfit> {
     let lengths = (run.value.user() as usize, run.value.packed() as usize);
     for value in 0..run.n * run.units {
@@ -134,8 +135,8 @@ fn integer(bits: u128, from: u32, to: u32, signed: bool) -> Result<u128, &'stati
 /// that converts from it.
 struct Format {
     exponent: u32,
-    /// Bits of the fraction, which follow the point. The leading bit of x87, in front of them, is
-    /// not counted.
+    /// Number of bits of the fraction, which are the bits after the point. The x87 format also
+    /// stores the bit before the point; that bit is not counted here.
     fraction: u32,
     leading: bool,
     /// Conversion of the bits of a value that is neither an infinity nor a NaN to another format.
@@ -200,9 +201,9 @@ fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
         // The processor refuses this encoding. Its default NaN is negative and quiet.
         return to.special(1, 1 << (to.fraction - 1));
     }
-    // Finite values are converted by their arithmetic. What remains are infinities and NaNs. An
-    // infinity keeps its sign. Of a NaN's payload the leading bits are kept, and the quiet bit is
-    // set if none of the kept bits is.
+    // Finite values are converted by the function of their format. The lines after that handle
+    // infinities and NaNs. An infinity keeps its sign. A NaN keeps the leading bits of its payload.
+    // If all kept bits are 0, its quiet bit is set, because it would otherwise be an infinity.
     if exponent != (1 << from.exponent) - 1 {
         return (from.convert)(bits, to);
     }

@@ -9,7 +9,7 @@ use super::{Packed, Run, Unfit};
 use crate::kind::{Direction, Op};
 use crate::micro::Buffers;
 use crate::micro::buffers::Combined;
-use crate::nest::{Class, Leaf, Offsets};
+use crate::nest::{Leaf, Offsets, ValueClass};
 
 /// Combines the values of a run, whose packed side is `side`. Returns an error if `memory` packs,
 /// or if only conversions have the class of the values. `NoOp` does nothing and accepts any class.
@@ -22,14 +22,14 @@ pub(super) fn run(op: Op, memory: &Buffers, run: &Run, side: Packed) -> Result<(
     // which may have padding in user memory, are left to `combine`.
     match (op, value.class()) {
         (Op::NoOp, _) => {}
-        (Op::Replace, Class::Native(_)) => {
+        (Op::Replace, ValueClass::Native(_)) => {
             let len = units * value.user() as u64;
             memory.strided(at.user, at.packed, n, (step.user, step.packed), len);
         }
-        (_, Class::Native(_) | Class::Pair(_)) => {
+        (_, ValueClass::Native(_) | ValueClass::Pair(_)) => {
             memory.combine(&Combined { op, value, at, n, step, units, packed: run.packed(side) });
         }
-        (_, Class::Swap | Class::Resize(_)) => {
+        (_, ValueClass::Swap | ValueClass::Resize(_)) => {
             return Err(Unfit { at: Offsets::ZERO, rule: "a value that a reduction has not" });
         }
     }

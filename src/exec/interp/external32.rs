@@ -94,7 +94,7 @@ pub(super) fn write(real: Real, format: Format) -> u128 {
     let bias = (1 << (width - 1)) - 1;
     let top = (1_u128 << width) - 1;
     let join = |negative: bool, power: u128, low: u128| {
-        // The x87 format stores the digit in front of the point. It is 1 except for zero and
+        // The x87 format stores the digit before the point. This digit is 1 except for zero and
         // denormal numbers, whose exponent field is 0.
         let leading = u128::from(explicit == 1 && power != 0) << fraction;
         (u128::from(negative) << width | power) << (fraction + explicit) | leading | low
@@ -205,13 +205,13 @@ pub const UNFIT: &str = "must fit the size that external32 has for it";
 /// or one half of a complex one.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Basic type of the element, which is two values if it is complex.
+    /// Basic type of the element. An element of a complex type consists of two values.
     pub basic: Named,
     /// Index of the element among the basic elements of all instances.
     pub element: u128,
     /// Displacement of the element in bytes, relative to displacement 0 of the first instance.
     pub displacement: i64,
-    /// Offset of the value in the element in user memory, in bytes.
+    /// Offset of the value from the start of its element in user memory, in bytes.
     pub within: i64,
     /// Offset of the first byte of the value in the packed stream.
     pub at: u64,

@@ -13,7 +13,7 @@ use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Op;
 
 /// One mark per byte of user memory: true if the bits of the byte are not defined, because an
-/// operation made a NaN of the value, or computed the value from bytes that were marked already.
+/// operation made a NaN there, or computed the value from bytes that were marked already.
 pub type Loose = Vec<bool>;
 
 /// Combines `count` instances from the start of `packed` into `user`, where displacement 0 of the
@@ -67,8 +67,8 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
             loose[at..at + size].fill(false);
             continue;
         }
-        // Every other operation combines the entry with the user's. A complex number is added part
-        // by part, but multiplied as a whole.
+        // Every other operation combines one packed entry with the same entry in user memory. A
+        // complex number is added part by part, but multiplied as a whole.
         let old = user[at..at + size].to_vec();
         let parts = if basic.class() == Class::Complex { 2 } else { 1 };
         let mut out = old.clone();
@@ -191,9 +191,9 @@ fn sum(a: Real, b: Real) -> Option<Real> {
         (Finite { digits: 0, .. }, _) => Some(b),
         (_, Finite { digits: 0, .. }) => Some(a),
         (Finite { negative: x, digits: m, exponent: e }, Finite { negative: y, digits: n, exponent: g }) => {
-            // Shift both so that their first digit is bit 125, which leaves room for the sum. The
-            // digits of the smaller one that are shifted out are replaced by a last digit of 1,
-            // unless all are zero.
+            // Shift the digits of both numbers so that the first one is bit 125, which leaves room
+            // for the sum. Then shift the number with the smaller exponent down to the larger
+            // exponent. If any digit that this shifts out is 1, the last digit becomes 1.
             let up = |digits: u128, exponent: i32| {
                 let up = digits.leading_zeros() as i32 - 2;
                 if up >= 0 { (digits << up, exponent - up) } else { panic!("too many digits") }
@@ -259,7 +259,8 @@ fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool
                 let wanted = if op == Op::Min { Less } else { Greater };
                 let taken = if order(a, b) == Some(wanted) { new } else { old };
                 out.copy_from_slice(taken);
-                // The result has the bits of one of the operands, even if that operand is a NaN.
+                // The result is a copy of one of the operands. So its bits are defined even if that
+                // operand is a NaN.
                 return false;
             }
             _ => panic!("{op} of {basic}"),
@@ -298,7 +299,8 @@ fn one_if(true_: bool, size: usize) -> Vec<u8> {
 }
 
 /// Computes a complex product by the plain formula, with every step rounded. Returns true if a part
-/// of the product is a NaN; C may replace a product with a NaN by an infinity.
+/// of the product is a NaN. The bits of the product are then not defined, because C may return an
+/// infinity instead.
 fn product(basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let half = out.len() / 2;
     let rounded = |made: Option<Real>, f: Format| made.map(|made| read(write(made, f), f));

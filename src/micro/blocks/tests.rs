@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Widths, function, twin};
+use super::{Widths, function, scalar_reference};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check};
 use crate::micro::{Direction, Width};
@@ -60,7 +60,7 @@ fn layout(lens: &[u64], wide: [bool; 3]) -> Layout {
     let lens = if wide[2] { Column::I64(Arc::new(lens.collect())) } else { lens.collect() };
     let n = users.len() as u64;
     let columns = [users.into(), packeds.into(), lens];
-    let [user, packed, len] = [0, 1, 2].map(|i| Width::of(&columns[i]));
+    let [user, packed, len] = [0, 1, 2].map(|i| Width::from_column(&columns[i]));
     let bases = [0, 1].map(|i| base(wide[i]));
     Layout { columns, bases, widths: Widths { user, packed, len }, user_len, packed_len, n }
 }
@@ -93,7 +93,7 @@ fn check_layout(areas: &mut (Guarded, Guarded), layout: &Layout, level: Level) {
             |dst, src| {
                 // SAFETY: both areas contain all blocks, and the columns have `n` entries of these
                 // widths.
-                unsafe { twin(direction, *widths, order(dst, src), *n, columns) }
+                unsafe { scalar_reference(direction, *widths, order(dst, src), *n, columns) }
             },
             || format!("{direction} {level} {widths:?}: {n} blocks"),
         );

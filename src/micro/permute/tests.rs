@@ -1,6 +1,6 @@
 //! Tests that compare the micro-kernels of the family `permute` with their scalar reference.
 
-use super::{Granule, Part, Permutation, function, twin};
+use super::{Granule, Part, Permutation, function, scalar_reference};
 use crate::micro::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::{Level, Target};
@@ -68,7 +68,7 @@ fn check_all(areas: &mut (Guarded, Guarded), parts: &[Part], stride: i64) -> usi
                         unsafe { f(user, packed, n, stride, permutation.as_ptr().cast()) }
                     },
                     // SAFETY: both areas contain all instances.
-                    |dst, src| unsafe { twin(direction, places(dst, src), n, stride, parts) },
+                    |dst, src| unsafe { scalar_reference(direction, places(dst, src), n, stride, parts) },
                     || format!("{direction} {n} of {parts:?} by {stride}: {permutation:?}"),
                 );
             }

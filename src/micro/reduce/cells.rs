@@ -3,7 +3,7 @@
 
 use super::real::product;
 use crate::datatype::Named;
-use crate::nest::{Class, Leaf, Number, Value};
+use crate::nest::{Leaf, Number, Value, ValueClass};
 
 /// Enumeration of the classes of values for which there are micro-kernels of reductions. Tables of
 /// micro-kernels use these entries to distinguish the classes.
@@ -37,32 +37,32 @@ pub(super) enum Cell {
 impl Cell {
     /// Returns the entry of the enumeration for the class `value`, or `None` if there is no
     /// micro-kernel for this class.
-    pub(super) fn of(value: Value) -> Option<Cell> {
+    pub(super) fn from_class(value: Value) -> Option<Cell> {
         use Number::{Complex, Float, Int, Uint};
         Some(match (value.class(), value.user()) {
-            (Class::Native(Int), 1) => Cell::Int1,
-            (Class::Native(Int), 2) => Cell::Int2,
-            (Class::Native(Int), 4) => Cell::Int4,
-            (Class::Native(Int), 8) => Cell::Int8,
-            (Class::Native(Int), 16) => Cell::Int16,
-            (Class::Native(Uint), 1) => Cell::Uint1,
-            (Class::Native(Uint), 2) => Cell::Uint2,
-            (Class::Native(Uint), 4) => Cell::Uint4,
-            (Class::Native(Uint), 8) => Cell::Uint8,
-            (Class::Native(Uint), 16) => Cell::Uint16,
-            (Class::Native(Float), 4) => Cell::Float4,
-            (Class::Native(Float), 8) => Cell::Float8,
-            (Class::Native(Complex), 8) => Cell::Complex8,
-            (Class::Native(Complex), 16) => Cell::Complex16,
-            (Class::Pair([(Float, 4), (Int, 4)]), 8) => Cell::Float4Int4,
-            (Class::Pair([(Float, 8), (Int, 4)]), 12) => Cell::Float8Int4,
-            (Class::Pair([(Int, 8), (Int, 4)]), 12) => Cell::Int8Int4,
-            (Class::Pair([(Int, 4), (Int, 4)]), 8) => Cell::Int4Int4,
-            (Class::Pair([(Int, 2), (Int, 4)]), 8) => Cell::Int2Int4,
-            (Class::Pair([(Float, 4), (Float, 4)]), 8) => Cell::Float4Float4,
-            (Class::Pair([(Float, 8), (Float, 8)]), 16) => Cell::Float8Float8,
-            (Class::Pair([(Int, 8), (Int, 8)]), 16) => Cell::Int8Int8,
-            (Class::Pair([(Float, 8), (Int, 8)]), 16) => Cell::Float8Int8,
+            (ValueClass::Native(Int), 1) => Cell::Int1,
+            (ValueClass::Native(Int), 2) => Cell::Int2,
+            (ValueClass::Native(Int), 4) => Cell::Int4,
+            (ValueClass::Native(Int), 8) => Cell::Int8,
+            (ValueClass::Native(Int), 16) => Cell::Int16,
+            (ValueClass::Native(Uint), 1) => Cell::Uint1,
+            (ValueClass::Native(Uint), 2) => Cell::Uint2,
+            (ValueClass::Native(Uint), 4) => Cell::Uint4,
+            (ValueClass::Native(Uint), 8) => Cell::Uint8,
+            (ValueClass::Native(Uint), 16) => Cell::Uint16,
+            (ValueClass::Native(Float), 4) => Cell::Float4,
+            (ValueClass::Native(Float), 8) => Cell::Float8,
+            (ValueClass::Native(Complex), 8) => Cell::Complex8,
+            (ValueClass::Native(Complex), 16) => Cell::Complex16,
+            (ValueClass::Pair([(Float, 4), (Int, 4)]), 8) => Cell::Float4Int4,
+            (ValueClass::Pair([(Float, 8), (Int, 4)]), 12) => Cell::Float8Int4,
+            (ValueClass::Pair([(Int, 8), (Int, 4)]), 12) => Cell::Int8Int4,
+            (ValueClass::Pair([(Int, 4), (Int, 4)]), 8) => Cell::Int4Int4,
+            (ValueClass::Pair([(Int, 2), (Int, 4)]), 8) => Cell::Int2Int4,
+            (ValueClass::Pair([(Float, 4), (Float, 4)]), 8) => Cell::Float4Float4,
+            (ValueClass::Pair([(Float, 8), (Float, 8)]), 16) => Cell::Float8Float8,
+            (ValueClass::Pair([(Int, 8), (Int, 8)]), 16) => Cell::Int8Int8,
+            (ValueClass::Pair([(Float, 8), (Int, 8)]), 16) => Cell::Float8Int8,
             _ => return None,
         })
     }
@@ -99,7 +99,7 @@ impl Cell {
 }
 
 /// Type of a value, or of a pair of a value and an index, while it is held in registers.
-pub(super) trait Held: Copy {
+pub(super) trait InRegister: Copy {
     /// Number of bytes of a value, equal in user memory and on the packed side, if several values
     /// may follow each other in a block. The number is 0 for a pair of a value and an index, which
     /// is a block by itself.
@@ -129,7 +129,7 @@ pub(super) trait Held: Copy {
 /// Type of numbers whose bytes have no padding and may have any bit pattern.
 pub(super) trait Plain: Copy {}
 
-impl<T: Plain> Held for T {
+impl<T: Plain> InRegister for T {
     const RUN: usize = size_of::<T>();
 
     #[inline(always)]
@@ -157,7 +157,7 @@ impl<T: Plain> Held for T {
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V, I, const AT: usize>(V, I);
 
-impl<V: Plain, I: Plain, const AT: usize> Held for Pair<V, I, AT> {
+impl<V: Plain, I: Plain, const AT: usize> InRegister for Pair<V, I, AT> {
     const RUN: usize = 0;
 
     #[inline(always)]

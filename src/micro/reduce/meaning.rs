@@ -11,7 +11,7 @@ use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
 
 use super::real::{Real, product};
 use crate::kind::Op;
-use crate::nest::{Class, Leaf, Number, Value};
+use crate::nest::{Leaf, Number, Value, ValueClass};
 
 /// Number of bytes of a number in the extended format of the x87, without its padding.
 const X87: usize = 10;
@@ -31,12 +31,12 @@ const X87: usize = 10;
 pub fn combine(op: Op, value: Value, new: &[u8], old: &mut [u8]) {
     match value.class() {
         _ if op == Op::NoOp => {}
-        Class::Native(_) if op == Op::Replace => old.copy_from_slice(&new[..old.len()]),
-        Class::Native(number) => combined(op, number, new, old),
-        Class::Pair([value_part, index_part]) if op.is_location() => {
+        ValueClass::Native(_) if op == Op::Replace => old.copy_from_slice(&new[..old.len()]),
+        ValueClass::Native(number) => combined(op, number, new, old),
+        ValueClass::Pair([value_part, index_part]) if op.is_location() => {
             pair(op, [value_part, index_part], new, old, value.user() as usize);
         }
-        Class::Pair(_) | Class::Swap | Class::Resize(_) => {}
+        ValueClass::Pair(_) | ValueClass::Swap | ValueClass::Resize(_) => {}
     }
 }
 
@@ -46,13 +46,13 @@ pub(in crate::micro) fn written(op: Op, value: Value) -> [(usize, usize); 2] {
     let user = value.user() as usize;
     match value.class() {
         _ if op == Op::NoOp => [(0, 0); 2],
-        Class::Native(_) if op == Op::Replace => [(0, user), (0, 0)],
-        Class::Pair([(number, size), (_, index)]) => {
+        ValueClass::Native(_) if op == Op::Replace => [(0, user), (0, 0)],
+        ValueClass::Pair([(number, size), (_, index)]) => {
             let size = if number == Number::Extended { X87 } else { usize::from(size) };
             [(0, size), (user - usize::from(index), user)]
         }
-        Class::Native(Number::Extended) => [(0, X87), (0, 0)],
-        Class::Native(Number::ExtendedComplex) => [(0, X87), (user / 2, user / 2 + X87)],
+        ValueClass::Native(Number::Extended) => [(0, X87), (0, 0)],
+        ValueClass::Native(Number::ExtendedComplex) => [(0, X87), (user / 2, user / 2 + X87)],
         _ => [(0, user), (0, 0)],
     }
 }
@@ -154,14 +154,14 @@ macro_rules! by_format {
 
 /// Conversion between a real number of some format and its bytes.
 trait Format: Real {
-    fn of(bytes: &[u8]) -> Self;
+    fn from_bytes(bytes: &[u8]) -> Self;
     fn put(self, bytes: &mut [u8]);
 }
 
 macro_rules! formats {
     ($($t:ident $bits:ident $bytes:expr;)*) => {$(
         impl Format for $t {
-            fn of(bytes: &[u8]) -> $t {
+            fn from_bytes(bytes: &[u8]) -> $t {
                 $t::from_bits(wide(&bytes[..$bytes], false) as $bits)
             }
             fn put(self, bytes: &mut [u8]) {
@@ -195,7 +195,7 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
         Number::Float | Number::Extended => {
             macro_rules! one {
                 ($t:ident, $new:expr, $old:expr) => {
-                    real(op, $t::of($new), $t::of($old)).put($old)
+                    real(op, $t::from_bytes($new), $t::from_bytes($old)).put($old)
                 };
             }
             by_format!(number, size, new, old, one, ());
@@ -207,7 +207,10 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
             let ((re, im), (old_re, old_im)) = ((&new[..half], &new[half..size]), old.split_at_mut(half));
             macro_rules! two {
                 ($t:ident, $new:expr, $old:expr) => {{
-                    let (x, y) = ([$t::of(re), $t::of(im)], [$t::of(old_re), $t::of(old_im)]);
+                    let (x, y) = (
+                        [$t::from_bytes(re), $t::from_bytes(im)],
+                        [$t::from_bytes(old_re), $t::from_bytes(old_im)],
+                    );
                     let [re, im] = match op {
                         Op::Prod => product(x, y),
                         _ => [real(op, x[0], y[0]), real(op, x[1], y[1])],
@@ -226,7 +229,7 @@ fn combined(op: Op, number: Number, new: &[u8], old: &mut [u8]) {
 fn less(number: Number, a: &[u8], b: &[u8]) -> bool {
     macro_rules! compared {
         ($t:ident, $a:expr, $b:expr) => {
-            $t::of($a) < $t::of($b)
+            $t::from_bytes($a) < $t::from_bytes($b)
         };
     }
     match number {
@@ -239,7 +242,7 @@ fn less(number: Number, a: &[u8], b: &[u8]) -> bool {
 fn equal(number: Number, a: &[u8], b: &[u8]) -> bool {
     macro_rules! compared {
         ($t:ident, $a:expr, $b:expr) => {
-            $t::of($a) == $t::of($b)
+            $t::from_bytes($a) == $t::from_bytes($b)
         };
     }
     match number {

@@ -16,7 +16,7 @@ fn functions() -> impl Iterator<Item = (Op, Value, Level, Function)> {
 #[test]
 fn every_value_has_one_cell() {
     for (i, &(op, cell)) in LIST.iter().enumerate() {
-        assert_eq!(Cell::of(cell.value()), Some(cell));
+        assert_eq!(Cell::from_class(cell.value()), Some(cell));
         assert_eq!(LIST.iter().position(|&known| known == (op, cell)), Some(i), "{op} {cell:?} twice");
         // Entries of the list `HOT` have code of their own at every level; for entries of `COLD`,
         // all levels share one function.
@@ -55,8 +55,8 @@ fn alike(op: Op, value: Value, a: &[u8], b: &[u8]) -> bool {
         _ => f64::from_ne_bytes(bytes.try_into().unwrap()).is_nan(),
     };
     let part = match value.class() {
-        crate::nest::Class::Native(crate::nest::Number::Float) => value.user() as usize,
-        crate::nest::Class::Native(crate::nest::Number::Complex) => value.user() as usize / 2,
+        crate::nest::ValueClass::Native(crate::nest::Number::Float) => value.user() as usize,
+        crate::nest::ValueClass::Native(crate::nest::Number::Complex) => value.user() as usize / 2,
         _ => return a == b,
     };
     let loose = matches!(op, Op::Sum | Op::Prod);
@@ -115,8 +115,8 @@ fn every_function_every_stride_between_guard_pages() {
 }
 
 fn is_real(value: Value) -> bool {
-    use crate::nest::{Class, Number};
-    matches!(value.class(), Class::Native(Number::Float | Number::Complex))
+    use crate::nest::{Number, ValueClass};
+    matches!(value.class(), ValueClass::Native(Number::Float | Number::Complex))
 }
 
 /// The padding inside a pair, between its value and its index, is neither read nor written, on
@@ -155,7 +155,7 @@ fn code_has_a_budget() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let ours = |line: &&str| {
         !line.contains("tests::")
-            && (line.contains("micro::reduce::Functions>::of::entry")
+            && (line.contains("micro::reduce::Functions>::function::entry")
                 || line.contains("micro::reduce::alone"))
     };
     let sizes = text.lines().filter(ours).filter_map(|line| {

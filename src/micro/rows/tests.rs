@@ -1,7 +1,9 @@
 //! Tests that compare the micro-kernels of the family `rows`, which gather and scatter blocks at
 //! listed offsets, with their scalar reference.
 
-use super::{AHEAD, FAR, FEW, LENGTHS, MANY, PAGES, function, twin};
+use super::{
+    AHEAD, FAR, LENGTHS, MAX_PREFETCHED_BLOCKS, MAX_UNSAMPLED_BLOCKS, PAGES, function, scalar_reference,
+};
 use crate::column::Column;
 use crate::micro::testing::{Guarded, check, span};
 use crate::micro::{Direction, Width};
@@ -83,7 +85,15 @@ fn every_length_between_guard_pages() {
                                 // SAFETY: both areas contain all blocks, and the column has `n`
                                 // entries of this width.
                                 unsafe {
-                                    twin(Direction::Pack, width, places(user, packed), n, rows, stride, len)
+                                    scalar_reference(
+                                        Direction::Pack,
+                                        width,
+                                        places(user, packed),
+                                        n,
+                                        rows,
+                                        stride,
+                                        len,
+                                    )
                                 }
                             },
                             what(Direction::Pack),
@@ -102,7 +112,15 @@ fn every_length_between_guard_pages() {
                                 // SAFETY: both areas contain all blocks, and the column has `n`
                                 // entries of this width.
                                 unsafe {
-                                    twin(Direction::Unpack, width, places(user, packed), n, rows, stride, len)
+                                    scalar_reference(
+                                        Direction::Unpack,
+                                        width,
+                                        places(user, packed),
+                                        n,
+                                        rows,
+                                        stride,
+                                        len,
+                                    )
                                 }
                             },
                             what(Direction::Unpack),
@@ -117,7 +135,7 @@ fn every_length_between_guard_pages() {
 /// Compares packing and unpacking with the scalar reference, for blocks of `len` bytes at the user
 /// offsets `rows`. On the packed side, the blocks follow each other directly from byte `phase` on.
 fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: usize, level: Level) {
-    let (n, width) = (rows.len(), Width::of(rows));
+    let (n, width) = (rows.len(), Width::from_column(rows));
     let user_len = (0..n).map(|i| rows.get(i) as usize).max().unwrap_or(0) + len as usize;
     let packed_len = phase + n * len as usize;
     for direction in Direction::BOTH {
@@ -141,7 +159,7 @@ fn check_dense(areas: &mut (Guarded, Guarded), rows: &Column, len: u64, phase: u
                 let sides = (user, packed.wrapping_add(phase));
                 // SAFETY: both areas contain all blocks, and the column has `n` entries of this
                 // width.
-                unsafe { twin(direction, width, sides, n as u64, rows.as_ptr(), len as i64, len) }
+                unsafe { scalar_reference(direction, width, sides, n as u64, rows.as_ptr(), len as i64, len) }
             },
             || format!("{direction} {level} {width}: {n} rows of {len} from byte {phase} on"),
         );
@@ -168,13 +186,13 @@ fn far_rows_in_any_order() {
     let mut areas = (Guarded::new(FAR + (64 << 10)), Guarded::new(FAR + (64 << 10)));
     for level in Level::available() {
         for (len, n) in [
-            (4, FEW + 1),
+            (4, MAX_UNSAMPLED_BLOCKS + 1),
             (8, 20 * AHEAD),
             (24, 17 * AHEAD - 1),
             (64, 17 * AHEAD + 1),
             (77, 600),
             (12, PAGES + 5),
-            (8, MANY + 3),
+            (8, MAX_PREFETCHED_BLOCKS + 3),
         ] {
             // Some offsets occur twice, so that the test notices if blocks are moved in a wrong
             // order.

@@ -2,7 +2,7 @@
 //! reference.
 
 use super::function;
-use crate::micro::strided::twin;
+use crate::micro::strided::scalar_reference;
 use crate::micro::testing::{Guarded, check, span};
 use crate::target::Level;
 
@@ -15,7 +15,7 @@ fn check_one(areas: &mut (Guarded, Guarded), n: u64, ds: i64, ss: i64, len: u64,
         // SAFETY: both areas contain all blocks at these strides.
         |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
         // SAFETY: both areas contain all blocks at these strides.
-        |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+        |dst, src| unsafe { scalar_reference(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
         || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
     );
 }

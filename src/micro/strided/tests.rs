@@ -1,6 +1,6 @@
 //! Tests that compare the micro-kernels of the family `strided` with their scalar reference.
 
-use super::{LENGTHS, function, twin};
+use super::{LENGTHS, function, scalar_reference};
 use crate::kind::Direction;
 use crate::micro::testing::{Guarded, check, span};
 use crate::target::Level;
@@ -61,7 +61,9 @@ fn every_length_every_stride_between_guard_pages() {
                         // SAFETY: both areas contain all blocks at these strides.
                         |dst, src| unsafe { f(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
                         // SAFETY: both areas contain all blocks at these strides.
-                        |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len) },
+                        |dst, src| unsafe {
+                            scalar_reference(dst.wrapping_add(d), src.wrapping_add(s), n, ds, ss, len)
+                        },
                         || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
                     );
                 }
@@ -91,7 +93,7 @@ fn short_blocks_at_short_strides_between_guard_pages() {
                             // SAFETY: both areas contain all blocks at these strides.
                             |dst, src| unsafe { f(dst, src, n, ds, ss, len) },
                             // SAFETY: both areas contain all blocks at these strides.
-                            |dst, src| unsafe { twin(dst, src, n, ds, ss, len) },
+                            |dst, src| unsafe { scalar_reference(dst, src, n, ds, ss, len) },
                             || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
                         );
                     }
@@ -121,7 +123,7 @@ fn groups_of_blocks_fill_registers_between_guard_pages() {
                     // SAFETY: both areas contain all blocks at these strides.
                     |dst, src| unsafe { f(dst, src.wrapping_add(s), n, l, ss, len) },
                     // SAFETY: both areas contain all blocks at these strides.
-                    |dst, src| unsafe { twin(dst, src.wrapping_add(s), n, l, ss, len) },
+                    |dst, src| unsafe { scalar_reference(dst, src.wrapping_add(s), n, l, ss, len) },
                     || format!("{level}: {n} blocks of {len} by ({l}, {ss})"),
                 );
             }

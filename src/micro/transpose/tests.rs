@@ -1,6 +1,6 @@
 //! Tests that compare the micro-kernels of the family `transpose` with their scalar reference.
 
-use super::{LENGTHS, Strides, function, twin};
+use super::{LENGTHS, Strides, function, scalar_reference};
 use crate::kind::Direction;
 use crate::micro::testing::{Guarded, check};
 use crate::target::Level;
@@ -29,7 +29,9 @@ fn check_one(areas: &mut (Guarded, Guarded), (rows, cols): (u64, u64), s: Stride
             unsafe { f(dst, src, rows, cols, s.dst_row, s.src_row, s.dst_step, s.src_step) }
         },
         // SAFETY: both areas contain all elements at these strides.
-        |dst, src| unsafe { twin(dst.wrapping_add(d), src.wrapping_add(p), (rows, cols), s, len) },
+        |dst, src| unsafe {
+            scalar_reference(dst.wrapping_add(d), src.wrapping_add(p), (rows, cols), s, len)
+        },
         || format!("{level}: {rows} x {cols} of {len}, {s:?}"),
     );
 }

@@ -137,11 +137,11 @@ static void structs(int n, const char *size)
     struct item *want = memory(2 * bytes);
     int lengths[3] = {1, 1, 3};
     MPI_Aint places[3] = {offsetof(struct item, i), offsetof(struct item, d), offsetof(struct item, f)};
-    MPI_Datatype types[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT}, bare;
-    MPI_Type_create_struct(3, lengths, places, types, &bare);
-    MPI_Type_create_resized(bare, 0, sizeof(struct item), &s.type);
+    MPI_Datatype types[3] = {MPI_INT, MPI_DOUBLE, MPI_FLOAT}, unresized;
+    MPI_Type_create_struct(3, lengths, places, types, &unresized);
+    MPI_Type_create_resized(unresized, 0, sizeof(struct item), &s.type);
     MPI_Type_commit(&s.type);
-    MPI_Type_free(&bare);
+    MPI_Type_free(&unresized);
     static const struct { const char *name; void (*derived)(void *), (*hand)(void *); } calls[] = {
         {"bcast", derived_bcast, hand_bcast}, {"allgather", derived_allgather, hand_allgather}};
     for (int c = 0; c < 2; c++) {

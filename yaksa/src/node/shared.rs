@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use super::{Extra, Node, Shape};
 
 /// Minimum count that never falls to zero again. No program can hold so many references.
-const MANY: u32 = 1 << 31;
+const MIN_PERMANENT_COUNT: u32 = 1 << 31;
 /// From this count on, further references are not counted.
 const ALWAYS: u32 = 3 << 30;
 /// Count of nodes that are never freed. This value is far from [`ALWAYS`] and from overflow.
@@ -32,11 +32,13 @@ impl Count {
         Count(AtomicU32::new(1))
     }
 
-    /// Counts one more reference. If the count has reached [`MANY`], the node stays until the
-    /// process ends.
+    /// Counts one more reference. If the count has reached [`MIN_PERMANENT_COUNT`], the node stays
+    /// until the process ends.
     #[inline]
     fn more(&self) {
-        if self.0.load(Ordering::Relaxed) < ALWAYS && self.0.fetch_add(1, Ordering::Relaxed) >= MANY {
+        if self.0.load(Ordering::Relaxed) < ALWAYS
+            && self.0.fetch_add(1, Ordering::Relaxed) >= MIN_PERMANENT_COUNT
+        {
             self.0.store(FOREVER, Ordering::Relaxed);
         }
     }
@@ -48,7 +50,7 @@ impl Count {
             // The only reference is that of the caller, so no other thread can make a further one.
             // There is no need to write the count of a node that is freed now.
             1 => true,
-            n if n >= MANY => false,
+            n if n >= MIN_PERMANENT_COUNT => false,
             _ => {
                 // All accesses by other threads to the node happen before their decrements
                 // (`Release`), and so before the node is freed by the last owner (`Acquire`).
@@ -209,7 +211,7 @@ mod tests {
         drop(named.clone());
         assert!(named.alone().is_none());
         assert_eq!(named.count.0.load(Ordering::Relaxed), before);
-        let many = Count(AtomicU32::new(MANY - 1));
+        let many = Count(AtomicU32::new(MIN_PERMANENT_COUNT - 1));
         many.more();
         assert!(!many.fewer(), "as many as that never end");
         many.more();

@@ -3,16 +3,16 @@
 #include "interface.h"
 #include <pthread.h>
 
-enum { MANY = 3000, RACES = 200 };
+enum { TYPE_COUNT = 3000, RACES = 200 };
 
-static ytype first[MANY], second[MANY];
+static ytype first[TYPE_COUNT], second[TYPE_COUNT];
 static pthread_barrier_t barrier;
 static ytype contended;
 static int winners;
 
 static void make(ytype *types)
 {
-    for (int i = 0; i < MANY; i++) OK(yaksa_type_create_contig(i + 2, T_INT, NULL, &types[i]));
+    for (int i = 0; i < TYPE_COUNT; i++) OK(yaksa_type_create_contig(i + 2, T_INT, NULL, &types[i]));
 }
 
 /* Checks the size and bounds of `t`, which must be the type that `make` created at index `i`. */
@@ -32,13 +32,13 @@ static int compare(const void *a, const void *b)
 static void *other(void *unused)
 {
     uintptr_t n;
-    for (int i = 0; i < MANY; i++) ask(first[i], i);
-    for (int i = 0; i < MANY; i += 2) {
+    for (int i = 0; i < TYPE_COUNT; i++) ask(first[i], i);
+    for (int i = 0; i < TYPE_COUNT; i += 2) {
         OK(yaksa_type_free(first[i]));
         FAILS(INTERNAL, yaksa_type_free(first[i]));
     }
     make(second);
-    for (int i = 0; i < MANY; i += 2) FAILS(INTERNAL, yaksa_type_get_size(first[i], &n));
+    for (int i = 0; i < TYPE_COUNT; i += 2) FAILS(INTERNAL, yaksa_type_get_size(first[i], &n));
     return unused;
 }
 
@@ -63,31 +63,31 @@ static void *race(void *guest)
 
 int main(void)
 {
-    static ytype all[2 * MANY];
+    static ytype all[2 * TYPE_COUNT];
     pthread_t thread;
     uintptr_t n;
     OK(yaksa_init(NULL));
     make(first);
-    for (int i = 0; i < MANY; i++) ask(first[i], i);
+    for (int i = 0; i < TYPE_COUNT; i++) ask(first[i], i);
     EQ(pthread_create(&thread, NULL, other, NULL), 0);
     EQ(pthread_join(thread, NULL), 0);
     int living = 0;
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < TYPE_COUNT; i++) {
         if (i % 2) ask(first[i], i);
         else FAILS(INTERNAL, yaksa_type_get_size(first[i], &n));
         ask(second[i], i);
         all[living++] = first[i];
         all[living++] = second[i];
     }
-    qsort(all, 2 * MANY, sizeof *all, compare);
-    for (int i = 1; i < 2 * MANY; i++) EQ(all[i] == all[i - 1], 0);
+    qsort(all, 2 * TYPE_COUNT, sizeof *all, compare);
+    for (int i = 1; i < 2 * TYPE_COUNT; i++) EQ(all[i] == all[i - 1], 0);
     /* A type remains valid after its old type was freed. If two numbers stand for one type, each number is
      * freed separately. */
     ytype above, also;
     OK(yaksa_type_create_vector(2, 1, 3, second[0], NULL, &above));
     OK(yaksa_type_create_dup(second[1], NULL, &also));
     EQ(also == second[1], 0);
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < TYPE_COUNT; i++) {
         if (i % 2) OK(yaksa_type_free(first[i]));
         OK(yaksa_type_free(second[i]));
     }
@@ -110,7 +110,7 @@ int main(void)
     OK(yaksa_init(NULL));
     FAILS(INTERNAL, yaksa_type_get_size(first[0], &n));
     make(second);
-    for (int i = 0; i < MANY; i++) EQ(second[i] == first[i], 0);
+    for (int i = 0; i < TYPE_COUNT; i++) EQ(second[i] == first[i], 0);
     OK(yaksa_finalize());
     return 0;
 }

@@ -61,7 +61,7 @@ collective! {
         // With `MPI_IN_PLACE`, the send side has neither counts nor displacements.
         let sent = if in_place(host, sendbuf) { 0 } else { blocks };
         let vectors =
-            (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
+            (Vector::from_arrays(&forms, sendcounts, sdispls, sent), Vector::from_arrays(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         if call.apart(s, r).is_some() {
             let own = if in_place(host, sendbuf) { Own::All } else { Own::Nothing };

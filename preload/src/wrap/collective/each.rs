@@ -38,7 +38,7 @@ collective! {
         // With `MPI_IN_PLACE`, the send side has neither counts nor displacements.
         let sent = if local { 0 } else { blocks };
         let vectors =
-            (Vector::of(&forms, sendcounts, sdispls, sent), Vector::of(&forms, recvcounts, rdispls, blocks));
+            (Vector::from_arrays(&forms, sendcounts, sdispls, sent), Vector::from_arrays(&forms, recvcounts, rdispls, blocks));
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_base, mut r_base) = (sendtypes, recvtypes, sendbuf, recvbuf);
         // A displacement of type `int` does not reach from the program's buffer to a staging
@@ -70,12 +70,12 @@ collective! {
     |host, forms, call, comm| {
         let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
-        let counts = (Numbers::of(&forms, sendcounts, destinations), Numbers::of(&forms, recvcounts, sources));
+        let counts = (Numbers::from_array(&forms, sendcounts, destinations), Numbers::from_array(&forms, recvcounts, sources));
         let (Some(out), Some(into)) = counts else { return too_large(host, forms.on) };
         let (mut s_types, mut r_types, mut s_places, mut r_places) = (sendtypes, recvtypes, sdispls, rdispls);
         let (mut s_base, mut r_base) = (sendbuf, recvbuf);
         let has_places = !sdispls.is_null() && !rdispls.is_null();
-        if let Some(near) = all.filter(|near| near.told_apart() && call.group.is_some() && has_places) {
+        if let Some(near) = all.filter(|near| near.knows_absent() && call.group.is_some() && has_places) {
             let s = Peers { base: sendbuf, counts: sendcounts, types: sendtypes, peers: destinations };
             let r = Peers { base: recvbuf, counts: recvcounts, types: recvtypes, peers: sources };
             let mut s = call.send_each(&s, |i| *sdispls.add(i) as i64, |i| near.there(i));
@@ -107,8 +107,10 @@ pub(in super::super) unsafe fn wanted(
 ) -> bool {
     let peers = host.abi.zip(comms::find(host, comm)).and_then(|(abi, comm)| {
         let (destinations, sources) = match call {
-            Call::NeighborAlltoallw => Neighbours::met(comm).map(|near| (near.destinations, near.sources))?,
-            _ => Group::met(comm).map(|group| (group.blocks, group.blocks))?,
+            Call::NeighborAlltoallw => {
+                Neighbours::cached(comm).map(|near| (near.destinations, near.sources))?
+            }
+            _ => Group::cached(comm).map(|group| (group.blocks, group.blocks))?,
         };
         Some((abi, destinations, sources))
     });
@@ -150,7 +152,9 @@ pub(in super::super) unsafe fn types(
     comm: Handle,
 ) -> Vec<Handle> {
     let peers = match call {
-        Call::NeighborAlltoallw => Neighbours::of(host, comm).map(|near| (near.destinations, near.sources)),
+        Call::NeighborAlltoallw => {
+            Neighbours::query(host, comm).map(|near| (near.destinations, near.sources))
+        }
         _ => Group::ask(host, comm).map(|group| (group.blocks, group.blocks)),
     };
     let (Some((destinations, sources)), Some(abi)) = (peers, host.abi) else { return Vec::new() };
@@ -213,7 +217,7 @@ impl Collective {
     ) -> Option<Replacement> {
         // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe {
-            self.each(side, place, |call, i, given| {
+            self.stage_each(side, place, |call, i, given| {
                 let parts = Parts::Equal { blocks: 1, count: given.count };
                 if there(i) { call.send(given, parts) } else { None }
             })
@@ -233,7 +237,7 @@ impl Collective {
     ) -> Option<Replacement> {
         // SAFETY: the arguments are those of the program's call, as the caller promises.
         unsafe {
-            self.each(side, place, |call, i, given| {
+            self.stage_each(side, place, |call, i, given| {
                 let parts = Parts::Equal { blocks: 1, count: given.count };
                 if there(i) { call.receive(given, parts, Own::Nothing) } else { None }
             })
@@ -245,7 +249,7 @@ impl Collective {
     ///
     /// # Safety
     /// As [`Collective::send_each`].
-    unsafe fn each<N: Count>(
+    unsafe fn stage_each<N: Count>(
         &mut self,
         side: &Peers<N>,
         place: impl Fn(usize) -> i64,

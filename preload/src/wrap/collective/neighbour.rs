@@ -57,10 +57,10 @@ collective! {
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let all = call.near(forms.narrows::<N>());
         let sources = all.as_ref().map_or(0, |near| near.sources);
-        let Some(mut vector) = Vector::of(&forms, recvcounts, displs, sources) else {
+        let Some(mut vector) = Vector::from_arrays(&forms, recvcounts, displs, sources) else {
             return too_large(host, forms.on);
         };
-        if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
+        if let Some(near) = all.filter(|near| near.knows_absent() && call.apart(s, r).is_some()) {
             s = call.send_equal(s, 1);
             r = call.receive_vector(r, &mut vector, Own::Nothing, |i| near.there(i));
         }
@@ -80,11 +80,11 @@ collective! {
         let all = call.near(forms.narrows::<N>());
         let (sources, destinations) = all.as_ref().map_or((0, 0), |near| (near.sources, near.destinations));
         let vectors = (
-            Vector::of(&forms, sendcounts, sdispls, destinations),
-            Vector::of(&forms, recvcounts, rdispls, sources),
+            Vector::from_arrays(&forms, sendcounts, sdispls, destinations),
+            Vector::from_arrays(&forms, recvcounts, rdispls, sources),
         );
         let (Some(mut out), Some(mut into)) = vectors else { return too_large(host, forms.on) };
-        if let Some(near) = all.filter(|near| near.told_apart() && call.apart(s, r).is_some()) {
+        if let Some(near) = all.filter(|near| near.knows_absent() && call.apart(s, r).is_some()) {
             s = call.send_vector(s, &mut out, |i| near.there(i));
             r = call.receive_vector(r, &mut into, Own::Nothing, |i| near.there(i));
         }
@@ -100,7 +100,7 @@ impl Collective {
     pub(super) fn near(&self, narrowed: bool) -> Option<Neighbours> {
         match self.group {
             Some(_) => Neighbours::known(self.host, self.comm),
-            None if narrowed => Neighbours::of(self.host, self.comm),
+            None if narrowed => Neighbours::query(self.host, self.comm),
             None => None,
         }
     }
@@ -109,7 +109,7 @@ impl Collective {
     /// must be different buffers, and it must be known which neighbours are processes.
     fn neighbours(&self, s: UserBuffer, r: UserBuffer) -> Option<Neighbours> {
         self.apart(s, r)?;
-        self.near(false).filter(Neighbours::told_apart)
+        self.near(false).filter(Neighbours::knows_absent)
     }
 
     /// Stages a receive buffer that has an equal part for every source, and returns the buffer for

@@ -86,7 +86,7 @@ collective! {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: sendcount.wide(), datatype: sendtype, entry: forms.entries[0] };
         let mut r = UserBuffer { buf: recvbuf, count: 0, datatype: recvtype, entry: forms.entries[1] };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
-        let Some(mut vector) = Vector::of(&forms, recvcounts, displs, blocks) else {
+        let Some(mut vector) = Vector::from_arrays(&forms, recvcounts, displs, blocks) else {
             return too_large(host, forms.on);
         };
         if let Some((group, role)) = call.part(root, s, r) {
@@ -112,7 +112,7 @@ collective! {
         let mut s = UserBuffer { buf: sendbuf.cast_mut(), count: 0, datatype: sendtype, entry: forms.entries[0] };
         let mut r = UserBuffer { buf: recvbuf, count: recvcount.wide(), datatype: recvtype, entry: forms.entries[1] };
         let blocks = at_root(host, call.known::<N, _, _>(&forms), root);
-        let Some(mut vector) = Vector::of(&forms, sendcounts, displs, blocks) else {
+        let Some(mut vector) = Vector::from_arrays(&forms, sendcounts, displs, blocks) else {
             return too_large(host, forms.on);
         };
         if let Some((group, role)) = call.part(root, s, r) {
@@ -152,11 +152,11 @@ impl Collective {
 fn tree_pieces() -> bool {
     static SET: Awaited<bool> = Awaited::new();
     let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let tells = |name: &str| {
+    let sets_pieces = |name: &str| {
         name.ends_with("_IBCAST_TREE_PIPELINE_CHUNK_SIZE")
             || name.ends_with("_COLL_SELECTION_TUNING_JSON_FILE")
     };
-    *SET.get_or_init(|| names().any(|name| tells(&name)))
+    *SET.get_or_init(|| names().any(|name| sets_pieces(&name)))
 }
 
 /// Returns the number of elements of the arrays of counts and displacements at the root. Returns 0

@@ -1,10 +1,12 @@
-//! Loops in Cranelift's representation. They are rotated and advance two pointers, one of which is
-//! compared with its end.
+//! Loops in Cranelift's representation. The loops are rotated, which means that the condition is
+//! tested at the end of a turn. They advance a user pointer and a packed pointer, and one of the
+//! two is compared with an end address.
 //!
-//! The packed pointer advances along any stream, so it usually serves as the loop counter. If the
-//! packed side is a second layout that does not advance, the user pointer is compared instead. A
-//! loop whose trip carries the instance count is skipped if it has no iterations. Loops with
-//! constant trips need no such check, because empty loops do not reach a plan.
+//! The packed pointer usually serves as the loop counter, because in a packed stream it advances in
+//! every iteration. In a fused copy, the packed side is a second layout, in which a loop may have
+//! step 0. The user pointer is then compared instead. A loop whose trip carries the instance count
+//! is skipped if it has no iterations. Loops with constant trips need no such check, because empty
+//! loops do not reach a plan.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, MemFlagsData, Value, types};
@@ -15,7 +17,7 @@ use crate::micro::TableIndex;
 use crate::plan::{Body, Field, Moving, Offsets, Quantity};
 
 impl Pointers {
-    /// Returns the pointer of the side `moving`, which is compared with its end.
+    /// Returns the pointer that is compared with an end address: that of the side `moving`.
     fn counter(self, moving: Moving) -> Value {
         moving.choose(self.user, self.packed)
     }
@@ -30,8 +32,8 @@ fn counted(step: Offsets) -> Result<(Moving, i64)> {
 }
 
 impl Builder<'_, '_> {
-    /// Emits a loop of `trip` iterations of `body` from `start`, with `unroll` iterations for each
-    /// turn.
+    /// Emits a loop of `trip` iterations of `body`, with `unroll` iterations in each turn. The
+    /// first iteration is at `start`.
     pub(super) fn counted_loop(
         &mut self,
         start: Pointers,
@@ -44,8 +46,8 @@ impl Builder<'_, '_> {
         if trip.per_count {
             return self.run_time_loop(start, trip, step, unroll, body);
         }
-        // The trip is a constant. Emit the full turns, as a loop only if there are several, then
-        // write out the iterations that remain.
+        // The trip is a constant. Emit the full turns first: as a loop if there are several,
+        // otherwise as straight-line code. Then write out the iterations that remain.
         let (rounds, rest) = (trip.k / u64::from(unroll), trip.k % u64::from(unroll));
         let mut here = start;
         match rounds {
@@ -81,8 +83,9 @@ impl Builder<'_, '_> {
             self.guarded(start, end, step, 1, body)?;
             return Ok(());
         }
-        // The trip is unrolled by a power of two. The first loop has the full turns and ends before
-        // the iterations that remain, the second loop has these.
+        // The loop is unrolled by a power of two, so a mask gives the number of iterations that do
+        // not fill a turn. The first loop makes the full turns, and the second loop makes the
+        // remaining iterations one by one.
         let rest = self.b.ins().band_imm_u(n, i64::from(unroll) - 1);
         let rest_bytes = self.b.ins().imul_imm_s(rest, once);
         let main_end = self.b.ins().isub(end, rest_bytes);
@@ -184,8 +187,8 @@ impl Builder<'_, '_> {
         self.b.ins().jump(head, &[BlockArg::Value(start.user), BlockArg::Value(start.packed)]);
         self.b.switch_to_block(head);
         self.body(body, Pointers { user, packed }, Offsets::ZERO)?;
-        // The strides are read again in every turn: a load costs less than a register that is kept
-        // across calls.
+        // The strides are loaded from the context in every turn. This costs less than keeping them
+        // in registers across the calls of the body.
         let (user_step, packed_step) = (self.value(i, Field::UserStep)?, self.value(i, Field::PackedStep)?);
         let next_user = self.b.ins().iadd(user, user_step);
         let next_packed = self.b.ins().iadd(packed, packed_step);

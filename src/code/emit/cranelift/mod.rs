@@ -1,10 +1,10 @@
 //! Emission through Cranelift, for every target whose back end is compiled in.
 //!
-//! Calls of micro-kernels are `call_indirect` of a context word, and code with a relocation is an
-//! error. The option `opt_level=none` compiles faster, and its code for these loops is better than
-//! what the optimizer makes of them (docs/PERFORMANCE.md). Each thread reuses its Cranelift
-//! contexts. Cranelift runs under `catch_unwind`, because a panic inside it must not end the
-//! program.
+//! A micro-kernel is called by `call_indirect`, with an address from a context word. The code must
+//! not have relocations, so code with a relocation is an error. The option `opt_level=none`
+//! compiles faster, and its code for these loops is better than what the optimizer makes of them
+//! (docs/PERFORMANCE.md). Each thread reuses its Cranelift contexts. Cranelift runs under
+//! `catch_unwind`, because a panic inside it must not end the program.
 
 mod loops;
 
@@ -27,7 +27,7 @@ use crate::code::kernel::ModuleTarget;
 use crate::error::{Error, ErrorClass, Result};
 use crate::kind::Direction;
 use crate::micro::{Argument, Call, Role};
-use crate::plan::{Body, Field, Legal, Offsets, Op, Operand, Operands, Plan, Quantity};
+use crate::plan::{Body, Field, Legal, Offsets, Operand, Operands, Plan, PlanOp, Quantity};
 use crate::target::Accesses;
 
 /// Emitter through Cranelift, for one target.
@@ -36,30 +36,31 @@ pub struct Cranelift {
 }
 
 impl Cranelift {
-    /// Returns an emitter for this machine with the flags that ddtc uses. It verifies the input of
-    /// Cranelift if `verifier` is true. The call takes about 80 us.
+    /// Returns an emitter for this machine with the flags that ddtc uses. If `verifier` is true,
+    /// Cranelift verifies its input. This function takes about 80 us.
     ///
     /// # Errors
     /// Class `Intern` if Cranelift does not support this machine.
     pub fn for_host(verifier: bool) -> Result<Cranelift> {
-        Cranelift::of(cranelift_native::builder().map_err(failed)?, verifier)
+        Cranelift::from_builder(cranelift_native::builder().map_err(failed)?, verifier)
     }
 
-    /// Returns an emitter for any machine of `triple`, which uses only what all such machines have.
+    /// Returns an emitter for any machine of `triple`. Its code uses only instructions that all
+    /// such machines have.
     ///
     /// # Errors
-    /// Class `Unsupported` if the back end of Cranelift for the architecture is not compiled in:
-    /// libraries and the command have only that of their own architecture, tests have a few more
-    /// (Cargo.toml). Class `Intern` if Cranelift refuses the flags.
+    /// Class `Unsupported` if the back end of Cranelift for the architecture is not compiled in.
+    /// The libraries and the command have only the back end of their own architecture, the tests
+    /// have a few more (see Cargo.toml). Class `Intern` if Cranelift refuses the flags.
     pub fn for_triple(triple: Triple, verifier: bool) -> Result<Cranelift> {
         let builder = isa::lookup(triple.clone()).map_err(|_| {
             let rule = "must be an architecture whose back end of Cranelift is compiled in";
             Error::new(ErrorClass::Unsupported, "emit", "triple", &triple, rule)
         })?;
-        Cranelift::of(builder, verifier)
+        Cranelift::from_builder(builder, verifier)
     }
 
-    fn of(builder: isa::Builder, verifier: bool) -> Result<Cranelift> {
+    fn from_builder(builder: isa::Builder, verifier: bool) -> Result<Cranelift> {
         let mut flags = settings::builder();
         let pairs = [
             ("opt_level", "none"),
@@ -132,8 +133,8 @@ fn with_compiled<T>(
     then: impl FnOnce(&ClifContext) -> Result<T>,
 ) -> Result<T> {
     CONTEXTS.with(|cell| {
-        // Take both contexts out of the cell while they are used. If Cranelift panics, they may be
-        // half built, and they are dropped instead of being put back.
+        // Take both contexts out of the cell while they are used. If Cranelift panics, the contexts
+        // may be half built. They are then dropped instead of being put back.
         let (mut clif, mut frontend) =
             cell.take().unwrap_or_else(|| (ClifContext::new(), FunctionBuilderContext::new()));
         clif.clear();
@@ -187,7 +188,8 @@ fn signature(n: usize, conv: CallConv) -> Signature {
     s
 }
 
-/// The user address and the packed address that code works on.
+/// The two addresses that the emitted code works on: one in the user's buffer, one on the packed
+/// side.
 #[derive(Clone, Copy)]
 struct Pointers {
     user: Value,
@@ -201,8 +203,8 @@ struct Builder<'a, 'f> {
     count: Value,
     context: Value,
     conv: CallConv,
-    /// Signatures of micro-kernels by number of parameters, which are declared when they are first
-    /// used.
+    /// Signatures of micro-kernels, by number of parameters. A signature is declared when it is
+    /// first used.
     signatures: [Option<SigRef>; 9],
 }
 
@@ -215,22 +217,24 @@ impl Builder<'_, '_> {
     fn op(&mut self, i: usize, base: Pointers, at: Offsets) -> Result<()> {
         let plan = self.plan;
         let op = &plan.ops()[i];
-        if let Op::Move { len, .. } = op {
+        if let PlanOp::Move { len, .. } = op {
             return self.access(i, *len, base, at + op.at());
         }
         let start = self.placed(i, op.at(), base, at)?;
         match op {
-            Op::Move { .. } => Ok(()),
-            Op::Permute { .. } => Err(Error::internal("emit", "permutation that Cranelift does not write")),
-            Op::Loop { trip, step, unroll, body, .. } => {
+            PlanOp::Move { .. } => Ok(()),
+            PlanOp::Permute { .. } => {
+                Err(Error::internal("emit", "permutation that Cranelift does not write"))
+            }
+            PlanOp::Loop { trip, step, unroll, body, .. } => {
                 if self.operands.parametric() {
                     self.parametric_loop(i, start, (*trip, *step), *body)
                 } else {
                     self.counted_loop(start, *trip, *step, *unroll, *body)
                 }
             }
-            Op::Table { table, body, .. } => self.table_loop(i, start, *table, *body),
-            Op::Guard { then, otherwise, .. } => {
+            PlanOp::Table { table, body, .. } => self.table_loop(i, start, *table, *body),
+            PlanOp::Guard { then, otherwise, .. } => {
                 let limit = self.value(i, Field::Limit)?;
                 let within = self.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, self.count, limit);
                 let (fast, slow, done) =
@@ -244,7 +248,7 @@ impl Builder<'_, '_> {
                 self.b.switch_to_block(done);
                 Ok(())
             }
-            Op::Call { call, .. } => self.call(i, start, call),
+            PlanOp::Call { call, .. } => self.call(i, start, call),
         }
     }
 
@@ -284,8 +288,8 @@ impl Builder<'_, '_> {
             _ => self.reach(base.user, at.user),
         };
         let (packed, p) = self.reach(base.packed, at.packed);
-        // The accesses are inside buffers that the caller of the kernel vouches for, so they do not
-        // trap. They may be unaligned.
+        // The accesses do not trap, because the caller of the kernel guarantees that the buffers
+        // are valid. They may be unaligned.
         let flags = MemFlagsData::new().with_notrap();
         match self.plan.direction() {
             Direction::Pack => {
@@ -300,8 +304,8 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
-    /// Returns `base + offset` as an address and a displacement of 32 bits. If the offset does not
-    /// fit, the address includes it and the displacement is zero.
+    /// Returns an address and a 32-bit displacement whose sum is `base + offset`. If the offset
+    /// does not fit into 32 bits, it is added to the address and the displacement is zero.
     fn reach(&mut self, base: Value, offset: i64) -> (Value, i32) {
         match i32::try_from(offset) {
             Ok(small) => (base, small),
@@ -309,14 +313,14 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Returns the pointers at which operation `i` starts: at its own offset `own` inside an
-    /// iteration that is at offset `at` from `base`.
+    /// Returns the pointers at which operation `i` starts. The operation has the offset `own`
+    /// inside an iteration, and the iteration is at offset `at` from `base`.
     fn placed(&mut self, i: usize, own: Offsets, base: Pointers, at: Offsets) -> Result<Pointers> {
         if !self.operands.parametric() {
             return Ok(self.moved(base, at + own));
         }
-        // Parametric plans are not unrolled, so `at` is zero, and the offset of the operation is a
-        // context word.
+        // This plan is parametric: its constants are context words, so `own` is not used.
+        // Parametric plans are not unrolled, so `at` is zero.
         let mut add = |v, field| match self.operands.get(i, field) {
             Some(Operand::Word(index)) => {
                 let k = self.word(index);
@@ -339,7 +343,8 @@ impl Builder<'_, '_> {
         self.b.ins().iconst(types::I64, k)
     }
 
-    /// Returns the constant `field` of operation `i`, from the code or from the context.
+    /// Returns the constant `field` of operation `i`. It is an immediate value in the code, or is
+    /// loaded from the context.
     fn value(&mut self, i: usize, field: Field) -> Result<Value> {
         match self.operands.get(i, field) {
             Some(Operand::Immediate(k)) => Ok(self.constant(k)),
@@ -348,8 +353,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Returns the number `n` of operation `i`, multiplied by the instance count if `n` carries the
-    /// count.
+    /// Returns the number `n` of operation `i`. If `n` stands for a number per instance, it is
+    /// multiplied by the instance count.
     fn number(&mut self, i: usize, field: Field, n: Quantity) -> Result<Value> {
         if n == Quantity::counted(1) && !self.operands.parametric() {
             return Ok(self.count);

@@ -1,4 +1,5 @@
-//! Calls of micro-kernels, and the constants that a plan has in its code or in its context.
+//! Emission of calls of micro-kernels, and of loads of the constants that a plan has in its code or
+//! in its context.
 
 use super::inst::{Inst, Math, Mem, Operand as Source, Reg};
 use super::permute::Constants;
@@ -8,15 +9,15 @@ use crate::micro::{Argument, Call, Role};
 use crate::plan::{Field, Offsets, Operand, Quantity};
 
 /// Registers of the first six arguments (System V ABI). Further arguments are at the bottom of the
-/// frame.
+/// caller's stack frame.
 pub(super) const ARGUMENTS: [Reg; 6] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RCX, Reg::R8, Reg::R9];
 
 impl Function<'_> {
-    /// Emits a call of the micro-kernel of operation `i`. No value that is needed after the call is
-    /// in a register of arguments.
+    /// Emits a call of the micro-kernel of operation `i`. The registers of arguments are
+    /// overwritten; no value that is needed after the call is in one of them.
     pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: Offsets) -> Result<()> {
-        // Start with the last argument. So the arguments in memory, which go through `rax`, come
-        // before those that go directly to their registers.
+        // Start with the last argument. So the arguments that go to the stack, by way of `rax`, are
+        // computed before the arguments that go to registers.
         for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
             let to = reg.unwrap_or(Reg::RAX);
@@ -36,7 +37,8 @@ impl Function<'_> {
         match self.operands.get(i, Field::Callee) {
             Some(Operand::Word(index)) => {
                 self.code.push(Inst::Call(self.word(index), call.callee()));
-                // The call may change vector registers and mask registers.
+                // The micro-kernel may change vector registers and mask registers, so no constants
+                // count as being in them.
                 self.known = Constants::default();
             }
             _ => return Err(Error::internal("emit", "a callee is a word of the context")),
@@ -59,8 +61,8 @@ impl Function<'_> {
         }
     }
 
-    /// Emits code that loads the address `base + k` of one side into `to`, and adds the offset
-    /// `own` of operation `i` if that offset is a context word.
+    /// Emits code that computes `base + k` in the register `to`. If the offset `own` of operation
+    /// `i` is a context word, the code adds that word, too.
     pub(super) fn start(&mut self, i: usize, base: Location, k: i64, own: Field, to: Reg) {
         self.moved(base, k, to);
         if let Some(Operand::Word(index)) = self.operands.get(i, own) {
@@ -69,7 +71,7 @@ impl Function<'_> {
         }
     }
 
-    /// Loads the constant `field` of operation `i` into `to`.
+    /// Emits code that loads the constant `field` of operation `i` into `to`.
     pub(super) fn value(&mut self, i: usize, field: Field, to: Reg) -> Result<()> {
         let inst = match self.operands.get(i, field) {
             Some(Operand::Word(index)) => Inst::Load(to, self.word(index)),
@@ -80,8 +82,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// Loads the number `n` of operation `i` into `to`, multiplied by the instance count if `n`
-    /// carries the count.
+    /// Emits code that loads the number `n` of operation `i` into `to`. If `n` stands for a number
+    /// per instance, the code multiplies it by the instance count.
     pub(super) fn number(&mut self, i: usize, field: Field, n: Quantity, to: Reg) -> Result<()> {
         self.value(i, field, to)?;
         if n.per_count {
@@ -91,8 +93,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// Emits the code of [`Function::start`] for a result in `place`, which may be a slot of the
-    /// frame.
+    /// Emits the same code as [`Function::start`], but with the result in `place`, which may be a
+    /// slot of the stack frame.
     pub(super) fn start_in(&mut self, i: usize, base: Location, k: i64, own: Field, place: Location) {
         let to = if let Location::Reg(r) = place { r } else { Reg::RAX };
         self.start(i, base, k, own, to);

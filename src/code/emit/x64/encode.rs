@@ -1,5 +1,5 @@
-//! Encoding of instructions, in the forms that GNU as chooses, which are usually the shortest (a
-//! test compares both).
+//! Encoding of instructions. Each instruction gets the form that the assembler GNU as chooses,
+//! which is usually the shortest one. A test compares the two.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, chapters 2 and
 //! 3.
@@ -7,12 +7,13 @@
 use super::inst::{Inst, Label, Mask, Math, Mem, Operand, Piece, Reg, Vector, Vex, When, Width};
 use crate::error::{Error, Result};
 
-/// Returns the machine code of `list`, which has `labels` labels. Backward jumps use the short form
-/// if that reaches their label; forward jumps always use the long form.
+/// Returns the machine code of `list`, which has `labels` labels. A backward jump uses the short
+/// form if this form reaches the label. A forward jump always uses the long form.
 ///
 /// # Errors
 /// Class `Intern` for faults of ddtc: a jump to a label that is not in the code or is too far away,
-/// a label whose number is too large, or an operand that an instruction does not have.
+/// a label whose number is not below `labels`, or an operand of a kind that the instruction does
+/// not accept.
 pub(super) fn encode(list: &[Inst], labels: u32) -> Result<Vec<u8>> {
     let mut e = Encoder {
         bytes: Vec::with_capacity(list.len() * 6),
@@ -22,10 +23,10 @@ pub(super) fn encode(list: &[Inst], labels: u32) -> Result<Vec<u8>> {
     for inst in list {
         e.inst(inst)?;
     }
-    // All labels are known now. Fill in the distances of the long jumps, which count from the end
-    // of the jump.
+    // All labels are known now. Fill in the distances of the long jumps. A distance counts from the
+    // end of the jump instruction.
     for (at, label) in std::mem::take(&mut e.open) {
-        let target = e.place(label).ok_or_else(|| wrong("jump to a label that is nowhere"))?;
+        let target = e.label_offset(label).ok_or_else(|| wrong("jump to a label that is nowhere"))?;
         let distance = i32::try_from(target as i64 - (at as i64 + 4)).map_err(|_| wrong("jump too far"))?;
         e.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
     }
@@ -38,23 +39,24 @@ fn wrong(what: &'static str) -> Error {
 
 struct Encoder {
     bytes: Vec<u8>,
-    /// Offsets in the code of the labels that are known so far.
+    /// Offset in the code of each label, by its number; none if the label has not been reached yet.
     places: Vec<Option<usize>>,
-    /// Distances to fill in: their offset in the code, and the label that they lead to.
+    /// Distances of jumps that are still to be filled in. Each is given by its offset in the code
+    /// and the label that the jump leads to.
     open: Vec<(usize, Label)>,
 }
 
-/// Contents of the prefix of an instruction on 512 bits (EVEX).
+/// Contents of the EVEX prefix, with which instructions on 512 bits begin.
 #[derive(Clone, Copy)]
 struct Evex {
-    /// Map of opcodes: 1 for 0F, 2 for 0F 38.
+    /// Opcode map, as the manual numbers it: 1 for opcodes that begin with 0F, 2 for 0F 38.
     map: u8,
     /// Whether words have 64 bits.
     wide: bool,
-    /// Legacy prefix: 1 for 66, 2 for F3.
+    /// Code of the legacy prefix that the EVEX prefix replaces: 1 for 66, 2 for F3.
     prefix: u8,
-    /// The source register of the field `vvvv`: the second of three registers. It is register 0 if
-    /// there are only two operands.
+    /// Register in the field `vvvv`, which is the second of three operands. It is register 0 if the
+    /// instruction has only two operands.
     source: Vector,
     mask: u8,
 }
@@ -67,7 +69,7 @@ enum Rm {
 }
 
 impl Encoder {
-    fn place(&self, label: Label) -> Option<usize> {
+    fn label_offset(&self, label: Label) -> Option<usize> {
         self.places.get(label.0 as usize).copied().flatten()
     }
 
@@ -106,14 +108,15 @@ impl Encoder {
                 self.bytes.push(0xF3);
                 self.narrow(&[0x0F, 0x7E], 0, Rm::Mem(m));
             }
-            // The second source is `xmm0`, too. The field for it contains the inverted number, all
-            // ones, which is also what instructions without such a source have there.
+            // Both instructions have `xmm0` as a second source. The field for that source contains
+            // the inverted register number, so all its bits are ones. Instructions without a second
+            // source have the same bits there, so `vex` needs no argument for it.
             Inst::TakeHigh(Vex(true), m) => self.vex(0, 0x16, m),
             Inst::JoinHigh(m) => self.vex(1, 0x6C, m),
             Inst::TakeHigh(Vex(false), m) => self.narrow(&[0x0F, 0x16], 0, Rm::Mem(m)),
             Inst::SetLow(v) => self.bytes.extend([0xC4, 0xE1, 0xF9, 0x6E, 0xC0 | v.0 << 3]),
-            // Source and destination are `v`. The third byte contains the inverted number of the
-            // source.
+            // The register `v` is both source and destination. The third byte contains the inverted
+            // number of the source.
             Inst::SetHigh(v) => {
                 self.bytes.extend([0xC4, 0xE3, 0xF9 ^ v.0 << 3, 0x22, 0xC0 | v.0 << 3, 1]);
             }
@@ -203,7 +206,7 @@ impl Encoder {
             When::NotEqual => (0x75, &[0x0F, 0x85]),
             When::Above => (0x77, &[0x0F, 0x87]),
         };
-        let back = self.place(label).map(|target| target as i64 - (self.bytes.len() as i64 + 2));
+        let back = self.label_offset(label).map(|target| target as i64 - (self.bytes.len() as i64 + 2));
         if let Some(Ok(distance)) = back.map(i8::try_from) {
             self.bytes.extend([short, distance as u8]);
             return;
@@ -213,7 +216,8 @@ impl Encoder {
         self.bytes.extend([0; 4]);
     }
 
-    /// Encodes one access between memory and the register of `piece`.
+    /// Encodes a load from memory into the register that `piece` stands for, or a store from that
+    /// register.
     fn piece(&mut self, piece: Piece, m: Mem, load: bool) {
         let rm = Rm::Mem(m);
         match (piece, load) {
@@ -233,7 +237,8 @@ impl Encoder {
                 self.narrow(&[0x0F, if load { 0x6F } else { 0x7F }], 0, rm);
             }
             (Piece::B16Vex | Piece::B32, _) => {
-                // The vector length is 256 or 128 bits, and the prefix is F3.
+                // In the VEX prefix, 4 stands for a vector of 256 bits and 0 for one of 128 bits,
+                // and 2 stands for the legacy prefix F3.
                 let last = if piece == Piece::B32 { 4 } else { 0 } | 2;
                 self.vex(last, if load { 0x6F } else { 0x7F }, m);
             }
@@ -246,8 +251,9 @@ impl Encoder {
     }
 
     /// Encodes an AVX instruction of opcode map 0F on `xmm0` or `ymm0` and memory. The argument
-    /// `last` contains the vector length and the prefix, as the last byte of the VEX prefix has
-    /// them. If the base register needs no extension bit, the short form of the prefix is used.
+    /// `last` contains the vector length and the legacy prefix in the form of the last byte of the
+    /// VEX prefix. If the base register needs no extension bit, the short form of the prefix is
+    /// used.
     fn vex(&mut self, last: u8, opcode: u8, m: Mem) {
         let last = 0x78 | last;
         if m.base.0 < 8 {
@@ -259,26 +265,27 @@ impl Encoder {
         self.memory(0, m, 1);
     }
 
-    /// Encodes the prefix and opcode of an instruction on 512 bits, whose operands follow. `base`
-    /// is the number of the general-purpose register that the r/m field names, or 0 if that field
-    /// names a vector register.
+    /// Encodes the prefix and opcode of an instruction on 512 bits. The caller appends the
+    /// operands. `base` is the number of the general-purpose register that the r/m field names, or
+    /// 0 if that field names a vector register.
     fn evex(&mut self, form: Evex, opcode: u8, base: u8) {
-        // The fields for registers are inverted. All vector registers that are used have numbers
-        // below 8.
+        // The fields for register numbers are inverted. All vector registers that ddtc uses have
+        // numbers below 8, so their extension bits are the same.
         let first = (if base < 8 { 0xF0 } else { 0xD0 }) | form.map;
         let second = u8::from(form.wide) << 7 | (!form.source.0 & 15) << 3 | 4 | form.prefix;
         self.bytes.extend([0x62, first, second, 0x48 | form.mask, opcode]);
     }
 
-    /// Encodes an instruction on 64 bits: the REX prefix with its W bit, opcode and operands.
+    /// Encodes an instruction on 64-bit operands: the REX prefix with the W bit, the opcode and the
+    /// operands.
     fn wide(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
         self.bytes.push(0x48 | extension(reg, rm));
         self.bytes.extend(opcode);
         self.operands(reg, rm);
     }
 
-    /// Encodes an instruction without the W bit, and without a REX prefix unless a register needs
-    /// one.
+    /// Encodes an instruction without the W bit of the REX prefix. There is a REX prefix only if
+    /// the number of a register needs one.
     fn narrow(&mut self, opcode: &[u8], reg: u8, rm: Rm) {
         let extension = extension(reg, rm);
         if extension != 0 {
@@ -295,11 +302,11 @@ impl Encoder {
         }
     }
 
-    /// Encodes a memory operand. A short displacement counts `unit` bytes (64 with an EVEX prefix,
-    /// otherwise 1).
+    /// Encodes a memory operand. A displacement of one byte is a multiple of `unit` bytes, which is
+    /// 64 with an EVEX prefix and otherwise 1.
     fn memory(&mut self, reg: u8, Mem { base, disp }: Mem, unit: i32) {
-        // For `rbp` and `r13` there is no form without displacement, and for `rsp` and `r12` none
-        // without an index byte.
+        // With `rbp` or `r13` as base register, there is no form without a displacement. With `rsp`
+        // or `r12`, there is none without a SIB byte.
         let short = if disp % unit == 0 { i8::try_from(disp / unit).ok() } else { None };
         let mode = match short {
             Some(0) if base.0 & 7 != 5 => 0x00,
@@ -327,7 +334,8 @@ fn extension(reg: u8, rm: Rm) -> u8 {
     (reg >> 3) << 2 | base.0 >> 3
 }
 
-/// Returns the number of an operation of the arithmetic group in the manual.
+/// Returns the number that the manual gives the operation `op` in the group of arithmetic
+/// instructions.
 fn number(op: Math) -> u8 {
     match op {
         Math::Add => 0,

@@ -1,5 +1,5 @@
-//! The x86-64 instructions that kernels need, as data. They print in the syntax of GNU as, and
-//! `encode.rs` encodes them.
+//! The x86-64 instructions that kernels need, as data. They are printed in the Intel syntax of GNU
+//! as, and `encode.rs` encodes them.
 
 use std::fmt;
 
@@ -70,8 +70,8 @@ pub(super) enum Piece {
     B64,
 }
 
-/// Number of a vector register. Constants are in registers other than the first, which carries
-/// the bytes that are moved.
+/// Number of a vector register. Register 0 carries the bytes that are moved; constants are in the
+/// other registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Vector(pub(super) u8);
 
@@ -134,39 +134,43 @@ pub(super) enum Inst {
     Mul(Reg, Operand),
     /// `first = second * third`.
     MulBy(Reg, Reg, i32),
-    /// Loads bytes into the register of the piece.
+    /// Loads as many bytes as the piece has into the register that the piece goes through.
     Take(Piece, Mem),
-    /// Stores bytes from the register of the piece.
+    /// Stores as many bytes as the piece has from the register that the piece goes through.
     Put(Piece, Mem),
-    /// Loads 8 bytes into the lower half of `xmm0` and clears the upper half, by an AVX instruction
-    /// or one of SSE2.
+    /// Loads 8 bytes into the lower half of `xmm0` and clears the upper half. The instruction
+    /// belongs to AVX or SSE2.
     TakeLow(Vex, Mem),
-    /// Loads 8 bytes into the upper half of `xmm0`, by an AVX instruction or one of SSE.
+    /// Loads 8 bytes into the upper half of `xmm0`. The instruction belongs to AVX or SSE.
     TakeHigh(Vex, Mem),
-    /// Loads 8 bytes into the upper half of `xmm0` by an AVX instruction that reads 16 bytes.
+    /// Loads 8 bytes into the upper half of `xmm0`. The AVX instruction reads 16 bytes, of which it
+    /// uses the first 8.
     JoinHigh(Mem),
-    /// Copies `rax` to the lower half of the 128-bit register and clears the upper half.
+    /// Copies `rax` to the lower half of a 128-bit register and clears the upper half.
     SetLow(Vector),
-    /// Copies `rax` to the upper half of the 128-bit register.
+    /// Copies `rax` to the upper half of a 128-bit register.
     SetHigh(Vector),
-    /// Extends the bytes of a vector to words of the width, as many as a 64-byte vector has.
+    /// Extends the lowest bytes of a register with zeros to words of the given width. There are as
+    /// many words as fit into 64 bytes, and they replace the contents of the same register.
     Spread(Width, Vector),
-    /// Permutes the words of `zmm0` and of 64 bytes in memory into `zmm0`, by the indices in the
-    /// register.
+    /// Fills `zmm0` with words that are chosen from the old words of `zmm0` and from 64 bytes in
+    /// memory. The register contains the index of each word.
     PickTwo(Width, Vector, Mem),
-    /// Permutes the words of `zmm0` into the first register, by the indices in the second.
+    /// Fills the first register with words that are chosen from `zmm0`. The second register
+    /// contains the index of each word.
     Pick(Width, Vector, Vector),
     /// Copies the lower 16 bits of `eax` to a mask register.
     SetMask(Mask),
-    /// Stores the words of a register whose bits in the mask are set.
+    /// Stores those words of a register whose bits in the mask register are set.
     PutMasked(Width, Mem, Mask, Vector),
     Jump(When, Label),
     Here(Label),
-    /// Calls the micro-kernel whose address is in the memory.
+    /// Calls the micro-kernel whose address lies in memory at the operand.
     Call(Mem, Micro),
     Push(Reg),
     Pop(Reg),
-    /// Clears the upper parts of all vector registers, as code that uses SSE expects.
+    /// Clears the upper parts of all vector registers, as required before a return to code that
+    /// uses SSE instructions.
     ZeroUpper,
     Return,
 }
@@ -218,7 +222,7 @@ impl Math {
 }
 
 impl Width {
-    /// Returns the letter for this width in names of instructions.
+    /// Returns the letter that stands for this width in names of instructions: `d` or `q`.
     fn letter(self) -> char {
         match self {
             Width::W4 => 'd',

@@ -1,4 +1,5 @@
-//! Locations of values: registers as long as there are some, then slots of the frame.
+//! Locations of values. A value is in a register as long as registers are free, and otherwise in a
+//! slot of the stack frame.
 
 use super::Function;
 use super::inst::{Inst, Math, Mem, Operand, Reg};
@@ -12,8 +13,8 @@ pub(super) enum Location {
 }
 
 impl Function<'_> {
-    /// Returns a location for a value: a register if at least `reserve` others remain free, and
-    /// otherwise a slot.
+    /// Returns a location for a value: a register if at least `reserve` other registers remain
+    /// free, and otherwise a slot of the stack frame.
     pub(super) fn alloc(&mut self, reserve: usize) -> Location {
         if self.taken + reserve < self.pool.len() {
             self.taken += 1;
@@ -36,8 +37,8 @@ impl Function<'_> {
         }
     }
 
-    /// Returns a register that holds the value of `place`: its own register, or `scratch`, into
-    /// which a slot is loaded.
+    /// Returns a register that holds the value of `place`. If the value is in a slot of the stack
+    /// frame, it is first loaded into `scratch`.
     pub(super) fn get(&mut self, place: Location, scratch: Reg) -> Reg {
         match place {
             Location::Reg(r) => r,
@@ -64,7 +65,8 @@ impl Function<'_> {
         }
     }
 
-    /// Emits `place += k`, through `r11` if `k` does not fit into 32 bits.
+    /// Emits code for `place += k`. A `k` that does not fit into 32 bits is first loaded into
+    /// `r11`.
     pub(super) fn add(&mut self, place: Location, k: i64) {
         if k == 0 {
             return;
@@ -79,8 +81,8 @@ impl Function<'_> {
         self.math(Math::Add, place, operand);
     }
 
-    /// Emits arithmetic on `place`. If that is a slot, the operand must be a register or a
-    /// constant.
+    /// Emits arithmetic on the value in `place`. If `place` is a slot of the stack frame, the
+    /// operand must be a register or a constant.
     pub(super) fn math(&mut self, op: Math, place: Location, operand: Operand) {
         self.code.push(match place {
             Location::Reg(r) => Inst::Math(op, r, operand),

@@ -1,32 +1,34 @@
-//! Loops of x86-64. They are rotated and advance two pointers, one of which is compared with its
-//! end.
+//! Loops of x86-64. The loops are rotated, which means that the condition is tested at the end of a
+//! turn. They advance a user pointer and a packed pointer, and one of the two is compared with an
+//! end address.
 //!
-//! The packed pointer advances along any stream, so it usually serves as the loop counter. If the
-//! packed side is a second layout that does not advance, the user pointer is compared instead. A
-//! loop whose trip carries the instance count is skipped if it has no iterations. Loops with
-//! constant trips need no such check, because empty loops do not reach a plan.
+//! The packed pointer usually serves as the loop counter, because in a packed stream it advances in
+//! every iteration. In a fused copy, the packed side is a second layout, in which a loop may have
+//! step 0. The user pointer is then compared instead. A loop whose trip carries the instance count
+//! is skipped if it has no iterations. Loops with constant trips need no such check, because empty
+//! loops do not reach a plan.
 
 use super::inst::{Inst, Label, Math, Mem, Operand, Reg, When};
 use super::permute::Constants;
 use super::{Function, Location, Pointers};
 use crate::error::{Error, Result};
 use crate::micro::TableIndex;
-use crate::plan::{Body, Field, Moving, Offsets, Op, Operand as Constant, Quantity};
+use crate::plan::{Body, Field, Moving, Offsets, Operand as Constant, PlanOp, Quantity};
 
 impl Function<'_> {
     /// Emits the loop or table loop `i` of the plan.
     pub(super) fn repeated(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         match &self.plan.ops()[i] {
-            Op::Loop { step, .. } if Moving::from_step(*step).is_none() => {
+            PlanOp::Loop { step, .. } if Moving::from_step(*step).is_none() => {
                 Err(Error::internal("emit", "loop that moves on neither side"))
             }
-            Op::Loop { trip, step, body, .. } if self.operands.parametric() => {
-                // Not unrolled: this would gain nothing for a body of calls, or of moves that are
-                // far from each other.
+            PlanOp::Loop { trip, step, body, .. } if self.operands.parametric() => {
+                // Loops of parametric plans are not unrolled. Unrolling would gain nothing, because
+                // their bodies consist of calls, or of moves that are far from each other.
                 let once = LoopBody { step: *step, unroll: 1, body: *body };
                 self.parametric_loop(i, base, at, spent, (*trip, once))
             }
-            Op::Loop { at: own, trip, step, unroll, body } => {
+            PlanOp::Loop { at: own, trip, step, unroll, body } => {
                 let at = at + *own;
                 let once = LoopBody { step: *step, unroll: (*unroll).max(1), body: *body };
                 if trip.per_count {
@@ -37,7 +39,7 @@ impl Function<'_> {
                     self.counted_loop(i, base, at, spent, (trip.k, once))
                 }
             }
-            Op::Table { table, packed, body, .. } => {
+            PlanOp::Table { table, packed, body, .. } => {
                 self.table_loop(i, base, at, spent, (*table, *packed, *body))
             }
             _ => Err(Error::internal("emit", "no loop")),
@@ -47,19 +49,20 @@ impl Function<'_> {
     /// Returns the maximum number of registers that the loops in `body` can use.
     fn needs(&self, body: Body) -> usize {
         let ops = &self.plan.ops()[body.range()];
-        let need = |op: &Op| match op {
-            Op::Loop { trip, body, unroll, .. } => {
+        let need = |op: &PlanOp| match op {
+            PlanOp::Loop { trip, body, unroll, .. } => {
                 3 + usize::from(trip.per_count && *unroll > 1) + self.needs(*body)
             }
-            Op::Table { body, .. } => 5 + self.needs(*body),
-            Op::Guard { then, otherwise, .. } => self.needs(*then).max(self.needs(*otherwise)),
+            PlanOp::Table { body, .. } => 5 + self.needs(*body),
+            PlanOp::Guard { then, otherwise, .. } => self.needs(*then).max(self.needs(*otherwise)),
             _ => 0,
         };
         ops.iter().map(need).max().unwrap_or(0)
     }
 
-    /// Returns pointers for operation `i`, and emits code that sets them to its start. If `spent`
-    /// is true they are the pointers of `base`, otherwise they have locations of their own.
+    /// Emits code that computes the two addresses at which operation `i` starts, and returns the
+    /// pointers that hold them. If `spent` is true, the pointers of `base` are overwritten with
+    /// these addresses. Otherwise the new pointers have locations of their own.
     fn begin(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool, reserve: usize) -> Pointers {
         let mut side = |base: Location, k: i64, own: Field| {
             let place = if spent { base } else { self.alloc(reserve) };
@@ -71,7 +74,8 @@ impl Function<'_> {
         Pointers { user, packed }
     }
 
-    /// Emits a loop whose number of iterations is a constant, at least two.
+    /// Emits a loop whose number of iterations `k` is a constant that suffices for at least two
+    /// turns.
     fn counted_loop(
         &mut self,
         i: usize,
@@ -84,8 +88,8 @@ impl Function<'_> {
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
         let unroll = u64::from(once.unroll);
-        // Compute the end of the full turns. The iterations that remain are written out after the
-        // loop.
+        // Compute the address at which the full turns end, each of which has `unroll` iterations.
+        // The iterations that remain are written out after the loop.
         let (rounds, rest) = (k / unroll, k % unroll);
         let bytes = once.counted().wrapping_mul((rounds * unroll) as i64);
         let to = if let Location::Reg(r) = end { r } else { Reg::RAX };
@@ -107,8 +111,9 @@ impl Function<'_> {
         let reserve = self.needs(once.body);
         let here = self.begin(i, base, at, spent, reserve);
         let end = self.alloc(reserve);
-        // `rax` becomes the number of iterations. `r10` becomes the number of bytes by which the
-        // iterations advance on the side whose address is compared, and then the end address.
+        // Compute the end address. `rax` receives the number of iterations. `r10` first receives
+        // the number of bytes by which all iterations together advance the pointer that is
+        // compared, and then the end address of that pointer.
         self.get_into(self.count, Reg::RAX);
         self.multiply(Reg::RAX, Reg::RAX, trip.k as i64);
         self.multiply(Reg::R10, Reg::RAX, once.counted());
@@ -121,8 +126,8 @@ impl Function<'_> {
         if !once.unroll.is_power_of_two() {
             return Err(Error::internal("emit", "unrolled by no power of two"));
         }
-        // The first loop has the full turns and ends before the iterations that remain, the second
-        // loop has these.
+        // The first loop makes the full turns, and the second loop makes the remaining iterations
+        // one by one.
         let main_end = self.alloc(reserve);
         self.code.push(Inst::Math(Math::And, Reg::RAX, Operand::Imm(once.unroll as i32 - 1)));
         self.multiply(Reg::RAX, Reg::RAX, once.counted());
@@ -132,7 +137,8 @@ impl Function<'_> {
         self.guarded(i, here, end, LoopBody { unroll: 1, ..once })
     }
 
-    /// Emits `to = from * k`, through `r11` if `k` does not fit into 32 bits.
+    /// Emits code for `to = from * k`. A `k` that does not fit into 32 bits is first loaded into
+    /// `r11`.
     fn multiply(&mut self, to: Reg, from: Reg, k: i64) {
         match i32::try_from(k) {
             Ok(1) if to == from => {}
@@ -146,22 +152,25 @@ impl Function<'_> {
         }
     }
 
-    /// Emits turns of loop `i` until the counting pointer is at `end`. There are none if it is
-    /// there at the start.
+    /// Emits turns of loop `i` that are repeated until the counting pointer is at `end`. If the
+    /// pointer is at `end` from the start, no turn is executed.
     fn guarded(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let (done, known) = (self.label(), self.known);
         self.compare(once.counter(here), end);
         self.code.push(Inst::Jump(When::Equal, done));
         self.rotated(i, here, end, once)?;
         self.code.push(Inst::Here(done));
-        // If the loop body never ran, the registers still hold the constants from before the loop.
+        // If the loop body never ran, the registers of constants still have their contents from
+        // before the loop. If these differ from the contents after the loop, the contents are
+        // unknown here.
         if self.known != known {
             self.known = Constants::default();
         }
         Ok(())
     }
 
-    /// Emits turns of loop `i` until the counting pointer is at `end`, but at least one.
+    /// Emits turns of loop `i` that are repeated until the counting pointer is at `end`. At least
+    /// one turn is executed.
     fn rotated(&mut self, i: usize, here: Pointers, end: Location, once: LoopBody) -> Result<()> {
         let head = self.head(once.body);
         self.iterations(here, Offsets::ZERO, once, once.unroll)?;
@@ -173,8 +182,8 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// Returns the label to which a loop over `body` jumps back, after the constants that all turns
-    /// need.
+    /// Emits code that loads the constants that all turns of a loop over `body` need, and then the
+    /// label to which the loop jumps back. Returns that label.
     fn head(&mut self, body: Body) -> Label {
         self.constants_of(body);
         let head = self.label();
@@ -182,8 +191,9 @@ impl Function<'_> {
         head
     }
 
-    /// Emits `n` iterations of `once`. If they consist only of moves and permutations, they are
-    /// emitted together, so that moves of neighbouring iterations can share a store.
+    /// Emits `n` iterations of `once`. If the body consists only of moves and permutations, those
+    /// of all iterations are emitted as one list, so that moves of neighbouring iterations can
+    /// share a store.
     fn iterations(&mut self, base: Pointers, at: Offsets, once: LoopBody, n: u32) -> Result<()> {
         let iterations = (0..i64::from(n)).map(|i| at.step(once.step, i));
         let mut moves = Vec::new();
@@ -221,8 +231,8 @@ impl Function<'_> {
         if trip.per_count { self.guarded(i, here, end, once) } else { self.rotated(i, here, end, once) }
     }
 
-    /// Emits `place += k`. In a parametric plan, the context word `field` of operation `i` is added
-    /// instead of `k`.
+    /// Emits code for `place += k`. In a parametric plan, the code adds the context word for
+    /// `field` of operation `i` instead of `k`.
     fn advance(&mut self, i: usize, field: Field, k: i64, place: Location) {
         let Some(Constant::Word(index)) = self.operands.get(i, field) else { return self.add(place, k) };
         let mem = self.word(index);
@@ -251,7 +261,8 @@ impl Function<'_> {
         let reserve = self.needs(body);
         let start = self.begin(i, base, at, spent, reserve);
         let [row, end, user] = [0; 3].map(|_| self.alloc(reserve));
-        // Set up the pointer to the current row and the end of the column.
+        // Set up the pointer to the current row of the column, and the address of the end of the
+        // column.
         self.value(i, Field::Rows, Reg::RAX)?;
         self.put(row, Reg::RAX);
         if parametric {
@@ -261,8 +272,8 @@ impl Function<'_> {
         }
         self.put(end, Reg::RAX);
         let head = self.head(body);
-        // Load the displacement of the row, with 4 or 8 bytes, and add it to the user address of
-        // the table.
+        // Load the displacement of the row, which has 4 or 8 bytes, and add it to the user address
+        // of the table loop.
         let base = self.get(row, Reg::RAX);
         let mem = Mem { base, disp: 0 };
         self.code.push(if width == 4 { Inst::LoadSigned(Reg::RAX, mem) } else { Inst::Load(Reg::RAX, mem) });
@@ -291,12 +302,13 @@ impl LoopBody {
         Moving::from_step(self.step).unwrap_or(Moving::Packed)
     }
 
-    /// Returns the location of the pointer that is compared with its end.
+    /// Returns the location of the counting pointer, which is compared with an end address.
     fn counter(self, here: Pointers) -> Location {
         self.moving().choose(here.user, here.packed)
     }
 
-    /// Returns the number of bytes by which an iteration advances on the counting side.
+    /// Returns the number of bytes by which an iteration advances the counting pointer, which is
+    /// compared with an end address.
     fn counted(self) -> i64 {
         self.moving().choose(self.step.user, self.step.packed)
     }

@@ -1,18 +1,19 @@
 //! Emission for x86-64 by instruction templates, in one pass over the plan, which takes
 //! microseconds.
 //!
-//! Plans are loops over two pointers around accesses and calls. What Cranelift has to find out
-//! about their code (lifetimes, registers, encodings) is known here beforehand. The code has the
-//! same form as that of Cranelift: rotated loops, pointers that advance, offsets in the accesses.
-//! It has three things that Cranelift's code does not have: accesses of 32 and 64 bytes,
-//! permutations of words, and outer loops whose pointers stay in memory, so that inner loops have
-//! registers.
+//! A plan consists of accesses and calls, with loops around them that advance two pointers.
+//! Cranelift has to find out lifetimes, registers and encodings by analysis. For code of such plans
+//! they are known beforehand, so templates suffice. The code has the same form as that of
+//! Cranelift: rotated loops, pointers that advance, offsets in the accesses. In three respects it
+//! differs from Cranelift's code: it has accesses of 32 and 64 bytes, it has permutations of words,
+//! and outer loops keep their pointers in memory if inner loops need the registers.
 //!
-//! `rax` and `zmm0`, or its lower part, carry bytes. Permutations use `zmm1` to `zmm7` and the mask
-//! registers `k1` to `k6`, too. `r10` and `r11` hold addresses and constants that are used at once.
-//! The registers of the pool hold pointers and ends of loops, where loops leave registers for the
-//! loops inside them. If the plan has calls, the pool has only registers that calls preserve. The
-//! calling convention is that of the System V ABI.
+//! The bytes that are moved go through `rax`, or through `zmm0` or its lower part. Permutations
+//! also use `zmm1` to `zmm7` and the mask registers `k1` to `k6`. `r10` and `r11` hold addresses
+//! and constants that the next instructions use. Other registers form a pool, from which loops take
+//! registers for their pointers and end addresses. Each loop leaves registers for the loops inside
+//! it. If the plan has calls, the pool contains only registers that calls preserve. The calling
+//! convention is that of the System V ABI.
 
 mod calls;
 mod encode;
@@ -28,7 +29,7 @@ use std::ops::Range;
 use super::{Emitter, Listing};
 use crate::error::{Error, Result};
 use crate::kind::Direction;
-use crate::plan::{Body, Field, Legal, Offsets, Op, Operand as Constant, Operands, Plan, Words};
+use crate::plan::{Body, Field, Legal, Offsets, Operand as Constant, Operands, Plan, PlanOp, Words};
 use crate::target::{Accesses, Arch, Level, Target};
 
 use inst::{Inst, Label, Math, Mem, Operand, Piece, Reg, Vex, When};
@@ -42,9 +43,9 @@ pub struct X64 {
 }
 
 impl X64 {
-    /// Returns an emitter for `target`, on any machine, or none if the target is of another
-    /// architecture. The code runs on machines of that target that use the calling convention of
-    /// the System V ABI.
+    /// Returns an emitter for `target`, or none if the architecture of the target is not x86-64.
+    /// This machine need not run the target. The code runs on machines of the target that use the
+    /// calling convention of the System V ABI.
     pub fn new(target: Target) -> Option<X64> {
         (target.arch() == Arch::X86_64).then_some(X64 { target })
     }
@@ -62,12 +63,12 @@ impl Emitter for X64 {
     }
 
     fn code(&self, plan: &Plan<Legal>) -> Result<(Vec<u8>, u32)> {
-        let (list, labels) = Function::of(plan)?;
+        let (list, labels) = Function::instructions(plan)?;
         Ok((encode::encode(&list, labels)?, 32))
     }
 
     fn listing(&self, plan: &Plan<Legal>) -> Result<Listing> {
-        let (list, _) = Function::of(plan)?;
+        let (list, _) = Function::instructions(plan)?;
         let mut code = String::new();
         for inst in &list {
             let indent = if matches!(inst, Inst::Here(_)) { "" } else { "    " };
@@ -77,14 +78,15 @@ impl Emitter for X64 {
     }
 }
 
-/// The user address and the packed address that code works on.
+/// Locations of the two addresses that the emitted code works on: one in the user's buffer, one on
+/// the packed side.
 #[derive(Clone, Copy, Debug)]
 struct Pointers {
     user: Location,
     packed: Location,
 }
 
-/// A load and a store, or a permutation.
+/// What a move or a permutation accesses. A move is a load and a store of `len` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Access<'a> {
     /// The user offset, or the context word that contains it.
@@ -95,13 +97,14 @@ struct Access<'a> {
     words: Option<&'a Words>,
 }
 
-/// Length in bytes from which a gap between moved bytes is not read. In a shorter gap, each byte is
-/// on one page with a moved byte before or after the gap; in a longer one, a page may not be
-/// mapped.
+/// Length in bytes of the shortest gap between moved bytes that must not be read. In a shorter gap,
+/// each byte is on the same page as a moved byte before or after the gap, so it can be read. A gap
+/// of this length may contain a whole page, which may not be mapped.
 const GAP: i64 = 4096;
 
-/// Returns true if 16 bytes at `user` may be read although only 8 of them are moved. This is so if
-/// one of `moves` moves bytes after these 16, and the gap before it is shorter than [`GAP`].
+/// Returns true if 16 bytes at `user` may be read although only the first 8 of them are moved. This
+/// is so if one of `moves` moves bytes that begin after these 16, and the gap between the first 8
+/// bytes and those bytes is shorter than [`GAP`].
 fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
     let behind = |at: &Access| match at.user {
         Constant::Immediate(next) => (16..GAP + 8).contains(&next.wrapping_sub(user)),
@@ -110,7 +113,8 @@ fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
     moves.iter().any(behind)
 }
 
-/// Registers for the loops of a plan without calls. The first two need not be saved.
+/// Registers for the loops of a plan without calls. A function need not save the first two, because
+/// the ABI lets it overwrite them.
 const FREE: [Reg; 8] = [Reg::R8, Reg::R9, Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
 /// Registers that a call preserves, for a plan with calls.
 const PRESERVED: [Reg; 6] = [Reg::RBX, Reg::RBP, Reg::R12, Reg::R13, Reg::R14, Reg::R15];
@@ -121,30 +125,31 @@ struct Function<'a> {
     operands: Operands<'a>,
     code: Vec<Inst>,
     labels: u32,
-    /// Registers that may hold values, in the order in which they are taken, followed by the number
-    /// of those that are taken now.
+    /// Registers that may hold values, in the order in which they are taken. The next field,
+    /// `taken`, is the number of registers that are taken now.
     pool: &'static [Reg],
     taken: usize,
     /// Maximum of `taken` so far.
     most_taken: usize,
-    /// Number of slots of the frame that are in use, and its maximum so far.
+    /// Number of slots of the stack frame that are in use. The next field, `most_slots`, is the
+    /// maximum of this number so far.
     slots: u32,
     most_slots: u32,
-    /// Number of bytes at the bottom of the frame that arguments of calls need.
+    /// Number of bytes at the bottom of the stack frame that are reserved for arguments of calls.
     outgoing: u32,
     count: Location,
     context: Reg,
     wide: bool,
-    /// Contents of the vector registers and mask registers for constants, as far as they are
-    /// certain at this point of the code.
+    /// Constants that are in vector registers and mask registers at this point of the code,
+    /// whatever path led to it.
     known: Constants,
 }
 
 impl<'a> Function<'a> {
     /// Returns the instructions of `plan` and the number of their labels.
-    fn of(plan: &'a Plan<Legal>) -> Result<(Vec<Inst>, u32)> {
+    fn instructions(plan: &'a Plan<Legal>) -> Result<(Vec<Inst>, u32)> {
         let parameters = plan.ops().iter().filter_map(|op| match op {
-            Op::Call { call, .. } => Some(call.callee().parameters().len()),
+            PlanOp::Call { call, .. } => Some(call.callee().parameters().len()),
             _ => None,
         });
         let most = parameters.max();
@@ -168,8 +173,9 @@ impl<'a> Function<'a> {
         };
         let mut base = Pointers { user: Location::Reg(Reg::RDI), packed: Location::Reg(Reg::RSI) };
         if calls {
-            // A call may overwrite the registers of all arguments. Move the arguments to registers
-            // that calls preserve, and the count to the frame.
+            // The plan has calls, which may overwrite the registers in which the kernel received
+            // its arguments. Move the context and both addresses to registers that calls preserve,
+            // and the count to a slot of the stack frame.
             let [context, user, packed, ..] = PRESERVED;
             let moved = [(context, Reg::RCX), (user, Reg::RDI), (packed, Reg::RSI)];
             f.code.extend(moved.map(|(to, from)| Inst::Copy(to, from)));
@@ -184,14 +190,14 @@ impl<'a> Function<'a> {
         Ok(f.framed(calls))
     }
 
-    /// Returns the finished code and its number of labels: the prologue, the code so far, and the
-    /// epilogue.
+    /// Adds a prologue before the code so far and an epilogue after it. Returns the finished code
+    /// and the number of its labels.
     fn framed(self, calls: bool) -> (Vec<Inst>, u32) {
         let saved: Vec<Reg> =
             self.pool[..self.most_taken].iter().copied().filter(|r| r.is_callee_saved()).collect();
         let mut frame = (8 * self.most_slots + self.outgoing) as i32;
         // At a call, the stack pointer must be a multiple of 16. At the entry of a function it is 8
-        // more than one.
+        // less than a multiple of 16, because the call has pushed the return address.
         if calls && (frame + 8 * saved.len() as i32 + 8) % 16 != 0 {
             frame += 8;
         }
@@ -210,7 +216,7 @@ impl<'a> Function<'a> {
     }
 
     /// Emits `body` for an iteration that is at offset `at` from `base`. If `spent` is true, no
-    /// code after the body needs the pointers, so the body may change them.
+    /// code after the body needs the pointers of `base`, so the code of the body may change them.
     fn body(&mut self, body: Body, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let range = body.range();
         let (mut i, last) = (range.start, range.end);
@@ -228,19 +234,20 @@ impl<'a> Function<'a> {
     }
 
     /// Returns the moves and permutations at the start of `range`, up to the first operation of
-    /// another kind. Their offsets are those of an iteration that begins `at` after its base.
+    /// another kind. The offsets in the result are those of an iteration that begins at offset `at`
+    /// from its base.
     fn moves(&self, range: Range<usize>, at: Offsets) -> Result<Vec<Access<'a>>> {
         let missing = || Error::internal("emit", "a move has no place");
         let moves = range.map_while(|i| match &self.plan.ops()[i] {
-            op @ (Op::Move { .. } | Op::Permute { .. }) => {
+            op @ (PlanOp::Move { .. } | PlanOp::Permute { .. }) => {
                 let (len, words) = match op {
-                    Op::Move { len, .. } => (*len, None),
-                    Op::Permute { words, .. } => (Words::BYTES, Some(words)),
+                    PlanOp::Move { len, .. } => (*len, None),
+                    PlanOp::Permute { words, .. } => (Words::BYTES, Some(words)),
                     _ => return None,
                 };
                 let Offsets { user, packed } = at + op.at();
-                // Only parametric plans have user offsets that are context words. They are not
-                // unrolled, so `at` is zero and the word is the whole offset.
+                // Only parametric plans have user offsets that are context words. Such plans are
+                // not unrolled, so `at` is zero and the context word is the whole offset.
                 let user = match self.operands.get(i, Field::UserOffset) {
                     Some(Constant::Immediate(_)) => Some(Constant::Immediate(user)),
                     word => word,
@@ -257,17 +264,18 @@ impl<'a> Function<'a> {
     /// afterwards.
     fn op(&mut self, i: usize, base: Pointers, at: Offsets, spent: bool) -> Result<()> {
         let op = &self.plan.ops()[i];
-        let held = (self.taken, self.slots);
+        let saved = (self.taken, self.slots);
         match op {
-            Op::Loop { .. } | Op::Table { .. } => self.repeated(i, base, at, spent)?,
-            Op::Guard { then, otherwise, .. } => {
+            PlanOp::Loop { .. } | PlanOp::Table { .. } => self.repeated(i, base, at, spent)?,
+            PlanOp::Guard { then, otherwise, .. } => {
                 let (slow, done) = (self.label(), self.label());
                 self.value(i, Field::Limit, Reg::R11)?;
                 let count = self.get(self.count, Reg::RAX);
                 self.code.push(Inst::Math(Math::Cmp, count, Operand::Reg(Reg::R11)));
                 self.code.push(Inst::Jump(When::Above, slow));
-                // Each branch starts with the constants that are known before the guard. After the
-                // guard none are known for sure, because either branch may have run.
+                // Each branch starts with the constants that are in registers before the guard.
+                // After the guard, either branch may have run, so no constant counts as being in a
+                // register.
                 let known = self.known;
                 self.body(*then, base, at, false)?;
                 self.code.extend([Inst::Jump(When::Always, done), Inst::Here(slow)]);
@@ -276,17 +284,18 @@ impl<'a> Function<'a> {
                 self.code.push(Inst::Here(done));
                 self.known = Constants::default();
             }
-            Op::Call { at: own, call } => {
+            PlanOp::Call { at: own, call } => {
                 self.call(i, call, base, at + if self.operands.parametric() { Offsets::ZERO } else { *own })?;
             }
-            Op::Move { .. } | Op::Permute { .. } => {}
+            PlanOp::Move { .. } | PlanOp::Permute { .. } => {}
         }
-        (self.taken, self.slots) = held;
+        (self.taken, self.slots) = saved;
         Ok(())
     }
 
-    /// Emits `moves` in order. When packing, two moves of 8 bytes to adjacent packed places become
-    /// two loads and one store, because the number of stores limits the speed of such code.
+    /// Emits `moves` in order. When packing, two successive moves of 8 bytes to adjacent packed
+    /// offsets become two loads and one store of 16 bytes, because the number of stores limits the
+    /// speed of such code.
     fn accesses(&mut self, moves: &[Access<'_>], base: Pointers) -> Result<()> {
         let mut rest = moves;
         while let [at, others @ ..] = rest {
@@ -347,8 +356,8 @@ impl<'a> Function<'a> {
         Ok(())
     }
 
-    /// Returns the memory at `base` plus an offset that is in the code or in the context. The
-    /// register `scratch` is used if the address needs one.
+    /// Returns the memory operand for `base` plus `offset`, which is a constant or a context word.
+    /// If the address has to be computed or loaded first, this is done in the register `scratch`.
     fn placed(&mut self, base: Location, offset: Constant, scratch: Reg) -> Mem {
         match offset {
             Constant::Immediate(k) => self.reach(base, k, scratch),
@@ -361,8 +370,8 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Returns the memory at `base + k`. The register `scratch` is used if `base` is not in a
-    /// register or `k` does not fit into 32 bits.
+    /// Returns the memory operand for `base + k`. The register `scratch` is overwritten if `base`
+    /// is not in a register or `k` does not fit into 32 bits.
     fn reach(&mut self, base: Location, k: i64, scratch: Reg) -> Mem {
         match i32::try_from(k) {
             Ok(disp) => Mem { base: self.get(base, scratch), disp },

@@ -1,30 +1,36 @@
-//! Permutations of 64 packed bytes, whose words lie in two windows of 64 bytes of user memory.
+//! Emission of permutations with AVX-512. A permutation moves 64 packed bytes, as words of 4 or 8
+//! bytes. In user memory, these words lie in one or two windows of 64 bytes.
 //!
-//! When packing, the first window begins with the lowest word and the second ends with the highest,
-//! so no byte before the first word or after the last is read. If all words lie within 64 bytes,
-//! one window suffices. When unpacking, the second window follows the first directly, and masks
-//! leave the places that are no words unchanged. Indices and masks come from constants in the code.
-//! Those of up to three forms of words stay in registers, also across the turns of a loop.
+//! If all words lie within 64 bytes of user memory, one window suffices. When packing, the first
+//! window begins with the lowest word and the second ends with the highest word, so nothing before
+//! the lowest or after the highest word is read. When unpacking, the second window directly follows
+//! the first. Stores under masks leave all places unchanged at which there is no word.
+//!
+//! The indices and masks of a permutation are loaded from constants in the code. They depend on the
+//! places of the words. A *form* is a set of such places ([`Words`]); the indices and masks of up
+//! to three forms stay in registers, also across the turns of a loop.
 
 use super::inst::{Inst, Mask, Mem, Piece, Reg, Vector, Width};
 use super::{Access, Function, Pointers};
 use crate::kind::Direction;
-use crate::plan::{Body, Op, Words};
+use crate::plan::{Body, PlanOp, Words};
 
-/// Vector register for the words of one window when unpacking.
+/// Vector register that receives the words of one window when unpacking, before they are stored.
 const WINDOW: Vector = Vector(7);
 
-/// Contents of the registers for constants: indices and masks of both windows, for up to three
-/// forms of words.
+/// Contents of the registers for constants: the indices and masks of both windows, for up to three
+/// forms. A form is the places of the words of one permutation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Constants {
     forms: [Option<Words>; 3],
-    /// The form whose registers are used next if another form is needed.
+    /// Index of the form whose registers are overwritten next, when a form is needed that is not in
+    /// registers.
     oldest: u8,
 }
 
 impl Constants {
-    /// Returns the registers for the indices and the mask of each window of a form.
+    /// Returns the registers for the indices and the mask of each of the two windows of the form
+    /// with index `form`.
     fn registers(form: usize) -> [(Vector, Mask); 2] {
         [1, 2].map(|window| 2 * form as u8 + window).map(|number| (Vector(number), Mask(number)))
     }
@@ -33,12 +39,12 @@ impl Constants {
 /// Number of bytes of a window.
 const BYTES: u32 = Words::BYTES;
 
-/// Indices of words, one for each word of a window. Windows with words of 8 bytes use the first
-/// eight.
+/// Indices of words, one for each word of a window of 64 bytes. If the words have 8 bytes, only the
+/// first eight indices are used.
 pub(super) type Indices = [u8; 16];
 
-/// Returns the index of each packed word among the words of both windows, when packing. Words of
-/// the first window have the lower indices.
+/// Returns, for packing, which word each packed word is taken from: its index among the words of
+/// both windows, where the words of the first window come first.
 pub(super) fn gathered(words: &Words) -> Indices {
     let each = (BYTES / words.unit()) as u8;
     let second = (words.span() / words.unit()) as u8 - each;
@@ -49,8 +55,8 @@ pub(super) fn gathered(words: &Words) -> Indices {
     indices
 }
 
-/// Returns, for the user window `window` when unpacking, the index of the packed word that each
-/// place receives, and a mask of the places that receive a word.
+/// Returns, for unpacking into window `window` of user memory, the index of the packed word that
+/// each place of the window receives, and a mask of the places that receive a word.
 pub(super) fn scattered(words: &Words, window: u8) -> (Indices, u16) {
     let each = (BYTES / words.unit()) as u8;
     let (mut indices, mut mask) = (Indices::default(), 0);
@@ -68,7 +74,8 @@ fn width(words: &Words) -> Width {
 }
 
 impl Function<'_> {
-    /// Emits one permutation of `words` at the place of `at`.
+    /// Emits one permutation of `words`. The argument `at` has the offsets of the lowest word and
+    /// of the packed bytes.
     pub(super) fn permute(&mut self, base: Pointers, at: Access<'_>, words: &Words) {
         self.wide = true;
         let [first, second] = self.constants(*words);
@@ -101,10 +108,10 @@ impl Function<'_> {
         }
     }
 
-    /// Prepares the constants for a loop over `body`. If there are registers for the constants of
-    /// all its permutations, these are loaded before the loop and stay there. Otherwise no register
-    /// of constants counts as known at the start of an iteration, because an earlier iteration may
-    /// have changed it.
+    /// Prepares the constants for a loop over `body`. If there are enough registers for the
+    /// constants of all its permutations, the constants are loaded before the loop and stay in
+    /// registers. Otherwise the contents of these registers count as unknown at the start of an
+    /// iteration, because an earlier iteration may have changed them.
     pub(super) fn constants_of(&mut self, body: Body) {
         match self.forms(body) {
             Some(forms) => {
@@ -117,18 +124,21 @@ impl Function<'_> {
         }
     }
 
-    /// Returns the forms of the permutations in `body` and the bodies inside it. The result is
-    /// `None` if there are more forms than registers for them, or if the body has a call, which may
-    /// overwrite these registers.
+    /// Returns the forms (places of the words) of all permutations in `body` and in the bodies
+    /// inside it. The result is `None` if there are not enough registers for so many forms, or if
+    /// there is a call, because a call may overwrite these registers.
     fn forms(&self, body: Body) -> Option<Vec<Words>> {
         let (mut bodies, mut forms) = (vec![body], Vec::new());
         while let Some(body) = bodies.pop() {
             for op in self.plan.body(body) {
                 match op {
-                    Op::Call { .. } => return None,
-                    Op::Permute { words, .. } if !forms.contains(words) => forms.push(*words),
-                    Op::Guard { then, otherwise, .. } => bodies.extend([*then, *otherwise]),
-                    Op::Loop { .. } | Op::Table { .. } | Op::Move { .. } | Op::Permute { .. } => {
+                    PlanOp::Call { .. } => return None,
+                    PlanOp::Permute { words, .. } if !forms.contains(words) => forms.push(*words),
+                    PlanOp::Guard { then, otherwise, .. } => bodies.extend([*then, *otherwise]),
+                    PlanOp::Loop { .. }
+                    | PlanOp::Table { .. }
+                    | PlanOp::Move { .. }
+                    | PlanOp::Permute { .. } => {
                         bodies.extend(op.body());
                     }
                 }
@@ -137,8 +147,8 @@ impl Function<'_> {
         (forms.len() <= self.known.forms.len()).then_some(forms)
     }
 
-    /// Returns the registers with the indices and masks of `words`. If they do not hold these
-    /// already, the code first loads them, through `rax`.
+    /// Returns the registers with the indices and masks of `words`. If no registers hold these yet,
+    /// code is emitted that loads them, by way of `rax`.
     fn constants(&mut self, words: Words) -> [(Vector, Mask); 2] {
         if let Some(form) = self.known.forms.iter().position(|known| *known == Some(words)) {
             return Constants::registers(form);
@@ -161,7 +171,8 @@ impl Function<'_> {
         registers
     }
 
-    /// Loads `indices` into `to`, as words of `width`.
+    /// Emits code that loads `indices` into the vector register `to`, each index as a word of
+    /// `width`.
     fn indices(&mut self, indices: Indices, width: Width, to: Vector) {
         let [low, high] = [0, 8].map(|from| {
             let half = std::array::from_fn(|i| indices[from + i]);
@@ -180,8 +191,8 @@ mod tests {
     use super::{BYTES, gathered, scattered};
     use crate::plan::Words;
 
-    /// Returns words at different places that look random, or `None` if [`Words::new`] refuses
-    /// them. There are as many words as 64 bytes have.
+    /// Returns words of `unit` bytes at pseudo-random places, which are all different, or `None` if
+    /// [`Words::new`] refuses them. The words have 64 bytes in total.
     fn words(unit: u32, seed: u64) -> Option<Words> {
         let (each, most) = ((BYTES / unit) as usize, u64::from(Words::MAX_SPAN / unit));
         let mut left: Vec<i64> = (0..most as i64).map(|place| place * i64::from(unit)).collect();
@@ -199,7 +210,8 @@ mod tests {
         for (unit, seed) in [4, 8].into_iter().flat_map(|unit| (0..200).map(move |seed| (unit, seed))) {
             let words = words(unit, seed).unwrap();
             let (each, span) = (BYTES / unit, words.span() / unit);
-            // Returns the user place of the word with this index in the two windows.
+            // Returns the place in user memory of the word that has the given index in the two
+            // windows.
             let window = |index: u32| if index < each { index } else { span - each + (index - each) };
             let indices = gathered(&words);
             let packed: Vec<u32> = indices[..each as usize].iter().map(|&i| window(i.into())).collect();

@@ -16,7 +16,8 @@ fn registers() -> impl Iterator<Item = Reg> {
     (0..16).map(Reg)
 }
 
-/// Returns every form of every instruction, with every register and with constants of every width.
+/// Returns instructions for the tests: every form of every instruction, with every register and
+/// with constants of every width.
 fn everything() -> Vec<Inst> {
     let mut list = vec![Inst::ZeroUpper, Inst::Return];
     let memory = || registers().flat_map(|base| NUMBERS.map(|disp| Mem { base, disp }));
@@ -77,14 +78,15 @@ fn everything() -> Vec<Inst> {
     list
 }
 
-/// Every form has an encoding. This test runs on any machine; the next one compares the bytes with
-/// those of GNU as on x86-64.
+/// Every form of an instruction has an encoding. This test runs on any machine. Whether the
+/// encodings are right is checked by `gnu_as_agrees_on_every_form`, which runs only on x86-64.
 #[test]
 fn every_form_has_a_code() {
     assert!(encode(&everything(), 12).is_ok_and(|code| code.len() > everything().len()));
 }
 
-/// The printed form is accepted by GNU as, which makes the same code of it.
+/// GNU as accepts the printed form of every instruction, and assembles it to the same bytes as
+/// `encode`.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn gnu_as_agrees_on_every_form() {
@@ -98,7 +100,8 @@ fn gnu_as_agrees_on_every_form() {
     for inst in &list {
         match inst {
             Inst::Here(label) => known.push(*label),
-            // For a forward jump, GNU as would otherwise choose the short form if it suffices.
+            // `encode` always uses the long form for a forward jump. Force GNU as to do the same;
+            // it would choose the short form where that suffices.
             Inst::Jump(_, label) if !known.contains(label) => text.push_str("{disp32} "),
             _ => {}
         }

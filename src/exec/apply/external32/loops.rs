@@ -14,13 +14,14 @@ use crate::micro::Buffers;
 use crate::micro::resize::Conversion;
 use crate::nest::{Leaf, Number, Value};
 
-/// [`Buffers::resized`] for one conversion. It returns the number of values that were converted
-/// before the first one that does not fit; this is the number of all values if all fit.
+/// The function [`Buffers::resized`] with a fixed conversion. It returns the number of values that
+/// were converted before the first one that does not fit; this is the number of all values if all
+/// fit.
 pub(super) type Loop = fn(&Buffers, (i64, i64), u64, (i64, i64), u64) -> u64;
 
 /// Returns the loop that converts values of this kind of number and these sizes in `direction`, if
 /// there is one.
-pub(super) fn of(number: Number, value: Value, direction: Direction) -> Option<Loop> {
+pub(super) fn find(number: Number, value: Value, direction: Direction) -> Option<Loop> {
     let sizes = (value.user(), value.packed());
     macro_rules! by_direction {
         ($out:ty, $back:ty) => {
@@ -129,9 +130,9 @@ impl Conversion for Inward {
     }
 }
 
-/// Number of fraction bits that binary128 has and the x87 format has not.
+/// Number of fraction bits that binary128 has in addition to those of the x87 format.
 const MORE: u32 = QUAD.fraction - X87.fraction;
-/// Leading bit of an x87 significand, in front of the point.
+/// Leading bit of an x87 significand, which is the digit before the point.
 const LEADING: u64 = 1 << 63;
 /// Exponent of infinities and NaNs, in both formats.
 const TOP: u16 = 0x7fff;
@@ -159,9 +160,10 @@ fn inward(quad: u128) -> u128 {
     let kept = LEADING | (fraction >> MORE) as u64;
     let (rest, half) = (fraction & ((1 << MORE) - 1), 1 << (MORE - 1));
     let up = rest > half || rest == half && kept & 1 == 1;
-    // If the largest significand is rounded up, the sum overflows to 0 and the result has the next
-    // exponent and the smallest normal significand. After the largest exponent this is an infinity.
-    // Both have the leading bit alone, which the last line sets.
+    // If the largest significand is rounded up, `kept` overflows to 0. The result is then the next
+    // exponent with the smallest normal significand. If there is no larger finite exponent, the
+    // result is an infinity. In both cases only the leading bit of the significand is set, which
+    // the last line does.
     let (kept, carry) = kept.overflowing_add(up.into());
     u128::from(power + u16::from(carry)) << 64 | u128::from(kept | LEADING)
 }

@@ -61,7 +61,7 @@ impl Places {
     /// lie `ds` bytes apart. This function is compiled once, and not inlined into the code of each
     /// operation.
     #[inline(never)]
-    fn of(ds: usize, len: usize) -> Places {
+    fn new(ds: usize, len: usize) -> Places {
         let blocks = (64 - len) / ds + 1;
         let (mut places, mut mask) = ([0; 16], 0);
         for block in 0..blocks {
@@ -85,7 +85,7 @@ impl Places {
 /// the value's size. The machine must have the instructions of AVX-512.
 #[inline(always)]
 unsafe fn several<V: Vector>(mut dst: *mut u8, mut src: *const u8, n: usize, ds: isize, len: usize) -> usize {
-    let Places { places, mask, dense, blocks } = Places::of(ds as usize, len);
+    let Places { places, mask, dense, blocks } = Places::new(ds as usize, len);
     let ds = ds as usize;
     // SAFETY: in each step at least `blocks` blocks remain, and the masks have only words of these
     // blocks. Both lengths are multiples of the value's size, so the words make whole values.

@@ -18,7 +18,7 @@ use crate::micro::cursor::{Dense, Strided};
 /// Number of words of 4 bytes in a register.
 const WORDS: usize = 16;
 /// Maximum number of registers of 64 bytes into which a group of blocks is packed.
-const MOST: usize = 15;
+const MAX_REGISTERS: usize = 15;
 
 /// Marker type that stands for a group of blocks of `LEN` bytes (a multiple of 8 from 72 to 120),
 /// which together fill whole registers of 64 bytes.
@@ -41,9 +41,9 @@ impl<const LEN: usize> Group<LEN> {
     const BLOCKS: usize = 64 >> LEN.trailing_zeros();
     const PACKED: usize = LEN * Self::BLOCKS / 64;
 
-    const SOURCES: [Source; MOST] = {
+    const SOURCES: [Source; MAX_REGISTERS] = {
         assert!(LEN > 64 && LEN < 128 && LEN.is_multiple_of(8));
-        let mut sources = [Source { block: 0, at: 0, merges: false, lanes: [0; WORDS] }; MOST];
+        let mut sources = [Source { block: 0, at: 0, merges: false, lanes: [0; WORDS] }; MAX_REGISTERS];
         let mut register = 0;
         while register < Self::PACKED {
             let (block, at) = (64 * register / LEN, 64 * register % LEN);
@@ -100,17 +100,17 @@ unsafe fn pack<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, stride:
     let (dst, src) = (Dense::<LEN>(dst.wrapping_add(done * LEN)), Strided::new(src, stride));
     // SAFETY: these are the last `n - done` of the blocks that the caller promises. A machine with
     // AVX-512 has the instructions of AVX2.
-    unsafe { constant_length::each::<Avx2, LEN>(dst, src, n - done) };
+    unsafe { constant_length::copy_blocks::<Avx2, LEN>(dst, src, n - done) };
 }
 
 /// Minimum number of blocks for which it pays to pack groups of blocks in whole registers. For only
 /// 24 blocks of 72 or 80 B, groups take 1.2 to 1.35 times as long as blocks that are copied
 /// separately.
-const MANY: usize = 64;
+const MIN_BLOCKS_FOR_GROUPS: usize = 64;
 
 /// Copies all of `n` blocks of `LEN` bytes and returns `n`. If the blocks follow each other
-/// directly in the destination and there are at least [`MANY`], they are packed in whole registers;
-/// otherwise each block is copied separately in pieces of 32 bytes.
+/// directly in the destination and there are at least [`MIN_BLOCKS_FOR_GROUPS`], they are packed in
+/// whole registers; otherwise each block is copied separately in pieces of 32 bytes.
 ///
 /// # Safety
 /// `n` blocks of `LEN` bytes must be readable at `src` and writable at `dst`, at the strides of the
@@ -127,10 +127,14 @@ pub(super) unsafe fn copy<const LEN: usize>(
     // it needs. The source is only read: its pointer is cast to `*mut u8` because a cursor serves
     // either side, and the loop writes only through the cursor of the destination.
     unsafe {
-        if ds == LEN as isize && n >= MANY {
+        if ds == LEN as isize && n >= MIN_BLOCKS_FOR_GROUPS {
             pack::<LEN>(dst, src, n, ss);
         } else {
-            constant_length::each::<Avx2, LEN>(Strided::new(dst, ds), Strided::new(src.cast_mut(), ss), n);
+            constant_length::copy_blocks::<Avx2, LEN>(
+                Strided::new(dst, ds),
+                Strided::new(src.cast_mut(), ss),
+                n,
+            );
         }
     }
     n

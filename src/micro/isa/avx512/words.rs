@@ -20,7 +20,7 @@ use crate::micro::units::places;
 const WORDS: usize = 16;
 /// Two maxima that are equal: the number of registers of 64 bytes into which a group of blocks is
 /// packed, and the number of permutations whose results are merged into one of these registers.
-const MOST: usize = 4;
+const MAX_REGISTERS: usize = 4;
 
 /// Marker type that stands for a group of blocks of `LEN` bytes at a stride of `STRIDE` bytes, both
 /// multiples of 4. The group fills whole registers of 64 bytes both in the user's buffer and in the
@@ -34,7 +34,7 @@ struct Group<const LEN: usize, const STRIDE: usize>;
 struct Making {
     first: usize,
     permutations: usize,
-    lanes: [[i32; WORDS]; MOST],
+    lanes: [[i32; WORDS]; MAX_REGISTERS],
 }
 
 impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
@@ -44,14 +44,15 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
         while b > 0 {
             (a, b) = (b, a % b);
         }
-        assert!(a.is_multiple_of(4) && 64usize.is_multiple_of(a) && LEN / a <= MOST);
+        assert!(a.is_multiple_of(4) && 64usize.is_multiple_of(a) && LEN / a <= MAX_REGISTERS);
         a
     };
     const BLOCKS: usize = 64 / Self::UNIT;
     const PACKED: usize = LEN / Self::UNIT;
 
-    const MAKINGS: [Making; MOST] = {
-        let mut makings = [Making { first: 0, permutations: 0, lanes: [[0; WORDS]; MOST] }; MOST];
+    const MAKINGS: [Making; MAX_REGISTERS] = {
+        let mut makings =
+            [Making { first: 0, permutations: 0, lanes: [[0; WORDS]; MAX_REGISTERS] }; MAX_REGISTERS];
         let mut register = 0;
         while register < Self::PACKED {
             makings[register] = Self::making(register);
@@ -70,7 +71,7 @@ impl<const LEN: usize, const STRIDE: usize> Group<LEN, STRIDE> {
     const fn making(register: usize) -> Making {
         let first = Self::source(WORDS * register) / WORDS;
         let last = Self::source(WORDS * register + WORDS - 1) / WORDS;
-        let mut lanes = [[0; WORDS]; MOST];
+        let mut lanes = [[0; WORDS]; MAX_REGISTERS];
         let mut k = 0;
         while first + k < last {
             let mut lane = 0;

@@ -66,22 +66,22 @@ struct Lane {
 ///
 /// Bytes outside `range` are touched on neither side. The range may begin and end inside an
 /// element.
-pub fn walk(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>) {
+pub fn interpret(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range<u64>) {
     let interval = Interval {
         from: i64::try_from(range.start).unwrap_or(i64::MAX),
         to: i64::try_from(range.end).unwrap_or(i64::MAX),
     };
-    walk_body(nest, memory, count, (nest.root(), Offsets::ZERO), interval);
+    interpret_body(nest, memory, count, (nest.root(), Offsets::ZERO), interval);
 }
 
 /// Moves all packed bytes of `count` instances of `nest` in the direction of `memory`.
-pub fn whole(nest: &LoopNest<Normal>, memory: &Buffers, count: u64) {
+pub fn interpret_whole(nest: &LoopNest<Normal>, memory: &Buffers, count: u64) {
     let interval = Interval { from: 0, to: i64::MAX };
-    Walker { nest, memory, count, interval }.all(nest.root(), Offsets::ZERO, 0);
+    Interpreter { nest, memory, count, interval }.all(nest.root(), Offsets::ZERO, 0);
 }
 
 /// Moves the part that lies in `interval` of one iteration of a body, which is at the given offset.
-fn walk_body(
+fn interpret_body(
     nest: &LoopNest<Normal>,
     memory: &Buffers,
     count: u64,
@@ -90,7 +90,7 @@ fn walk_body(
 ) {
     let mut stack: SmallVec<[Pending<'_>; INLINE_DEPTH]> = SmallVec::new();
     stack.push(Pending::Nodes { nodes: nest.body(body), at });
-    let walker = Walker { nest, memory, count, interval };
+    let interpreter = Interpreter { nest, memory, count, interval };
     // The top of the stack is the current position. Each round takes the next node of a body and
     // moves it or puts its iterations on the stack, or begins the next iteration of a loop or
     // table.
@@ -110,14 +110,14 @@ fn walk_body(
                 }
                 match interval.cover(at.packed, node.packed_bytes(count)) {
                     Cover::None => {}
-                    Cover::All => walker.whole(node, at, &mut stack),
-                    Cover::Part => walker.part(node, at, &mut stack),
+                    Cover::All => interpreter.whole(node, at, &mut stack),
+                    Cover::Part => interpreter.part(node, at, &mut stack),
                 }
             }
             Pending::Whole { node, from, to, at } => {
                 let (node, range, at) = (*node, *from..*to, *at);
                 stack.pop();
-                walker.iterations(node, at, range, &mut stack);
+                interpreter.iterations(node, at, range, &mut stack);
             }
             Pending::Iterate { node, next, end, at } => {
                 if next == end {
@@ -133,15 +133,15 @@ fn walk_body(
     }
 }
 
-/// The interpreter for one call: what does not change while it runs.
-struct Walker<'a> {
+/// The values that stay the same during one call of the interpreter.
+struct Interpreter<'a> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
     count: u64,
     interval: Interval,
 }
 
-impl<'a> Walker<'a> {
+impl<'a> Interpreter<'a> {
     /// Moves a node that lies completely inside the range, or pushes its iterations on the stack.
     fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         if let Some((n, _)) = self.leaf(node, at) {
@@ -162,15 +162,16 @@ impl<'a> Walker<'a> {
         None
     }
 
-    /// Moves the rows of blocks at `at`. Runs of rows of equal length, which most lists consist of,
-    /// are moved without reading their lengths again.
+    /// Moves the rows of blocks at `at`. In most nests, the rows consist of runs of equal length.
+    /// The lengths of a run are compared first, and then one call moves the run without reading the
+    /// lengths again.
     #[inline(never)]
     fn listed(&self, at: Offsets, columns: [&Column; 3]) {
         let [user, packed, len] = columns;
         let rows = len.len();
         // Returns the length of the `LISTED` rows from `first` on, if all of them have the same
-        // length, and none if they differ or if there are fewer rows. Among rows of different
-        // lengths the comparison with the second row usually decides.
+        // length, and none if they differ or if there are fewer rows. If lengths differ, this is
+        // usually found at the second row already.
         let length = |first: usize| {
             let it = len.get(first);
             let same = |end| (first + 1..end).all(|i| len.get(i) == it);
@@ -178,8 +179,9 @@ impl<'a> Walker<'a> {
         };
         let mut from = 0;
         while from < rows {
-            // Extend the run by groups of rows as long as each group gives the same answer as the
-            // first: the same length, or none. The last rows may be fewer than a group.
+            // Extend the run by groups of `LISTED` rows, as long as `length` returns the same for
+            // each group as for the first one: the same length, or none. The last group may have
+            // fewer rows.
             let one = length(from);
             let mut to = from + LISTED;
             while to < rows && length(to) == one {
@@ -197,11 +199,12 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Moves one whole iteration of a body, which is at `at`, in a recursion that is `depth` levels
-    /// deep. From level `INLINE_DEPTH` on the explicit stack is used instead.
+    /// Moves one whole iteration of a body, which is at `at`, by recursion. `depth` is the current
+    /// depth of the recursion. At depth `INLINE_DEPTH` it ends, and the explicit stack is used
+    /// instead.
     fn all(&self, body: Body, at: Offsets, depth: usize) {
         if depth == INLINE_DEPTH {
-            return walk_body(self.nest, self.memory, self.count, (body, at), self.interval);
+            return interpret_body(self.nest, self.memory, self.count, (body, at), self.interval);
         }
         for node in self.nest.body(body) {
             let at = at + node.at();
@@ -214,8 +217,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Moves whole iterations `range` of a loop or table at `at` at once, or pushes them on the
-    /// stack.
+    /// Moves the whole iterations `range` of a loop or table at `at`. If a few calls of
+    /// micro-kernels cannot move them, pushes them on the stack instead.
     fn iterations(
         &self,
         node: &'a Node,
@@ -228,8 +231,8 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Moves whole iterations `range` of a loop or table at `at`, if a few calls of micro-kernels
-    /// can do so. Otherwise moves nothing and returns false.
+    /// Moves the whole iterations `range` of a loop or table at `at`, if a few calls of
+    /// micro-kernels can do so. Otherwise moves nothing and returns false.
     fn at_once(&self, node: &Node, at: Offsets, range: Range<u64>) -> bool {
         let Some(body) = node.body().filter(|_| !range.is_empty()) else { return true };
         let body = self.nest.body(body);
@@ -252,9 +255,10 @@ impl<'a> Walker<'a> {
                 let first = at.step(*step, range.start as i64) + *inside;
                 let trip = trip.at(self.count);
                 let loops = [(n, *step), (trip, *inner)];
-                // Leaf by leaf takes only as many calls as a row has blocks. But each call passes
-                // over all rows of the chunk, so a cache line of user memory is read once for each
-                // of the row's blocks in it.
+                // Moving short rows leaf by leaf takes, for each chunk, only as many calls as a row
+                // has blocks. But each call passes over all rows of the chunk, so a cache line of
+                // user memory with several blocks of a row is accessed once for each of these
+                // blocks.
                 let short = trip <= n / 2 && trip.saturating_mul(len.k) <= SHORT_ROW;
                 let done =
                     self.transposed(first, loops, len.k) || short && self.lanes(body, *step, at, &range);

@@ -10,7 +10,7 @@ use crate::process::Awaited;
 
 /// The nest that copies from one layout to another.
 #[derive(Debug)]
-pub struct JointNest<L = Byte> {
+pub struct FusedNest<L = Byte> {
     /// The nest. One instance of it is a joint period: the shortest part of the packed stream that
     /// consists of whole root iterations of both layouts.
     pub nest: LoopNest<Normal, L, nest::MemorySide>,
@@ -29,21 +29,21 @@ pub struct JointNest<L = Byte> {
 /// A pair of layouts with the way in which bytes get from the first layout to the second: directly
 /// by a fused nest, or through a buffer if the layouts could not be fused.
 #[derive(Debug)]
-pub struct Joint<L = Byte> {
-    nest: Result<JointNest<L>, &'static str>,
+pub struct FusedCopy<L = Byte> {
+    nest: Result<FusedNest<L>, &'static str>,
     served: Awaited<Tier>,
     moved: AtomicU64,
 }
 
-impl<L: Leaf> Joint<L> {
+impl<L: Leaf> FusedCopy<L> {
     /// Makes the pair from its fused nest, or from the reason why the layouts could not be fused.
     /// In the second case, the bytes go through a buffer.
-    pub fn new(nest: Result<JointNest<L>, &'static str>) -> Joint<L> {
-        Joint { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
+    pub fn new(nest: Result<FusedNest<L>, &'static str>) -> FusedCopy<L> {
+        FusedCopy { nest, served: Awaited::default(), moved: AtomicU64::new(0) }
     }
 
     /// Returns the fused nest, or the reason why the layouts could not be fused.
-    pub fn nest(&self) -> Result<&JointNest<L>, &'static str> {
+    pub fn nest(&self) -> Result<&FusedNest<L>, &'static str> {
         self.nest.as_ref().map_err(|reason| *reason)
     }
 
@@ -57,8 +57,8 @@ impl<L: Leaf> Joint<L> {
         self.served.get_or_init(compile)
     }
 
-    /// Does what [`Joint::serve`] does, unless another thread of this process is deciding how the
-    /// pair is served. Then it returns none, and the caller need not wait.
+    /// Does what [`FusedCopy::serve`] does, unless another thread of this process is deciding how
+    /// the pair is served. Then it returns none, and the caller need not wait.
     pub(crate) fn try_serve(&self, compile: impl FnOnce() -> Tier) -> Option<&Tier> {
         self.served.try_get_or_init(compile)
     }
@@ -71,7 +71,7 @@ impl<L: Leaf> Joint<L> {
 
     /// Returns the number of bytes that the nest of the pair, its code and its tables occupy.
     pub(crate) fn bytes(&self) -> usize {
-        let nest = self.nest.as_ref().map_or(0, |joint| joint.nest.bytes_stored());
+        let nest = self.nest.as_ref().map_or(0, |fused| fused.nest.bytes_stored());
         let kernel = self.served().and_then(Tier::kernel);
         nest + kernel.map_or(0, |kernel| kernel.code().len() + kernel.context_bytes())
     }

@@ -9,9 +9,9 @@ use crate::setup::{Host, reports, same, scratch, sorted};
 
 const HOSTS: [Host; 3] = [Host::Mpich, Host::Intel, Host::OpenMpi];
 
-/// The datatypes that the C program `alike` makes one after another: their kind (`list`, `panel` or
-/// `dense`), their number (`steps`), and the number of messages that are sent in either direction
-/// for each type (`uses`).
+/// The datatypes that the C program `similar` makes one after another: their kind (`list`, `panel`
+/// or `dense`), their number (`steps`), and the number of messages that are sent in either
+/// direction for each type (`uses`).
 #[derive(Clone, Copy)]
 struct Types {
     kind: &'static str,
@@ -25,29 +25,29 @@ impl Types {
     }
 }
 
-/// Runs the program `alike` on two ranks, without and with the preload library, asserts that the
+/// Runs the program `similar` on two ranks, without and with the preload library, asserts that the
 /// output is the same, and returns the counters in the report of each rank. `hook` is the value of
 /// `DDTC_HOOK`.
 fn reported(host: Host, types: Types, hook: &str) -> Vec<HashMap<String, u64>> {
     runs(host, types, hook, 1).pop().unwrap()
 }
 
-/// Runs the program `alike` with the preload library `runs` times, one run after another with one
+/// Runs the program `similar` with the preload library `runs` times, one run after another with one
 /// profile cache. Asserts that the output is that of a run without the preload library, and returns
 /// the reports of all ranks for each run.
 fn runs(host: Host, types: Types, hook: &str, runs: usize) -> Vec<Vec<HashMap<String, u64>>> {
     let Types { kind, steps, uses } = types;
-    let program = host.compile("alike", &[]);
+    let program = host.compile("similar", &[]);
     let run = || host.ranks(2, &program).arg(steps.to_string()).arg(uses.to_string()).arg(kind);
-    let bare = sorted(&run().text().0);
-    assert_eq!(bare.matches("wrong 0").count(), 2, "{host:?}\n{bare}");
-    let folder = scratch(&format!("alike-{host:?}-{kind}-{uses}-{hook}"));
+    let unmodified = sorted(&run().text().0);
+    assert_eq!(unmodified.matches("wrong 0").count(), 2, "{host:?}\n{unmodified}");
+    let folder = scratch(&format!("similar-{host:?}-{kind}-{uses}-{hook}"));
     let said = (0..runs).map(|_| {
         let mut preloaded = run().preload().env("DDTC_POLICY", "measure").env("DDTC_HOOK", hook);
         preloaded.command.env_remove("DDTC_LAZY_THRESHOLD").env_remove("DDTC_FENCES");
         let preloaded = preloaded.env("DDTC_PROFILE_CACHE", "1").env("XDG_CACHE_HOME", &folder);
         let preloaded = preloaded.env("DDTC_REPORT", folder.join("report%r.json"));
-        same(&format!("{host:?}"), &sorted(&preloaded.text().0), &bare);
+        same(&format!("{host:?}"), &sorted(&preloaded.text().0), &unmodified);
         reports(&folder, 2)
     });
     let said = said.collect();

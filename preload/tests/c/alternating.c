@@ -1,7 +1,7 @@
 /* Two ranks send each other N doubles, ROUNDS times. The type takes every other double. Rank 0
  * prints how many elements were wrong.
  *
- * Usage: opens N ROUNDS */
+ * Usage: alternating N ROUNDS */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  * Ranks work in pairs. Each rank writes down codes, statuses, counts and hashes of its buffers, and
  * rank 0 prints what all ranks have written. */
-#ifndef TOLD_H
-#define TOLD_H
+#ifndef OUTPUT_H
+#define OUTPUT_H
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,11 +14,11 @@
 
 #include "versions.h"
 
-enum { TYPES = 6, ROOM = 640 << 10 };
+enum { TYPES = 6, BUFFER_BYTES = 640 << 10 };
 static int rank, size, peer;
 static MPI_Comm comm;
 static MPI_Datatype type[TYPES];
-static int many[TYPES] = {3, 5, 2, 1, 2, 1}, bytes[TYPES];
+static int counts[TYPES] = {3, 5, 2, 1, 2, 1}, bytes[TYPES];
 static char *text;
 static size_t used, space;
 
@@ -37,11 +37,11 @@ static uint64_t hash(const void *at, size_t n) {
   return h;
 }
 static char *filled(int seed) {
-  uint64_t *p = malloc(ROOM);
-  for (size_t i = 0; i < ROOM / 8; i++) p[i] = (i * 7919 + seed + 1) * 0x9e3779b97f4a7c15u;
+  uint64_t *p = malloc(BUFFER_BYTES);
+  for (size_t i = 0; i < BUFFER_BYTES / 8; i++) p[i] = (i * 7919 + seed + 1) * 0x9e3779b97f4a7c15u;
   return (char *)p;
 }
-__attribute__((unused)) static char *blank(void) { char *p = malloc(ROOM); memset(p, 0xAB, ROOM); return p; }
+__attribute__((unused)) static char *blank(void) { char *p = malloc(BUFFER_BYTES); memset(p, 0xAB, BUFFER_BYTES); return p; }
 static int class_of(int code) { int c; MPI_Error_class(code, &c); return c; }
 static MPI_Status fresh(void) { MPI_Status s; memset(&s, 0x11, sizeof s); s.MPI_ERROR = 4711; return s; }
 
@@ -53,7 +53,7 @@ __attribute__((unused)) static void seen(const char *what, int i, int code, cons
   if (count != MPI_UNDEFINED) MPI_Get_elements(s, type[i], &elements);
   MPI_Test_cancelled(s, &cancelled);
   say("%s type %d code %d source %d tag %d error %d count %d elements %d cancelled %d data %016llx\n", what, i, class_of(code),
-      s->MPI_SOURCE, s->MPI_TAG, s->MPI_ERROR, count, elements, cancelled, (unsigned long long)hash(buffer, ROOM));
+      s->MPI_SOURCE, s->MPI_TAG, s->MPI_ERROR, count, elements, cancelled, (unsigned long long)hash(buffer, BUFFER_BYTES));
 }
 
 static void types(void) {

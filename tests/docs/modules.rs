@@ -1,11 +1,11 @@
-//! Tests of the modules ("rooms") in src/: which rooms there are and which room imports which. The
-//! table in docs/ARCHITECTURE.md must say the same.
+//! Tests of the modules of the library, as docs/ARCHITECTURE.md lists them: which modules there are
+//! and which module imports which. The table in that document must say the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ddtc::internal::engine::STAGES;
 
-use crate::circles;
+use crate::import_cycles;
 use crate::text::{files, hold, read, root};
 
 /// Folders of the members of the workspace, with their sources and tests. `src` is the library's.
@@ -18,9 +18,9 @@ const MAX_LINES: usize = 640;
 /// Maximum number of lines of code that a function may have.
 const MAX_FUNCTION: usize = 80;
 
-/// A row of the table of modules ("rooms") in docs/ARCHITECTURE.md.
+/// A row of the table of modules in docs/ARCHITECTURE.md.
 struct Row {
-    room: String,
+    module: String,
     kind: String,
 }
 
@@ -28,27 +28,28 @@ struct Row {
 /// file in such a folder has a row.
 const FOLDERS: [&str; 2] = ["code", "exec"];
 
-/// Returns the modules that the table calls rooms: those that src/lib.rs declares, and, for folders
-/// that are not rooms, the modules in the folder.
+/// Returns the modules that must have a row in the table: those that src/lib.rs declares, except
+/// that the modules in a folder of [`FOLDERS`] take the place of the module that has its name.
 fn modules() -> BTreeSet<String> {
-    let of = |file: &str| -> Vec<String> {
+    let declared_in = |file: &str| -> Vec<String> {
         let text = read(&format!("src/{file}.rs"));
         let names = text
             .lines()
             .filter_map(|l| l.strip_prefix("pub ").unwrap_or(l).strip_prefix("mod ")?.strip_suffix(';'));
         names.map(str::to_owned).collect()
     };
-    let (folders, mut rooms): (Vec<String>, Vec<String>) =
-        of("lib").into_iter().partition(|name| FOLDERS.contains(&name.as_str()));
-    assert_eq!(folders, FOLDERS, "folders of rooms");
-    rooms.extend(folders.iter().flat_map(|folder| of(folder)));
-    // The module `internal` re-exports the rooms and is not a room itself.
-    rooms.retain(|name| name != "internal");
-    rooms.into_iter().collect()
+    let (folders, mut modules): (Vec<String>, Vec<String>) =
+        declared_in("lib").into_iter().partition(|name| FOLDERS.contains(&name.as_str()));
+    assert_eq!(folders, FOLDERS, "folders without a row of their own");
+    modules.extend(folders.iter().flat_map(|folder| declared_in(folder)));
+    // The module `internal` re-exports the others and has no row.
+    modules.retain(|name| name != "internal");
+    modules.into_iter().collect()
 }
 
-/// Returns the room that a module of the library belongs to, or `None` for the root of the crate.
-fn room_of(module: &[String]) -> Option<&str> {
+/// Returns the name of the row that a module of the library belongs to, or `None` for the root of
+/// the crate.
+fn row_of(module: &[String]) -> Option<&str> {
     let at = usize::from(FOLDERS.contains(&module.first()?.as_str()));
     module.get(at).map(String::as_str)
 }
@@ -66,21 +67,21 @@ pub(crate) fn code(file: &str) -> String {
     lines.map(|l| format!("{l}\n")).collect()
 }
 
-/// Returns, for each room of the library, the rooms that it imports according to the sources. A
-/// room counts as imported if an item is taken from it, whether the room defines the item or
+/// Returns, for each module with a row, the modules that it imports according to the sources. A
+/// module counts as imported if an item is taken from it, whether the module defines the item or
 /// re-exports it.
 fn graph() -> BTreeMap<String, BTreeSet<String>> {
     let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (from, to) in circles::graph_of("src", false) {
-        if let Some(from) = room_of(&from).filter(|from| *from != "internal") {
-            let to = to.iter().filter_map(|to| room_of(to)).filter(|to| *to != from).map(str::to_owned);
+    for (from, to) in import_cycles::graph_of("src", false) {
+        if let Some(from) = row_of(&from).filter(|from| *from != "internal") {
+            let to = to.iter().filter_map(|to| row_of(to)).filter(|to| *to != from).map(str::to_owned);
             graph.entry(from.to_owned()).or_default().extend(to);
         }
     }
     graph
 }
 
-/// Returns the rows of the table of modules ("rooms") in docs/ARCHITECTURE.md.
+/// Returns the rows of the table of modules in docs/ARCHITECTURE.md.
 fn rows(document: &str) -> Vec<Row> {
     let cells = |line: &str| -> Vec<String> {
         line.trim_matches('|').split('|').map(|c| c.trim().trim_matches('`').to_owned()).collect()
@@ -89,58 +90,58 @@ fn rows(document: &str) -> Vec<Row> {
     table
         .take_while(|l| l.starts_with('|'))
         .map(|line| match &cells(line)[..] {
-            [room, kind, ..] => Row { room: room.clone(), kind: kind.clone() },
+            [module, kind, ..] => Row { module: module.clone(), kind: kind.clone() },
             _ => panic!("not a row: {line}"),
         })
         .collect()
 }
 
-/// Returns the text of the table cell that lists the importers of a room. Rooms of kind `support`,
-/// which are for tests, are not listed. If there are more than nine importers, the text is "nearly
-/// all".
-fn importers(room: &str, graph: &BTreeMap<String, BTreeSet<String>>, rows: &[Row]) -> String {
-    let counts = |from: &str| rows.iter().any(|r| r.room == from && r.kind != "support");
+/// Returns the text of the table cell that lists the importers of a module. Modules of kind
+/// `support`, which are for tests, are not listed. If there are more than nine importers, the text
+/// is "nearly all".
+fn importers(module: &str, graph: &BTreeMap<String, BTreeSet<String>>, rows: &[Row]) -> String {
+    let counts = |from: &str| rows.iter().any(|r| r.module == from && r.kind != "support");
     let from =
-        graph.iter().filter(|(from, to)| to.contains(room) && counts(from)).map(|(from, _)| from.as_str());
+        graph.iter().filter(|(from, to)| to.contains(module) && counts(from)).map(|(from, _)| from.as_str());
     let from: Vec<&str> = from.collect();
     if from.len() > 9 { "nearly all".to_owned() } else { from.join(", ") }
 }
 
 #[test]
-fn every_room_has_a_row_and_a_section() {
+fn every_module_has_a_row_and_a_section() {
     let document = read("docs/ARCHITECTURE.md");
     let rows = rows(&document);
-    let listed: Vec<&str> = rows.iter().map(|r| r.room.as_str()).collect();
+    let listed: Vec<&str> = rows.iter().map(|r| r.module.as_str()).collect();
     let unique: BTreeSet<String> = listed.iter().map(|&r| r.to_owned()).collect();
-    assert_eq!(unique.len(), listed.len(), "a room is listed twice");
+    assert_eq!(unique.len(), listed.len(), "a module is listed twice");
     assert_eq!(unique, modules(), "rows of docs/ARCHITECTURE.md (left) and modules of src/lib.rs (right)");
     let sections: Vec<&str> = document.lines().filter_map(|l| l.strip_prefix("### ")).collect();
     assert_eq!(sections, listed, "sections and rows of docs/ARCHITECTURE.md in one order");
     for file in files("src", "rs") {
-        let module = circles::module_of("src", &file);
+        let module = import_cycles::module_of("src", &file);
         if module.first().is_some_and(|first| first == "internal") {
             continue;
         }
-        let known = room_of(&module).is_none_or(|room| unique.contains(room));
-        assert!(known, "{file} belongs to no room");
+        let known = row_of(&module).is_none_or(|name| unique.contains(name));
+        assert!(known, "{file} belongs to no row of docs/ARCHITECTURE.md");
     }
     // The file src/internal.rs has a table of the modules too. It must list all modules except
     // `fuzzing`.
     let page = read("src/internal.rs");
-    for room in unique.iter().filter(|r| *r != "fuzzing") {
+    for module in unique.iter().filter(|r| *r != "fuzzing") {
         assert!(
-            page.contains(&format!("[`{room}`]")),
-            "the table of rooms in src/internal.rs lacks `{room}`"
+            page.contains(&format!("[`{module}`]")),
+            "the table of modules in src/internal.rs lacks `{module}`"
         );
     }
     // The column of importers is generated here, so that the table cannot be out of date.
     let graph = graph();
     let mut wanted = String::new();
     for line in document.lines() {
-        match rows.iter().find(|r| line.starts_with(&format!("| `{}` |", r.room))) {
+        match rows.iter().find(|r| line.starts_with(&format!("| `{}` |", r.module))) {
             None => wanted += line,
-            Some(Row { room, kind }) => {
-                wanted += &format!("| `{room}` | {kind} | {} |", importers(room, &graph, &rows));
+            Some(Row { module, kind }) => {
+                wanted += &format!("| `{module}` | {kind} | {} |", importers(module, &graph, &rows));
             }
         }
         wanted.push('\n');
@@ -151,27 +152,27 @@ fn every_room_has_a_row_and_a_section() {
 #[test]
 fn arrows_point_one_way() {
     let document = read("docs/ARCHITECTURE.md");
-    let kind: BTreeMap<String, String> = rows(&document).into_iter().map(|r| (r.room, r.kind)).collect();
+    let kind: BTreeMap<String, String> = rows(&document).into_iter().map(|r| (r.module, r.kind)).collect();
     let of_kind = |wanted: &str| -> BTreeSet<&str> {
-        kind.iter().filter(|(_, k)| *k == wanted).map(|(room, _)| room.as_str()).collect()
+        kind.iter().filter(|(_, k)| *k == wanted).map(|(module, _)| module.as_str()).collect()
     };
     assert_eq!(
         of_kind("pass"),
         BTreeSet::from(STAGES),
         "passes of docs/ARCHITECTURE.md (left) and stages (right)"
     );
-    assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "walk"]));
+    assert_eq!(of_kind("executor"), BTreeSet::from(["apply", "interp", "nest_interpreter"]));
     // The meaning of a datatype and of its bytes does not depend on the machine or on the process.
-    // So modules ("rooms") that describe data have a kind of their own, apart from those of the
-    // kinds "machine" and "state".
+    // So modules that describe data have a kind of their own, apart from those of the kinds
+    // "machine" and "state".
     assert_eq!(of_kind("machine"), BTreeSet::from(["arena", "kernel", "micro", "plan"]));
     assert_eq!(of_kind("state"), BTreeSet::from(["cache", "calls", "files", "layout", "process"]));
     for (from, to) in graph() {
         for to in to {
             let (a, b) = (kind[&from].as_str(), kind[&to].as_str());
             let allowed = match a {
-                // All rooms may import `process`, because values that are made once per process
-                // need the locks of that room.
+                // All modules may import `process`, because values that are made once per
+                // process need its locks.
                 "data" => b == "data" || to == "process",
                 "machine" => ["data", "machine"].contains(&b) || to == "process",
                 "state" => ["data", "machine", "state"].contains(&b),

@@ -164,7 +164,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
     };
     if entry.served.by(direction).is_none() {
         if entry.served.ask(direction, size, ENOUGH) {
-            hotness::wake(handle);
+            hotness::end_back_off(handle);
         }
         return;
     }
@@ -191,7 +191,7 @@ unsafe fn choose(direction: Direction, convertor: Convertor) {
 unsafe fn served(convertor: Convertor) -> Option<Ours> {
     // SAFETY: the caller promises a convertor of Open MPI. The hook is enabled only after the proof
     // has found the layout of convertors.
-    if is_enabled() { unsafe { Ours::of(convertor) } } else { None }
+    if is_enabled() { unsafe { Ours::serving(convertor) } } else { None }
 }
 
 /// Sets the position of a convertor in the packed bytes of its request.
@@ -272,7 +272,7 @@ unsafe fn copied(datatype: *const c_void, count: usize, to: *mut c_void, from: *
     };
     let Some(copies) = entry.served.copies(bytes.max(0) as u64, ENOUGH) else {
         if entry.served.is_asked() {
-            hotness::wake(datatype.addr() as u64);
+            hotness::end_back_off(datatype.addr() as u64);
         }
         return false;
     };

@@ -1,6 +1,6 @@
 /* Two ranks exchange messages of derived types that are made anew in each step.
  *
- *     alike STEPS USES [KIND]
+ *     similar STEPS USES [KIND]
  *
  * In each step both ranks make and commit a type, rank 0 sends USES messages of the type to rank 1,
  * rank 1 sends each of them back, and both ranks free the type. KIND selects the types. The types
@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 5000, ROOM = 170000, COLUMNS = 8, HEIGHT = 700, PITCH = 800 };
-static int user[ROOM], places[COLUMNS * HEIGHT], n;
+enum { PLACES = 5000, ELEMENTS = 170000, COLUMNS = 8, HEIGHT = 700, PITCH = 800 };
+static int user[ELEMENTS], places[COLUMNS * HEIGHT], n;
 
 /* Makes a type of PLACES ints at random places in ascending order. The places depend only on the
  * step, so both ranks make the same type. */
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     MPI_Type_commit(&t);
     for (int use = 0; use < uses; use++) {
       int first = step * 1000 + use;
-      for (int i = 0; i < ROOM; i++) user[i] = -1;
+      for (int i = 0; i < ELEMENTS; i++) user[i] = -1;
       if (rank == 0) {
         for (int i = 0; i < n; i++) user[places[i]] = first + i;
         MPI_Send(user, 1, t, 1, 0, MPI_COMM_WORLD);
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
         MPI_Send(user, 1, t, 0, 0, MPI_COMM_WORLD);
       }
       for (int i = 0; i < n; i++) { wrong += user[places[i]] != first + i; user[places[i]] = -1; }
-      for (int i = 0; i < ROOM; i++) wrong += user[i] != -1;
+      for (int i = 0; i < ELEMENTS; i++) wrong += user[i] != -1;
     }
     MPI_Type_free(&t);
   }

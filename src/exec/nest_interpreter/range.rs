@@ -5,8 +5,8 @@
 //! Head, whole iterations and tail are moved in this order, which is the order of the type map.
 //! [`Parts`] offers whole iterations to kernels. The head lies in one iteration, and so does the
 //! tail; entering an iteration costs one multiplication per loop ([`Descent`]). In the functions
-//! below, `[from, to)` is relative to the packed offset `at` of the node or body, so that nothing
-//! on the way down is compared with the ends of the whole range. `i` is the index of a node in the
+//! below, `[from, to)` is relative to the packed offset `at` of the node or body, so that no
+//! function compares a position with the ends of the whole range. `i` is the index of a node in the
 //! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
 //! there.
 //!
@@ -16,16 +16,18 @@
 
 use std::ops::Range;
 
-use super::walk_body;
+use super::interpret_body;
 use crate::column::Column;
 use crate::interval::Interval;
 use crate::micro::Buffers;
-use crate::nest::{Body, Descent, EqualPieces, Level, LoopNest, MAX_SCANNED_BLOCKS, Node, Normal, Offsets};
+use crate::nest::{
+    Body, Descent, EqualPieces, LoopNest, MAX_SCANNED_BLOCKS, Node, NodeKind, Normal, Offsets,
+};
 
 /// Faster ways to move whole parts of a range than the interpreter of nests.
 pub trait Parts {
-    /// Moves whole iterations `range` of node `i`, a loop or table whose iteration 0 is at `at`.
-    /// Returns false if it moved nothing, so that the interpreter has to.
+    /// Moves the whole iterations `range` of node `i`, a loop or table whose iteration 0 is at
+    /// `at`. Returns false if it moved nothing. The interpreter then moves these iterations.
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 
     /// Returns the columns to use for moving whole rows of the blocks `i`, if a range has `bytes`
@@ -42,12 +44,12 @@ pub trait Parts {
 /// Columns to use for moving rows of blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
-    /// The columns of the nest, in its order.
+    /// The columns of the nest, with the rows in the order of the nest.
     Listed,
     /// Equal pieces, which together cover all rows.
     Pieces(&'a [EqualPieces]),
-    /// User offsets, packed offsets and lengths of the rows, sorted within each bucket, and the
-    /// number of rows in a bucket.
+    /// User offsets, packed offsets and lengths of the rows, and the number of rows in a bucket. A
+    /// bucket is a group of consecutive rows, which are sorted by length within it.
     Buckets([&'a Column; 3], usize),
 }
 
@@ -95,8 +97,9 @@ impl<'a> Strip<'a> {
     /// [`MAX_SCANNED_BLOCKS`] nodes, and the descents are made. Returns none otherwise, and for an
     /// empty range.
     ///
-    /// The values that this needs fit in registers. This matters after a kernel that filled the
-    /// store buffer of the processor, when a store would wait as long as one of the kernel's.
+    /// The values that this function needs fit in registers, so that it can run without stores.
+    /// That matters directly after a kernel: the kernel has filled the store buffer of the
+    /// processor, so a further store would wait as long as one of the kernel.
     #[inline(always)]
     pub fn find(
         nest: &'a LoopNest<Normal>,
@@ -124,10 +127,10 @@ impl<'a> Strip<'a> {
                 (from, to) = (from - node.at.packed, to - node.at.packed);
             }
             at = at + node.at;
-            match node.level {
-                Level::Strips => return Some(Strip { node, at, from, to }),
-                Level::Loop | Level::Table => {}
-                Level::Structures | Level::Leaf => return None,
+            match node.kind {
+                NodeKind::Strips => return Some(Strip { node, at, from, to }),
+                NodeKind::Loop | NodeKind::Table => {}
+                NodeKind::Structures | NodeKind::Leaf => return None,
             }
             // The range is inside one node. If it also lies in one iteration of that node, continue
             // with the body of the iteration.
@@ -135,8 +138,8 @@ impl<'a> Strip<'a> {
             if cut.skip + cut.len > cut.piece {
                 return None;
             }
-            at = match node.level {
-                Level::Table => nest.nodes()[i].iteration(at, cut.first as u64),
+            at = match node.kind {
+                NodeKind::Table => nest.nodes()[i].iteration(at, cut.first as u64),
                 _ => at.step(node.step, cut.first),
             };
             body = node.body;
@@ -151,7 +154,7 @@ impl<'a> Strip<'a> {
     }
 }
 
-/// One call of [`range`]: what does not change while it runs.
+/// The values that stay the same during one call of [`range`].
 struct Driver<'a, P> {
     nest: &'a LoopNest<Normal>,
     memory: &'a Buffers,
@@ -161,7 +164,7 @@ struct Driver<'a, P> {
 
 impl<P: Parts> Driver<'_, P> {
     /// Moves the packed bytes `[from, to)` of one iteration of `body`, which is at `at`. `depth` is
-    /// the number of levels above it that recursion has entered.
+    /// the number of levels above this body that were entered by recursion.
     fn body(&self, mut body: Body, mut at: Offsets, mut from: i64, mut to: i64, depth: u32) {
         loop {
             if body.len != 1 {
@@ -172,11 +175,11 @@ impl<P: Parts> Driver<'_, P> {
                 return self.unmade(body, at, from, to, depth);
             };
             at = at + node.at;
-            match node.level {
-                Level::Strips => return self.strips(node, at, from, to),
-                Level::Structures => return self.structures(i, node, at, from, to),
-                Level::Leaf => return self.leaf(i, at, from, to),
-                Level::Loop | Level::Table => {}
+            match node.kind {
+                NodeKind::Strips => return self.strips(node, at, from, to),
+                NodeKind::Structures => return self.structures(i, node, at, from, to),
+                NodeKind::Leaf => return self.leaf(i, at, from, to),
+                NodeKind::Loop | NodeKind::Table => {}
             }
             let cut = Cut::new(node, from, to);
             if !cut.is_one() {
@@ -189,7 +192,7 @@ impl<P: Parts> Driver<'_, P> {
         }
     }
 
-    /// As `Driver::body`, for a body of one node whose descent has not been computed.
+    /// Does the same as `Driver::body` for a body of one node, whose descent has not been computed.
     #[cold]
     fn unmade(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let i = body.start as usize;
@@ -197,26 +200,29 @@ impl<P: Parts> Driver<'_, P> {
         let at = at + node.at;
         if depth == MAX_DEPTH {
             let start = at.packed;
-            return self.walk(body, at - node.at, start.wrapping_add(from), start.wrapping_add(to));
+            return self.interpret(body, at - node.at, start.wrapping_add(from), start.wrapping_add(to));
         }
-        match node.level {
-            Level::Strips => self.strips(&node, at, from, to),
-            Level::Structures => self.structures(i, &node, at, from, to),
-            Level::Leaf => self.leaf(i, at, from, to),
-            Level::Loop | Level::Table => self.cut(i, &node, at, from, to, depth),
+        match node.kind {
+            NodeKind::Strips => self.strips(&node, at, from, to),
+            NodeKind::Structures => self.structures(i, &node, at, from, to),
+            NodeKind::Leaf => self.leaf(i, at, from, to),
+            NodeKind::Loop | NodeKind::Table => self.cut(i, &node, at, from, to, depth),
         }
     }
 
     /// Returns the offset of iteration `k` of node `i`, whose iteration 0 is at `at`.
     #[inline(always)]
     fn iteration(&self, i: usize, node: &Descent, at: Offsets, k: i64) -> Offsets {
-        match node.level {
-            Level::Table => self.entry(i, at, k),
-            Level::Loop | Level::Strips | Level::Structures | Level::Leaf => at.step(node.step, k),
+        match node.kind {
+            NodeKind::Table => self.entry(i, at, k),
+            NodeKind::Loop | NodeKind::Strips | NodeKind::Structures | NodeKind::Leaf => {
+                at.step(node.step, k)
+            }
         }
     }
 
-    /// Returns the offset of row `k` of table `i`, whose first displacement is relative to `at`.
+    /// Returns the offset of row `k` of table `i`. The displacements of the rows are relative to
+    /// `at`.
     #[inline(never)]
     fn entry(&self, i: usize, at: Offsets, k: i64) -> Offsets {
         self.nest.nodes()[i].iteration(at, k as u64)
@@ -229,17 +235,26 @@ impl<P: Parts> Driver<'_, P> {
         let cut = Cut::new(node, from, to);
         if depth == MAX_DEPTH {
             let only = Body { start: i as u32, len: 1 };
-            return self.walk(only, at - node.at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
+            return self.interpret(
+                only,
+                at - node.at,
+                at.packed.wrapping_add(from),
+                at.packed.wrapping_add(to),
+            );
         }
         let part = |k, from, to| self.body(node.body, self.iteration(i, node, at, k), from, to, depth + 1);
-        cut.each(|bytes| node.iterations(bytes), part, |first, n| self.iterations(i, node, at, first, n));
+        cut.for_each_piece(
+            |bytes| node.iterations(bytes),
+            part,
+            |first, n| self.iterations(i, node, at, first, n),
+        );
     }
 
     /// Lets the interpreter move the bytes `[from, to)` of the packed side, counted from the start
     /// of the stream, that lie in `body` at `at`.
     #[cold]
-    fn walk(&self, body: Body, at: Offsets, from: i64, to: i64) {
-        walk_body(self.nest, self.memory, self.count, (body, at), Interval { from, to });
+    fn interpret(&self, body: Body, at: Offsets, from: i64, to: i64) {
+        interpret_body(self.nest, self.memory, self.count, (body, at), Interval { from, to });
     }
 
     /// Moves the packed bytes `[from, to)` of a loop around one copy.
@@ -248,7 +263,8 @@ impl<P: Parts> Driver<'_, P> {
         strips(self.memory, node, at, from, to);
     }
 
-    /// Moves the packed bytes `[from, to)` of node `i`, a loop around one list of few blocks.
+    /// Moves the packed bytes `[from, to)` of node `i`, a loop around one `Blocks` node with few
+    /// rows.
     #[inline(never)]
     fn structures(&self, i: usize, node: &Descent, at: Offsets, from: i64, to: i64) {
         let Node::Blocks { at: inner, user, packed, len, .. } = &self.nest.nodes()[node.body.start as usize]
@@ -258,7 +274,7 @@ impl<P: Parts> Driver<'_, P> {
         let columns = [user, packed, len];
         let part = |k, from, to| few(self.memory, columns, at.step(node.step, k) + *inner, from, to);
         let whole = |first, n| self.iterations(i, node, at, first, n);
-        Cut::new(node, from, to).each(|bytes| node.iterations(bytes), part, whole);
+        Cut::new(node, from, to).for_each_piece(|bytes| node.iterations(bytes), part, whole);
     }
 
     /// Moves the packed bytes `[from, to)` of a body of several nodes, which cover the stream one
@@ -266,7 +282,7 @@ impl<P: Parts> Driver<'_, P> {
     #[inline(never)]
     fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         if depth == MAX_DEPTH {
-            return self.walk(body, at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
+            return self.interpret(body, at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
         }
         let nodes = self.nest.body(body);
         let first = nodes.partition_point(|node| node.at().packed <= from) - 1;
@@ -293,7 +309,7 @@ impl<P: Parts> Driver<'_, P> {
         }
         if !self.parts.run(self.memory, i, at, first as u64..(first + n) as u64) {
             let only = Body { start: i as u32, len: 1 };
-            self.walk(only, at - node.at, start(first), start(first + n));
+            self.interpret(only, at - node.at, start(first), start(first + n));
         }
     }
 
@@ -342,12 +358,12 @@ impl<P: Parts> Driver<'_, P> {
         };
         let first = quotient(from, piece);
         let cut = Cut { first, skip: from - first * piece, len: to - from, piece };
-        cut.each(|bytes| quotient(bytes, piece), part, whole);
+        cut.for_each_piece(|bytes| quotient(bytes, piece), part, whole);
     }
 }
 
-/// Moves the packed bytes `[from, to)` of a loop around one copy. Both are relative to the packed
-/// offset of iteration 0.
+/// Moves the packed bytes `[from, to)` of a loop around one copy. `from` and `to` are relative to
+/// the packed offset of iteration 0.
 #[inline(always)]
 fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
     let Offsets { user: step, packed: piece } = node.step;
@@ -366,8 +382,8 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
         (user, packed) = (user.wrapping_add(step), packed.wrapping_add(head));
     }
     let n = node.iterations(rest);
-    // Now the range begins with a block. Move the whole blocks together, and then the part of the
-    // last one.
+    // Now the range begins at the start of a block. Move the whole blocks together, and then the
+    // part of the last block that lies in the range.
     let tail = rest - n * piece;
     if n == 1 {
         // A single block is copied directly, since looking up a micro-kernel costs more.
@@ -410,7 +426,12 @@ impl Cut {
     /// is only partly in the range, at most once at each end, and `whole(first, n)` for the whole
     /// pieces between them. The calls are in order. `divide` divides by the length of a piece.
     #[inline(always)]
-    fn each(&self, divide: impl Fn(i64) -> i64, part: impl Fn(i64, i64, i64), whole: impl FnOnce(i64, i64)) {
+    fn for_each_piece(
+        &self,
+        divide: impl Fn(i64) -> i64,
+        part: impl Fn(i64, i64, i64),
+        whole: impl FnOnce(i64, i64),
+    ) {
         let Cut { mut first, skip, len: mut rest, piece } = *self;
         if skip > 0 {
             let head = rest.min(piece - skip);
@@ -462,9 +483,11 @@ fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64)
     }
 }
 
-/// Moves the packed bytes `[from, to)` of rows that have lengths of their own. The rows that the
-/// range cuts are copied one by one. Whole buckets, if there are any, are moved by their sorted
-/// columns, and the other rows in the order of the nest.
+/// Moves the packed bytes `[from, to)` of rows whose lengths may differ. A row that lies only
+/// partly in the range is copied separately. If `buckets` is given, it has the rows sorted by
+/// length within groups of consecutive rows (buckets), and the number of rows in a bucket. Buckets
+/// that lie completely in the range are then moved in that order, and all other rows in the order
+/// of the nest.
 pub(super) fn rows(
     memory: &Buffers,
     columns: [&Column; 3],

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::rooms::{SOURCES, code};
+use crate::modules::{SOURCES, code};
 use crate::text::files;
 
 /// The path of a module from the root of its crate, as a list of names.
@@ -89,7 +89,7 @@ fn tree(text: &str) -> Vec<(Path, String)> {
 }
 
 /// Maximum number of re-exports that are followed from a name to the module that defines it.
-const MOST: usize = 8;
+const MAX_REEXPORTS: usize = 8;
 
 /// The modules of a folder of sources, and the names that each of these modules imports.
 struct Names {
@@ -101,9 +101,9 @@ struct Names {
 
 impl Names {
     /// Returns the module that defines the item that `path` names, where `path` is as written in
-    /// the module `from`. Returns `None` if the item belongs to another crate. If more than `MOST`
-    /// re-exports have to be followed, returns the module that was reached by then. `depth` is the
-    /// number of re-exports that were followed already.
+    /// the module `from`. Returns `None` if the item belongs to another crate. If more than
+    /// `MAX_REEXPORTS` re-exports have to be followed, returns the module that was reached by then.
+    /// `depth` is the number of re-exports that were followed already.
     fn resolve(&self, from: &Path, path: &[String], depth: usize) -> Option<Path> {
         let mut at = from.clone();
         let mut rest = path;
@@ -129,7 +129,7 @@ impl Names {
                 (at, rest) = (child, &rest[1..]);
                 continue;
             }
-            let known = self.used.get(&at).and_then(|used| used.get(name)).filter(|_| depth < MOST);
+            let known = self.used.get(&at).and_then(|used| used.get(name)).filter(|_| depth < MAX_REEXPORTS);
             if let Some(known) = known {
                 let whole = [known, &rest[1..]].concat();
                 return self.resolve(&at, &whole, depth + 1).or(Some(at));
@@ -208,7 +208,9 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
             named.extend(at.flat_map(|at| tree(&text[at..])).map(|(path, _)| path));
         }
         let from = file(module);
-        let to = named.iter().filter_map(|path| names.resolve(module, path, if defined { 0 } else { MOST }));
+        let to = named
+            .iter()
+            .filter_map(|path| names.resolve(module, path, if defined { 0 } else { MAX_REEXPORTS }));
         graph.get_mut(&from).unwrap().extend(to.map(|to| file(&to)).filter(|to| *to != from));
     }
     graph
@@ -216,13 +218,13 @@ fn arrows(texts: &BTreeMap<Path, String>, defined: bool) -> Graph {
 
 /// Returns the import cycles of a graph: the groups of two or more modules in which each module
 /// reaches all others along arrows.
-fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
+fn cycles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reach = |from: &Path| {
-        let (mut seen, mut open) = (BTreeSet::new(), vec![from.clone()]);
-        while let Some(at) = open.pop() {
+        let (mut seen, mut pending) = (BTreeSet::new(), vec![from.clone()]);
+        while let Some(at) = pending.pop() {
             for to in graph.get(&at).into_iter().flatten() {
                 if seen.insert(to.clone()) {
-                    open.push(to.clone());
+                    pending.push(to.clone());
                 }
             }
         }
@@ -231,13 +233,13 @@ fn circles(graph: &Graph) -> Vec<BTreeSet<Path>> {
     let reached: BTreeMap<&Path, BTreeSet<Path>> = graph.keys().map(|from| (from, reach(from))).collect();
     let mut found: Vec<BTreeSet<Path>> = Vec::new();
     for (from, to) in &reached {
-        let circle: BTreeSet<Path> = to
+        let cycle: BTreeSet<Path> = to
             .iter()
             .filter(|to| reached.get(to).is_some_and(|back| back.contains(*from)))
             .cloned()
             .collect();
-        if circle.len() > 1 && !found.contains(&circle) {
-            found.push(circle);
+        if cycle.len() > 1 && !found.contains(&cycle) {
+            found.push(cycle);
         }
     }
     found
@@ -254,18 +256,18 @@ fn wrong(graph: &Graph) -> Vec<BTreeSet<Path>> {
         whole.entry(child[..child.len() - 1].to_vec()).or_default().insert(child.clone());
     }
     whole.remove(&Path::new());
-    let mut found = circles(&whole);
-    found.retain(|circle| {
-        let top = circle.iter().min_by_key(|path| path.len()).expect("a circle has files");
-        !circle.iter().all(|path| path.starts_with(top))
+    let mut found = cycles(&whole);
+    found.retain(|cycle| {
+        let top = cycle.iter().min_by_key(|path| path.len()).expect("a cycle has files");
+        !cycle.iter().all(|path| path.starts_with(top))
     });
-    let beside = graph.iter().map(|(from, to)| {
+    let outside_families = graph.iter().map(|(from, to)| {
         let to = to.iter().filter(|to| !to.starts_with(from) && !from.starts_with(to)).cloned();
         (from.clone(), to.collect())
     });
-    for circle in circles(&beside.collect()) {
-        if !found.iter().any(|known| known.is_superset(&circle)) {
-            found.push(circle);
+    for cycle in cycles(&outside_families.collect()) {
+        if !found.iter().any(|known| known.is_superset(&cycle)) {
+            found.push(cycle);
         }
     }
     found
@@ -276,12 +278,12 @@ fn by_hand(files: &[(&str, &str)]) -> Vec<String> {
     let path = |file: &str| file.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let texts = files.iter().map(|(file, text)| (path(file), (*text).to_owned())).collect();
     let print =
-        |circle: &BTreeSet<Path>| circle.iter().map(|path| path.join("/")).collect::<Vec<_>>().join(" ");
+        |cycle: &BTreeSet<Path>| cycle.iter().map(|path| path.join("/")).collect::<Vec<_>>().join(" ");
     wrong(&arrows(&texts, true)).iter().map(print).collect()
 }
 
 #[test]
-fn circles_of_files_are_found() {
+fn import_cycles_are_found() {
     let one_way = [("", "mod a; mod b;"), ("a", "use crate::b::{self, x as y};"), ("b", "fn x() {}")];
     assert_eq!(by_hand(&one_way), [""; 0]);
     let both = [("a", "use crate::{b::{x, y}, c};"), ("b", "let z = super::a::z;"), ("c", "")];
@@ -312,14 +314,14 @@ fn circles_of_files_are_found() {
 #[test]
 fn files_import_one_way() {
     let mut found = String::new();
-    for (folder, least) in SOURCES.into_iter().zip([500, 30, 30, 30, 8, 3, 15, 200, 0, 20]) {
+    for (folder, minimum) in SOURCES.into_iter().zip([500, 30, 30, 30, 8, 3, 15, 200, 0, 20]) {
         let folder = if folder == "src" { folder.to_owned() } else { format!("{folder}/src") };
         let graph = graph_of(&folder, true);
         let count = graph.values().map(BTreeSet::len).sum::<usize>();
-        assert!(count >= least, "{folder}: {count} arrows");
-        for circle in wrong(&graph) {
+        assert!(count >= minimum, "{folder}: {count} arrows");
+        for cycle in wrong(&graph) {
             let inside =
-                circle.iter().flat_map(|from| graph[from].intersection(&circle).map(move |to| (from, to)));
+                cycle.iter().flat_map(|from| graph[from].intersection(&cycle).map(move |to| (from, to)));
             let inside = inside.map(|(from, to)| format!("\n  {} -> {}", from.join("/"), to.join("/")));
             found += &format!("\n{folder}:{}", inside.collect::<String>());
         }

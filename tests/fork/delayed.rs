@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use ddtc::internal::process::{Latch, Mutex, is_inconsistent, section, when_inconsistent};
+use ddtc::internal::process::{Mutex, SpinLock, is_inconsistent, section, when_inconsistent};
 
 use crate::alone;
-use crate::child::{PATIENCE, Step};
+use crate::child::{HANG_TIMEOUT, Step};
 
 /// A handler that a program registers with `pthread_atfork`. It delays a fork that its own thread
 /// makes.
@@ -28,17 +28,17 @@ static BEFORE: Handler = Handler { began: AtomicBool::new(false), done: AtomicBo
 
 thread_local! {
     /// The handler that is to delay the forks of this thread, or none.
-    static HELD_UP: Cell<Option<&'static Handler>> = const { Cell::new(None) };
+    static DELAYED_BY: Cell<Option<&'static Handler>> = const { Cell::new(None) };
 }
 
 impl Handler {
     fn run(&'static self) {
-        if HELD_UP.get().is_some_and(|held| std::ptr::eq(held, self)) {
+        if DELAYED_BY.get().is_some_and(|handler| std::ptr::eq(handler, self)) {
             self.began.store(true, SeqCst);
             let start = Instant::now();
             // The handler sleeps while it delays the fork, like the handler of a program that waits
             // for a lock.
-            while !self.done.load(SeqCst) && start.elapsed() < PATIENCE {
+            while !self.done.load(SeqCst) && start.elapsed() < HANG_TIMEOUT {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -46,7 +46,7 @@ impl Handler {
 
     /// Runs `fork` in this thread and `meanwhile` in another thread. This handler delays the fork
     /// until `meanwhile` has returned.
-    fn holds_up<T>(&'static self, meanwhile: impl FnOnce() + Send, fork: impl FnOnce() -> T) -> T {
+    fn delays<T>(&'static self, meanwhile: impl FnOnce() + Send, fork: impl FnOnce() -> T) -> T {
         self.began.store(false, SeqCst);
         self.done.store(false, SeqCst);
         std::thread::scope(|scope| {
@@ -57,9 +57,9 @@ impl Handler {
                 meanwhile();
                 self.done.store(true, SeqCst);
             });
-            HELD_UP.set(Some(self));
+            DELAYED_BY.set(Some(self));
             let result = fork();
-            HELD_UP.set(None);
+            DELAYED_BY.set(None);
             assert!(self.done.load(SeqCst), "the fork has waited for the thread");
             result
         })
@@ -102,7 +102,7 @@ fn fork_is_consistent() -> bool {
     child.is_ok()
 }
 
-static LATCH: Latch<u32> = Latch::new(0);
+static SPIN_LOCK: SpinLock<u32> = SpinLock::new(0);
 static MUTEX: Mutex<u32> = Mutex::new(0);
 
 /// Enters a fork section, and takes locks of both kinds, which enter one as well. The first call in
@@ -110,19 +110,19 @@ static MUTEX: Mutex<u32> = Mutex::new(0);
 fn enter_all() {
     drop(section());
     *MUTEX.lock() += 1;
-    *LATCH.lock() += 1;
+    *SPIN_LOCK.lock() += 1;
 }
 
 #[test]
 fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
     let _alone = alone();
     enter_all();
-    for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *LATCH.lock() += 1] {
+    for enter in [|| drop(section()), || *MUTEX.lock() += 1, || *SPIN_LOCK.lock() += 1] {
         // Enter a section twice while the handler delays the fork. The first entry waits up to a
         // limit, and then the child is marked as inconsistent. The second entry therefore need not
         // wait.
         let twice = || (0..2).for_each(|_| enter());
-        assert!(!AFTER.holds_up(twice, fork_is_consistent), "the child is marked");
+        assert!(!AFTER.delays(twice, fork_is_consistent), "the child is marked");
         assert!(fork_is_consistent(), "the next one is not");
     }
 }
@@ -134,24 +134,24 @@ fn a_thread_enters_while_a_handler_of_the_program_holds_a_fork_up() {
 fn a_handler_that_runs_before_ours_holds_nobody_up() {
     let _alone = alone();
     register_before();
-    assert!(BEFORE.holds_up(enter_all, fork_is_consistent));
+    assert!(BEFORE.delays(enter_all, fork_is_consistent));
 }
 
 #[test]
 fn a_fork_goes_on_while_a_thread_stays_in_a_section() {
     let _alone = alone();
-    for stay in [|held: &dyn Fn()| (section(), held()).1, |held: &dyn Fn()| (LATCH.lock(), held()).1] {
-        let ((tell, told), (go, gone)) = (channel(), channel::<()>());
+    for stay in [|work: &dyn Fn()| (section(), work()).1, |work: &dyn Fn()| (SPIN_LOCK.lock(), work()).1] {
+        let ((entered, has_entered), (leave, may_leave)) = (channel(), channel::<()>());
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 stay(&|| {
-                    tell.send(()).unwrap();
-                    gone.recv_timeout(PATIENCE).unwrap();
+                    entered.send(()).unwrap();
+                    may_leave.recv_timeout(HANG_TIMEOUT).unwrap();
                 });
             });
-            told.recv_timeout(PATIENCE).unwrap();
+            has_entered.recv_timeout(HANG_TIMEOUT).unwrap();
             assert!(!fork_is_consistent(), "the child is marked");
-            go.send(()).unwrap();
+            leave.send(()).unwrap();
         });
         assert!(fork_is_consistent(), "the next one is not");
     }
@@ -164,27 +164,27 @@ fn a_fork_goes_on_while_another_one_is_held_up() {
     let _alone = alone();
     enter_all();
     let second = || assert!(!fork_is_consistent(), "the child is marked");
-    assert!(AFTER.holds_up(second, fork_is_consistent), "no thread was in a section");
+    assert!(AFTER.delays(second, fork_is_consistent), "no thread was in a section");
 }
 
 /// Tests the mark of a child process as inconsistent, which a child gets if its fork reached the
 /// limit of its wait. Children of a marked child are marked as well, and the forks of a marked
 /// child do not wait for other threads.
 #[test]
-fn a_marked_child_is_told_and_hands_the_mark_on() {
+fn a_marked_child_is_notified_and_its_children_are_marked() {
     let _alone = alone();
-    static TOLD: AtomicU32 = AtomicU32::new(0);
-    static NOTICE: fn() = || _ = TOLD.fetch_add(1, SeqCst);
+    static NOTICES: AtomicU32 = AtomicU32::new(0);
+    static NOTICE: fn() = || _ = NOTICES.fetch_add(1, SeqCst);
     when_inconsistent(&NOTICE);
     enter_all();
     let child = |_: &AtomicU32| {
-        let grandchild = Step::new().run(|_| is_inconsistent() && TOLD.load(SeqCst) == 1);
-        is_inconsistent() && TOLD.load(SeqCst) == 1 && grandchild.is_ok()
+        let grandchild = Step::new().run(|_| is_inconsistent() && NOTICES.load(SeqCst) == 1);
+        is_inconsistent() && NOTICES.load(SeqCst) == 1 && grandchild.is_ok()
     };
     let step = Step::new();
-    let told = || AFTER.holds_up(|| drop(section()), || step.run(child));
-    assert_eq!(told(), Ok(()));
-    assert_eq!((TOLD.load(SeqCst), step.run(|_| TOLD.load(SeqCst) == 0)), (0, Ok(())));
+    let forked = || AFTER.delays(|| drop(section()), || step.run(child));
+    assert_eq!(forked(), Ok(()));
+    assert_eq!((NOTICES.load(SeqCst), step.run(|_| NOTICES.load(SeqCst) == 0)), (0, Ok(())));
 }
 
 /// Tests that forked children are not marked as inconsistent because a machine is busy: more
@@ -200,7 +200,7 @@ fn forks_among_spinning_threads_are_not_marked() {
             scope.spawn(move || {
                 while !stop.load(SeqCst) {
                     let _section = (n % 2 == 0).then(section);
-                    let _latched = (n == 0).then(|| LATCH.lock());
+                    let _locked = (n == 0).then(|| SPIN_LOCK.lock());
                     (0..100).for_each(|_| std::hint::spin_loop());
                 }
             });

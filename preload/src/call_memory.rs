@@ -20,7 +20,7 @@ use crate::status::{Marked, Status};
 use crate::windows::{self, Ending, Freeing};
 
 /// Memory that a converted call keeps while the MPI library carries the call out.
-enum Held {
+enum CallMemory {
     /// Staging buffers of a blocking call or a put, and the status if the call receives a message
     /// or reads from a file.
     Blocking { staged: Staged, status: Option<MarkedStatus> },
@@ -61,28 +61,28 @@ impl MarkedStatus {
     }
 }
 
-impl Kept for Held {
-    fn spare() -> &'static Mutex<Vec<&'static Record<Held>>> {
-        static SPARE: Mutex<Vec<&Record<Held>>> = Mutex::new(Vec::new());
+impl Kept for CallMemory {
+    fn spare() -> &'static Mutex<Vec<&'static Record<CallMemory>>> {
+        static SPARE: Mutex<Vec<&Record<CallMemory>>> = Mutex::new(Vec::new());
         &SPARE
     }
 
     fn abandoned(self) {
         match self {
             // The MPI library may still use the buffers, so ddtc never uses them for another call.
-            Held::Blocking { staged, .. } => staged.retire(),
-            Held::Starting(operation) => operation.staged.retire(),
+            CallMemory::Blocking { staged, .. } => staged.retire(),
+            CallMemory::Starting(operation) => operation.staged.retire(),
             // The operations are still in the table of requests, and pending as before the call.
             // Dropping the batch lets calls of other threads find them again.
-            Held::Completing(batch) => drop(batch),
-            Held::Epoch(ending) => ending.failed(),
-            Held::Freeing(freeing) => freeing.failed(),
+            CallMemory::Completing(batch) => drop(batch),
+            CallMemory::Epoch(ending) => ending.failed(),
+            CallMemory::Freeing(freeing) => freeing.failed(),
         }
     }
 }
 
 thread_local! {
-    static CALLS: Calls<Held> = const { Calls::new() };
+    static CALLS: Calls<CallMemory> = const { Calls::new() };
     /// Number of the program's error handlers that have begun on this thread.
     static HANDLERS_BEGUN: Cell<u64> = const { Cell::new(0) };
 }
@@ -98,12 +98,12 @@ pub(crate) fn handlers_begun() -> u64 {
 /// call, in which case the received bytes were unpacked before the handler ran. The memory is
 /// `None` if the call was mistaken for an abandoned one ([`Calls::leave`]).
 #[inline]
-fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, bool) {
-    let (place, mut held) = (here(), Some(held));
-    let entered = CALLS.try_with(|calls| held.take().map(|held| calls.enter(place, held)));
+fn during(memory: CallMemory, call: impl FnOnce() -> c_int) -> (c_int, Option<CallMemory>, bool) {
+    let (place, mut memory) = (here(), Some(memory));
+    let entered = CALLS.try_with(|calls| memory.take().map(|memory| calls.enter(place, memory)));
     // If the thread is ending and its thread-local storage is already destroyed, the thread has no
     // list of its calls. Then the memory is kept in a record that is in no list.
-    let record = entered.ok().flatten().or_else(|| held.take().map(Record::alone));
+    let record = entered.ok().flatten().or_else(|| memory.take().map(Record::alone));
     let code = call();
     let is_unpacked = record.is_some_and(Record::is_inspected);
     (code, record.and_then(leave), is_unpacked)
@@ -111,30 +111,30 @@ fn during(held: Held, call: impl FnOnce() -> c_int) -> (c_int, Option<Held>, boo
 
 /// Takes the memory of a call out of its record ([`Calls::leave`]). This is possible even if the
 /// thread-local storage of the thread is already destroyed.
-fn leave(record: &'static Record<Held>) -> Option<Held> {
+fn leave(record: &'static Record<CallMemory>) -> Option<CallMemory> {
     CALLS.try_with(|calls| calls.leave(record)).unwrap_or_else(|_| record.take())
 }
 
-/// Unpacks the received bytes of the innermost converted call of this thread, and settles the
-/// operations that this call has completed ([`requests::settle`]). Called before an error handler
-/// of the program runs in that call, so that the handler finds the program's buffers and statuses
-/// as it would find them without ddtc.
+/// Unpacks the received bytes of the innermost converted call of this thread, and finishes the
+/// operations that this call has completed ([`requests::finish_operation`]). Called before an error
+/// handler of the program runs in that call, so that the handler finds the program's buffers and
+/// statuses as it would find them without ddtc.
 pub(crate) fn before_a_handler() {
     let _ = HANDLERS_BEGUN.try_with(|begun| begun.set(begun.get() + 1));
     let _ = CALLS.try_with(|calls| {
-        calls.inspect_innermost(|held| match held {
+        calls.inspect_innermost(|memory| match memory {
             // SAFETY: the call is under way, so the program's buffers and its status belong to the
             // call. If the call is collective, receives of the call that have not ended may still
             // write to a staging buffer. Bytes that are copied from there meanwhile are as
             // unfinished as they would be in the program's buffer.
-            Held::Blocking { staged, status } => unsafe {
+            CallMemory::Blocking { staged, status } => unsafe {
                 staged.unpack_truncated();
                 // `is_written` restores the old contents of a status that the MPI library has not
                 // written.
                 status.iter().for_each(|status| _ = status.is_written(staged.host()));
             },
             // SAFETY: `inspect_innermost` passes only the memory of a call that is under way.
-            Held::Completing(batch) => unsafe { batch.settle_for_a_handler() },
+            CallMemory::Completing(batch) => unsafe { batch.finish_for_handler() },
             _ => {}
         });
     });
@@ -173,8 +173,8 @@ impl Staged {
             std::mem::forget(self);
             return call();
         }
-        let (code, held, is_unpacked) = during(Held::Blocking { staged: self, status: None }, call);
-        if let Some(Held::Blocking { staged, .. }) = held {
+        let (code, memory, is_unpacked) = during(CallMemory::Blocking { staged: self, status: None }, call);
+        if let Some(CallMemory::Blocking { staged, .. }) = memory {
             match code {
                 0 => unpack(&staged),
                 // SAFETY: the call has failed, and the program's buffers belong to the call until
@@ -246,9 +246,9 @@ impl Staged {
         // SAFETY: `status` is not `MPI_STATUS_IGNORE` here, because `unless` has replaced that by
         // `own`, and not null. So it points to the program's status or to `own`.
         let marked = MarkedStatus { marked: unsafe { mark.set(host, abi, status) }, abi, at: status };
-        let held = Held::Blocking { staged: self, status: Some(marked) };
-        let (code, held, is_unpacked) = during(held, || call(status));
-        let Some(Held::Blocking { staged, .. }) = held else { return code };
+        let memory = CallMemory::Blocking { staged: self, status: Some(marked) };
+        let (code, memory, is_unpacked) = during(memory, || call(status));
+        let Some(CallMemory::Blocking { staged, .. }) = memory else { return code };
         // SAFETY: `status` is the status that was marked. The program's buffer belongs to the
         // receive until the wrapper returns. If the MPI library has written the status and returned
         // success, the receive has succeeded with this status.
@@ -280,10 +280,10 @@ impl Staged {
         if self.is_empty() {
             return (self.sending(call), None);
         }
-        match during(Held::Blocking { staged: self, status: None }, call) {
-            (0, Some(Held::Blocking { staged, .. }), _) => (0, Some(staged)),
-            (code, held, _) => {
-                held.into_iter().for_each(Held::abandoned);
+        match during(CallMemory::Blocking { staged: self, status: None }, call) {
+            (0, Some(CallMemory::Blocking { staged, .. }), _) => (0, Some(staged)),
+            (code, memory, _) => {
+                memory.into_iter().for_each(CallMemory::abandoned);
                 (code, None)
             }
         }
@@ -335,7 +335,7 @@ pub(crate) unsafe fn start(
     // SAFETY: `request` points to writable memory for a handle, as the caller promises.
     unsafe { set_handle(host, request, host.request_null) };
     let (mut handle, mut is_done) = (host.request_null, false);
-    let (code, held, _) = during(Held::Starting(operation), || {
+    let (code, memory, _) = during(CallMemory::Starting(operation), || {
         let code = call();
         // SAFETY: `request` points to memory for a handle, as the caller promises. `complete` is
         // called only if the MPI library has returned success and a handle that is not null, so the
@@ -351,7 +351,7 @@ pub(crate) unsafe fn start(
         // SAFETY: `request` points to writable memory for a handle, as the caller promises.
         unsafe { set_handle(host, request, before) };
     }
-    let Some(Held::Starting(operation)) = held else { return code };
+    let Some(CallMemory::Starting(operation)) = memory else { return code };
     if handle == host.request_null || code != 0 {
         // Without a request ddtc cannot find out when the MPI library has finished with the staging
         // buffers. If the call has returned a handle together with an error, the handle is not
@@ -386,8 +386,8 @@ pub(crate) fn completing(
     after: impl FnOnce(Batch, c_int) -> c_int,
 ) -> c_int {
     batch.expect(answer);
-    match during(Held::Completing(batch), call) {
-        (code, Some(Held::Completing(batch)), _) => after(batch, code),
+    match during(CallMemory::Completing(batch), call) {
+        (code, Some(CallMemory::Completing(batch)), _) => after(batch, code),
         (code, ..) => code,
     }
 }
@@ -398,15 +398,15 @@ pub(crate) fn completing(
 /// # Safety
 /// If `call` succeeds, it must have completed these operations.
 pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnce() -> c_int) -> c_int {
-    match during(Held::Epoch(ending), call) {
-        (0, Some(Held::Epoch(ending)), _) => {
+    match during(CallMemory::Epoch(ending), call) {
+        (0, Some(CallMemory::Epoch(ending)), _) => {
             // SAFETY: the call has succeeded, so the operations are complete, as the caller
             // promises.
             unsafe { ending.succeeded(host) };
             0
         }
-        (code, held, _) => {
-            held.into_iter().for_each(Held::abandoned);
+        (code, memory, _) => {
+            memory.into_iter().for_each(CallMemory::abandoned);
             code
         }
     }
@@ -415,9 +415,9 @@ pub(crate) unsafe fn epoch(host: &'static Host, ending: Ending, call: impl FnOnc
 /// Runs a call that frees a window. If the call fails, the one-sided operations `freeing` of the
 /// window are kept. Returns the return value of the call.
 pub(crate) fn freeing(freeing: Freeing, call: impl FnOnce() -> c_int) -> c_int {
-    let (code, held, _) = during(Held::Freeing(freeing), call);
+    let (code, memory, _) = during(CallMemory::Freeing(freeing), call);
     if code != 0 {
-        held.into_iter().for_each(Held::abandoned);
+        memory.into_iter().for_each(CallMemory::abandoned);
     }
     code
 }

@@ -7,7 +7,7 @@ use super::{Engine, Mode};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::kind::{Direction, Kind};
-use crate::layout::{CompiledLayout, Joint, JointNest, Tier};
+use crate::layout::{CompiledLayout, FusedCopy, FusedNest, Tier};
 use crate::nest::{self, Leaf, LoopNest, Normal};
 use crate::normalize::{self, Normalized};
 use crate::refine::{self, Refined};
@@ -16,9 +16,9 @@ use crate::schedule::Planned;
 use super::explain::Trace;
 
 /// Kind of leaf for which the nests of two layouts can be fused and the fused nest can be compiled.
-pub(crate) trait Joined: Cached + Planned<nest::MemorySide> {}
+pub(crate) trait Fusible: Cached + Planned<nest::MemorySide> {}
 
-impl<L: Cached + Planned<nest::MemorySide>> Joined for L {}
+impl<L: Cached + Planned<nest::MemorySide>> Fusible for L {}
 
 impl Engine {
     /// Returns the fused copy from the first of `layouts` to the second, from the cache or newly
@@ -27,12 +27,15 @@ impl Engine {
     /// # Errors
     /// Returns class `NoMem` if there is no memory for the fused nest, and otherwise only errors
     /// that are faults of ddtc.
-    pub(crate) fn joint<L: Cached>(&self, layouts: [&Arc<CompiledLayout<L>>; 2]) -> Result<Arc<Joint<L>>> {
-        if let Some(joint) = self.0.cache.joint(layouts) {
-            return Ok(joint);
+    pub(crate) fn fused_copy<L: Cached>(
+        &self,
+        layouts: [&Arc<CompiledLayout<L>>; 2],
+    ) -> Result<Arc<FusedCopy<L>>> {
+        if let Some(fused) = self.0.cache.fused_copy(layouts) {
+            return Ok(fused);
         }
-        let nest = self.join(layouts.map(|layout| layout.nest()), &mut Trace::silent())?;
-        Ok(self.0.cache.keep_joint(layouts, Joint::new(nest)))
+        let nest = self.fuse(layouts.map(|layout| layout.nest()), &mut Trace::silent())?;
+        Ok(self.0.cache.insert_fused_copy(layouts, FusedCopy::new(nest)))
     }
 
     /// Fuses two normal nests over the same packed stream into one nest from memory to memory. If
@@ -40,11 +43,11 @@ impl Engine {
     ///
     /// # Errors
     /// Returns the error of the stage that failed: class `NoMem`, or a fault of ddtc.
-    pub(super) fn join<L: Leaf>(
+    pub(super) fn fuse<L: Leaf>(
         &self,
         [from, to]: [&LoopNest<Normal, L>; 2],
         trace: &mut Trace,
-    ) -> Result<std::result::Result<JointNest<L>, &'static str>> {
+    ) -> Result<std::result::Result<FusedNest<L>, &'static str>> {
         let direction = direction(from, to);
         let (user, packed) = sides(direction, from, to);
         let Refined { nest, period, still } = match trace.stage("refine", || refine::refine(user, packed))? {
@@ -60,24 +63,21 @@ impl Engine {
             trace.stage("normalize", || normalize::normalize(&nest, entries))?;
         self.check(|| nest.verify())?;
         let (of_from, of_to) = sides(direction, origin, packed_origin);
-        Ok(Ok(JointNest { nest, direction, origins: [of_from, of_to], period, still }))
+        Ok(Ok(FusedNest { nest, direction, origins: [of_from, of_to], period, still }))
     }
 
-    /// Returns how `joint` serves a call of `bytes` bytes, and compiles it first if the mode asks
-    /// for that. `layouts` must be the pair that `joint` was made for. Returns none if the layouts
+    /// Returns how `fused` serves a call of `bytes` bytes, and compiles it first if the mode asks
+    /// for that. `layouts` must be the pair that `fused` was made for. Returns none if the layouts
     /// could not be fused or if nothing is compiled yet; the caller then copies through a buffer.
-    ///
-    /// If `bytes` is `None`, this method compiles now in every mode that compiles, and waits if
-    /// another thread is compiling the pair. In [`Mode::Commit`] it does the same whatever `bytes`
-    /// is.
-    pub(crate) fn serve_joint<'j, L: Joined>(
+    /// Without a number of bytes, the pair is compiled in every mode that compiles.
+    pub(crate) fn serve_fused_copy<'f, L: Fusible>(
         &self,
         layouts: [&Arc<CompiledLayout<L>>; 2],
-        joint: &'j Joint<L>,
+        fused: &'f FusedCopy<L>,
         bytes: Option<u64>,
-    ) -> Option<(&'j JointNest<L>, &'j Tier)> {
-        let nest = joint.nest().ok()?;
-        if let Some(tier) = joint.served() {
+    ) -> Option<(&'f FusedNest<L>, &'f Tier)> {
+        let nest = fused.nest().ok()?;
+        if let Some(tier) = fused.served() {
             return Some((nest, tier));
         }
         let kind = Kind { direction: nest.direction, operation: layouts[0].operation() };
@@ -85,12 +85,12 @@ impl Engine {
         let tier = match (self.config().mode, bytes) {
             (Mode::Off | Mode::Interpret, _) => None,
             (Mode::Lazy, Some(bytes)) => {
-                let has_reached = joint.has_reached(bytes, self.config().lazy_threshold);
-                has_reached.then(|| joint.try_serve(compile)).flatten()
+                let has_reached = fused.has_reached(bytes, self.config().lazy_threshold);
+                has_reached.then(|| fused.try_serve(compile)).flatten()
             }
-            (Mode::Lazy | Mode::Commit, _) => Some(joint.serve(compile)),
+            (Mode::Lazy | Mode::Commit, _) => Some(fused.serve(compile)),
         }?;
-        self.0.cache.update_joint_charge(layouts);
+        self.0.cache.update_fused_copy_charge(layouts);
         Some((nest, tier))
     }
 }
