@@ -3,7 +3,9 @@
 # tests/openmpi.sh. Needs $cache, $archive, $here (this folder), $packaging, $jobs, $target, fail,
 # step, judge and the functions of tests/debian.sh.
 
-release_packages=(gcc g++ make perl python3 libhwloc-dev libevent-dev zlib1g-dev)
+# The scanners are in the archive, but configure of 6.0 looks for one that this version no longer has,
+# and without it stops if there is no flex.
+release_packages=(gcc g++ make perl python3 flex libhwloc-dev libevent-dev zlib1g-dev)
 # C only, with the MPI library's own PMIx and launcher, and with components inside the library.
 release_options=(--disable-static --enable-shared --enable-mpi-fortran=no --disable-oshmem --disable-sphinx --disable-io-romio
     --with-libevent=external --with-hwloc=external --with-pmix=internal --with-prrte=internal --without-ucx --without-ofi --without-slurm)
@@ -14,17 +16,20 @@ configure_release() {
 }
 
 build_release() {
-    make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install && make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
+    make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install &&
+        make -C "$cache/build/test/support" check && make -C "$cache/build/test/datatype" -j "$jobs" check TESTS=
 }
 
-# Builds libmpi with the patch, in the place of the unmodified one, and moves it to $cache/patched.
-# The installed library stays unmodified.
+# Builds the library that contains the patched file, and copies it to $cache/patched. That library is
+# libmpi in 5.0, and libopen_mpi, which libmpi needs, in 6.0. The installed one stays unmodified.
 patch_release() {
     local file=$cache/source/ompi/mca/pml/ob1/pml_ob1_recvreq.c
     [ -e "$file.unmodified" ] || cp "$file" "$file.unmodified" || return 1
     cp "$file.unmodified" "$file" && patch -p1 --forward -d "$cache/source" <"$packaging/truncation-5.patch" &&
-        make -C "$cache/build/ompi" -j "$jobs" && rm -rf "$cache/patched" && mkdir "$cache/patched" &&
-        cp -d "$cache"/build/ompi/.libs/libmpi.so* "$cache/patched"
+        make -C "$cache/build/ompi" -j "$jobs" || return 1
+    local name=libmpi
+    [ ! -e "$cache/install/lib/libopen_mpi.so" ] || name=libopen_mpi
+    rm -rf "$cache/patched" && mkdir "$cache/patched" && cp "$cache/build/ompi/.libs/$name.so" "$cache/patched"
 }
 
 judge_release() {
@@ -43,14 +48,14 @@ judge_release() {
     rm -rf "$TMPDIR" && mkdir "$TMPDIR"
     local run=("$cache/install/bin/mpiexec" -n 2) status=0 name
     step "truncated messages, with truncation-5.patch and without"
-    judge truncated 'error class' "${run[@]}" -x "LD_PRELOAD=$(echo "$cache"/patched/libmpi.so.*[0-9] | cut -d ' ' -f 1)" "$cache/truncated"
+    judge truncated 'error class' "${run[@]}" -x "LD_PRELOAD=$(echo "$cache"/patched/*)" "$cache/truncated"
     timeout 600 "${run[@]}" "$cache/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
     grep 'error class' "$cache/truncated-bare.log" || true
     # The fault is in the protocol by which a receiver reads the memory of the sender. If the kernel
     # does not let one process read another (ptrace is forbidden), Open MPI uses other protocols, and
     # the fault cannot appear.
-    if ! grep -q ', [1-9][0-9]* ints written after' "$cache/truncated-bare.log"; then
-        [ $status = 0 ] || fail "without the patch, the program failed with status $status (124: after 600 s), but did not report the fault that the patch corrects: no line has ints written after a receive. The whole output is in $cache/truncated-bare.log"
+    if ! grep -q ', [1-9][0-9]* ints written after' "$cache/truncated-unpatched.log"; then
+        [ $status = 0 ] || fail "the program failed without the patch and printed no fault: $cache/truncated-unpatched.log"
         echo "note: not seen here without the patch, perhaps since the kernel does not let processes read each other"
     fi
 
