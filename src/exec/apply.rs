@@ -41,7 +41,8 @@ struct Run {
     value: Value,
 }
 
-/// Memory on the packed side, which determines the distance of consecutive values there.
+/// Kind of memory on the packed side of a run. It determines the distance of consecutive values
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
     /// The packed stream. Its values follow each other without gaps.
@@ -56,8 +57,9 @@ impl Run {
         if side == Packed::Memory { self.value.user() } else { self.value.packed() }
     }
 
-    /// Returns the run with its packed offset and step for the packed side `side`: in a second
-    /// buffer, packed offset and step equal the user offset and step.
+    /// Returns the run with the packed offset and step that it has on the packed side `side`. In a
+    /// second buffer, which has the layout of the user's buffer, they equal the user offset and
+    /// step.
     fn on(self, side: Packed) -> Run {
         let moved = |o: Offsets| Offsets::new(o.user, if side == Packed::Memory { o.user } else { o.packed });
         Run { at: moved(self.at), step: moved(self.step), ..self }
@@ -67,9 +69,9 @@ impl Run {
 /// Applies `operation` to all values of a run, in order.
 fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     match operation {
-        // Nests of values are made for the other operations. If one is used with this operation,
-        // its bytes are moved unchanged, which is right if a value has the same bytes on both
-        // sides.
+        // Nests of values are made for conversions and reductions. If such a nest is used to move
+        // bytes, its bytes are moved unchanged, which is right if a value has the same bytes on
+        // both sides.
         Operation::Bytes => {
             let len = run.units * run.value.user() as u64;
             memory.strided(run.at.user, run.at.packed, run.n, (run.step.user, run.step.packed), len);
@@ -108,16 +110,17 @@ pub fn apply(
 /// This is what `MPI_Reduce_local` does (MPI 5.0, 6.9.7).
 ///
 /// # Errors
-/// As [`apply`]. There are none if `memory` unpacks and the nest has the classes of values that
-/// reductions have, `Native` and `Pair`.
+/// As [`apply`]. There are no errors if `memory` unpacks and the nest has the classes of values
+/// that reductions have, `Native` and `Pair`.
 pub fn combine(nest: &LoopNest<Normal, Value>, op: Op, memory: &Buffers, count: u64) -> Result<(), Unfit> {
     let (side, all) = (Packed::Memory, 0..count.saturating_mul(nest.size() as u64));
     runs(nest, count, all, &mut |one| reduce::run(op, memory, &one.on(side), side))
 }
 
-/// Calls `f(packed values, user values, number)` for the values of `count` instances, in order and
-/// in rows. The values of a row are contiguous on both sides and aligned for `element`; where they
-/// do not lie so in memory, `f` gets copies, and what it changes on the user side is written back.
+/// Calls `f(packed values, user values, number)` for the values of `count` instances, in order.
+/// Each call is for a row of values, which are contiguous on both sides and aligned for `element`.
+/// If they are not contiguous or aligned in memory, `f` gets copies, and what it changes on the
+/// user side is written back.
 ///
 /// # Errors
 /// None: the result is always `Ok`. It is a `Result` only because the traversal calls functions
@@ -178,8 +181,8 @@ fn runs(
                 continue;
             }
         };
-        // `at` is the position of the node. Nodes that the range does not touch are skipped; of the
-        // others, leaves are passed on at once and loops and tables are put on the stack.
+        // `at` is the position of `node`. If the range does not touch the node, skip it. Otherwise
+        // pass a leaf to the operation at once, and put a loop or table on the stack.
         let cover = interval.cover(at.packed, node.packed_bytes(count));
         if cover == Cover::None {
             continue;

@@ -196,9 +196,9 @@ fn total(t: &Datatype, count: u64, len: usize) -> Result<usize> {
     })
 }
 
-/// Returns the index in the buffer of the `len` bytes at a displacement. The callers have checked
-/// the whole call with `inside`, by the true bounds; the type map is computed independently of
-/// these, so every piece is checked again.
+/// Returns the index in the buffer of a piece of `len` bytes at a displacement. The callers have
+/// checked by the true bounds, with `inside`, that the data of the whole call lie in the buffer.
+/// But the type map is computed independently of the true bounds, so every piece is checked again.
 fn buffer_index(origin: usize, displacement: i64, len: usize, buffer: usize) -> Result<usize> {
     let start = origin as i128 + i128::from(displacement);
     if start < 0 || start + len as i128 > buffer as i128 {

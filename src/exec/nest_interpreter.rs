@@ -1,11 +1,12 @@
 //! The interpreter of nests: executes a normal nest of bytes directly, without compiled code, for
 //! any range of the packed stream.
 //!
-//! It is the fallback in production. It also moves bytes before a layout is compiled lazily, and
-//! parts of a range that have no kernel. It keeps its position on an explicit stack, allocates only
-//! for nests deeper than `INLINE_DEPTH`, and passes innermost loops to the same micro-kernels that
-//! compiled code calls. The submodule `range` moves a range with the help of kernels and calls the
-//! interpreter for the rest.
+//! In production it moves the bytes wherever there is no kernel: if a layout cannot be compiled,
+//! before a lazily compiled layout has its kernel, and in parts of a range that have no kernel of
+//! their own. It keeps its position on an explicit stack, allocates only for nests deeper than
+//! `INLINE_DEPTH`, and passes innermost loops to the same micro-kernels that compiled code calls.
+//! The submodule `range` moves a range with the help of kernels and calls the interpreter for the
+//! rest.
 //!
 //! A loop over a few leaves is executed leaf by leaf over a chunk of iterations, which takes one
 //! call per leaf and chunk instead of one copy per leaf and iteration. When unpacking, this is done
@@ -27,19 +28,22 @@ use crate::nest::{Body, LoopNest, Node, Normal, Offsets, Quantity};
 
 pub use range::{Parts, Plain, Rows, Strip, range};
 
-/// Number of stack frames that are kept without an allocation, and maximum depth of recursion.
+/// Number of frames of the explicit stack that need no allocation. It is also the depth to which
+/// the interpreter recurses before it uses that stack.
 const INLINE_DEPTH: usize = 16;
 /// Maximum number of leaves of a loop body that is executed leaf by leaf.
 const MAX_LANES: usize = 16;
-/// Packed bytes of one chunk of iterations. The size is chosen so that both sides of a chunk stay
-/// in the first-level cache.
+/// Number of packed bytes of a chunk, that is, of the iterations that are executed leaf by leaf
+/// together. The size is chosen so that both sides of a chunk stay in the first-level cache.
 const CHUNK_BYTES: u64 = 8 << 10;
-/// Maximum length in packed bytes of a row of strided blocks that is executed leaf by leaf. Longer
-/// rows are faster row by row: 1000 rows of 8 blocks of 40 bytes took 20.6 us leaf by leaf and 13.6
-/// us row by row. For rows of 4 blocks of 40 bytes, leaf by leaf took 8.0 us and row by row 9.0 us
-/// (Emerald Rapids, 2026-11-27).
+/// Maximum number of packed bytes of a row of strided blocks for which rows are moved leaf by leaf:
+/// the first block of all rows, then the second block of all rows, and so on. It is faster to move
+/// longer rows one after the other: 1000 rows of 8 blocks of 40 bytes took 20.6 us leaf by leaf and
+/// 13.6 us row by row. For rows of 4 blocks of 40 bytes, leaf by leaf took 8.0 us and row by row
+/// 9.0 us (Emerald Rapids, 2026-11-27).
 const SHORT_ROW: u64 = 64;
-/// Number of consecutive rows of blocks whose lengths are compared at once.
+/// Number of consecutive rows of a `Blocks` node whose lengths are compared as a group. If all of
+/// them are equal, one call moves the group without reading the lengths again.
 const LISTED: usize = 32;
 /// Minimum number of iterations of a chunk, and of a loop that is executed leaf by leaf.
 const MIN_TRIP: u64 = 4;
@@ -80,7 +84,8 @@ pub fn interpret_whole(nest: &LoopNest<Normal>, memory: &Buffers, count: u64) {
     Interpreter { nest, memory, count, interval }.all(nest.root(), Offsets::ZERO, 0);
 }
 
-/// Moves the part that lies in `interval` of one iteration of a body, which is at the given offset.
+/// Moves those bytes of one iteration of a body that lie in `interval`, a range of the packed
+/// stream. The iteration is at the offset `at`.
 fn interpret_body(
     nest: &LoopNest<Normal>,
     memory: &Buffers,
@@ -142,15 +147,16 @@ struct Interpreter<'a> {
 }
 
 impl<'a> Interpreter<'a> {
-    /// Moves a node that lies completely inside the range, or pushes its iterations on the stack.
+    /// Moves a node that lies completely inside the range to be moved. If it is a loop or table
+    /// that a few calls of micro-kernels cannot move, pushes its iterations on the stack instead.
     fn whole(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         if let Some((n, _)) = self.leaf(node, at) {
             self.iterations(node, at, 0..n, stack);
         }
     }
 
-    /// Moves a copy or blocks. For a loop or table, moves nothing and returns the number of
-    /// iterations and their body.
+    /// Moves the node and returns none, if it is a copy or blocks. For a loop or table, moves
+    /// nothing and returns the number of iterations and their body.
     #[inline(always)]
     fn leaf(&self, node: &Node, at: Offsets) -> Option<(u64, Body)> {
         match node {
@@ -162,9 +168,9 @@ impl<'a> Interpreter<'a> {
         None
     }
 
-    /// Moves the rows of blocks at `at`. In most nests, the rows consist of runs of equal length.
-    /// The lengths of a run are compared first, and then one call moves the run without reading the
-    /// lengths again.
+    /// Moves the rows of a `Blocks` node that is at `at`. In most nests, many consecutive rows have
+    /// the same length. The lengths of such a run are compared first, and then one call moves the
+    /// run without reading the lengths again.
     #[inline(never)]
     fn listed(&self, at: Offsets, columns: [&Column; 3]) {
         let [user, packed, len] = columns;
@@ -255,10 +261,10 @@ impl<'a> Interpreter<'a> {
                 let first = at.step(*step, range.start as i64) + *inside;
                 let trip = trip.at(self.count);
                 let loops = [(n, *step), (trip, *inner)];
-                // Moving short rows leaf by leaf takes, for each chunk, only as many calls as a row
-                // has blocks. But each call passes over all rows of the chunk, so a cache line of
-                // user memory with several blocks of a row is accessed once for each of these
-                // blocks.
+                // Short rows are moved leaf by leaf: one call moves the first block of all rows of
+                // a chunk, the next call the second block, and so on. That takes fewer calls than
+                // one per row. But a cache line of user memory that has several blocks of a row is
+                // accessed once for each of these blocks, so it does not pay for longer rows.
                 let short = trip <= n / 2 && trip.saturating_mul(len.k) <= SHORT_ROW;
                 let done =
                     self.transposed(first, loops, len.k) || short && self.lanes(body, *step, at, &range);
@@ -279,9 +285,10 @@ impl<'a> Interpreter<'a> {
         let fixed = |(trip, step)| (Quantity::fixed(trip), step);
         let Some(loops) = transpose::suited([fixed(outer), fixed(inner)], len) else { return false };
         let [(short, n), (long, _)] = loops.map(|(trip, step)| (step.user.unsigned_abs(), trip.k));
-        // The outer loop of a transpose has the shorter step in user memory. Elements do not
-        // overlap if that step is at least one element, and the other step is at least all that the
-        // outer loop spans.
+        // `suited` has ordered the two loops: the outer one has the shorter step in user memory.
+        // Its elements do not overlap each other if this step is at least the length of an element.
+        // Different passes of the outer loop do not overlap if the step of the inner loop is at
+        // least as long as the memory that one pass spans.
         let apart = short >= len && long >= short.saturating_mul(n - 1).saturating_add(len);
         apart && self.memory.transposed(at, loops.map(|(trip, step)| (trip.k, step)), len)
     }
@@ -297,8 +304,9 @@ impl<'a> Interpreter<'a> {
         if !few || 2 * lanes.len() as u64 > chunk.min(range.end - range.start) {
             return false;
         }
-        // If iterations overlap in user memory, the last assignment of the type map has to win. So
-        // unpacking needs a step that is at least as long as the memory that one iteration spans.
+        // If iterations overlap in user memory, the last assignment of the type map has to win,
+        // which another order of the leaves would break. So when unpacking, refuse a loop whose
+        // step is shorter than the memory that one iteration spans.
         if self.memory.direction() == Direction::Unpack {
             let lo = lanes.iter().map(|l| l.at.user).min().unwrap_or(0);
             let hi = lanes.iter().map(|l| l.at.user.saturating_add(l.len)).max().unwrap_or(0);
@@ -306,8 +314,8 @@ impl<'a> Interpreter<'a> {
                 return false;
             }
         }
-        // Do one chunk after the other, and in each chunk one call per leaf for all iterations of
-        // the chunk.
+        // Divide the iterations into chunks. In each chunk, make one call per leaf, which moves
+        // this leaf in all iterations of the chunk.
         let mut next = range.start;
         while next < range.end {
             let n = chunk.min(range.end - next);
@@ -350,8 +358,9 @@ impl<'a> Interpreter<'a> {
         })
     }
 
-    /// Moves or pushes the part inside the range of a node that lies partly in it. The range may
-    /// cut the first and the last iteration; the iterations between them are whole.
+    /// Handles a node of which only a part lies in the range to be moved: moves the part, or pushes
+    /// it on the stack as work to be done. Of the iterations of a loop or table that the range
+    /// touches, it may cut the first and the last one; those between them are whole.
     fn part(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
             Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
@@ -392,7 +401,8 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Moves the part inside the range of a copy of `len` bytes at `at`.
+    /// Moves those bytes of a copy that lie in the range to be moved. The copy has `len` bytes and
+    /// is at `at`.
     fn clipped(&self, at: Offsets, len: i64) {
         let (at, len) = self.interval.clip(at, len);
         self.memory.copy(at.user, at.packed, len as u64);

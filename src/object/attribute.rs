@@ -1,7 +1,7 @@
 //! Attributes of datatypes: keyvals, one attribute cache for each object, and callbacks for copying
 //! and deleting (MPI 5.0, section 7.7.4).
 //!
-//! The keyvals of datatypes are numbers of their own, so those of communicators or windows are
+//! Keyvals of datatypes are numbered separately from those of communicators and windows, which are
 //! unknown here. A keyval that was freed remains usable until the last attribute that uses it is
 //! gone (7.7.2). Callbacks run without a lock and see the current state of the object. Since they
 //! may change it, the attributes are read again after each callback.
@@ -25,8 +25,8 @@ pub trait Callbacks: Send + Sync {
     fn delete(&self, datatype: Handle, keyval: i32, value: usize) -> std::result::Result<(), i32>;
 }
 
-/// A keyval. Its attributes hold references to it, and so does its number until the keyval is
-/// freed.
+/// A keyval. Its attributes hold references to it, and so does its entry in `KEYVALS` until the
+/// keyval is freed.
 struct Keyval {
     number: i32,
     callbacks: Box<dyn Callbacks>,
@@ -76,10 +76,11 @@ struct Keyvals {
     known: HashMap<i32, Known>,
 }
 
-/// Keyval that a number names.
+/// Entry of [`KEYVALS`] for one number: the keyval that the number names.
 struct Known {
     keyval: Weak<Keyval>,
-    /// Reference of the number itself, until `MPI_Type_free_keyval`.
+    /// Reference that keeps the keyval alive while it has no attributes, until
+    /// `MPI_Type_free_keyval`.
     own: Option<Arc<Keyval>>,
 }
 
@@ -155,7 +156,7 @@ fn push(object: &Object, keyval: Arc<Keyval>, value: usize) {
 }
 
 /// Sets an attribute (`MPI_Type_set_attr`). If there is an old value, it is deleted first. The
-/// attribute becomes the one that was set last.
+/// attribute becomes the last one in the order in which the attributes were set.
 ///
 /// # Errors
 /// The errors of [`with`]; class `Keyval` for an unknown keyval; the code of the delete callback if

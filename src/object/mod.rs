@@ -66,7 +66,7 @@ pub struct Object {
     integer: AtomicI32,
     datatype: Datatype,
     committed: Once<Committed>,
-    /// Handle of the committed type for external32, which the first call that needs it makes.
+    /// Committed type that converts to and from external32. The first call that needs it makes it.
     external32: Once<CommittedOperation>,
     extras: Mutex<Option<Box<Extras>>>,
 }
@@ -157,8 +157,8 @@ impl Object {
         Ok(self.committed.get_or_init(|| committed))
     }
 
-    /// Returns the handle that packs and unpacks the datatype in external32, or none before the
-    /// commit.
+    /// Returns the committed type that packs and unpacks the datatype in external32, or none before
+    /// the commit.
     ///
     /// # Errors
     /// The errors of [`Object::committed`] and [`Committed::for_operation`].
@@ -279,8 +279,8 @@ pub fn dup(handle: Handle) -> std::result::Result<Handle, Fault> {
             None => Ok(()),
         });
         if let Err(fault) = copied {
-            // Drop the attributes even if delete callbacks fail. Their codes are ignored, because
-            // the call returns that of the copy callback.
+            // Drop the attributes even if delete callbacks fail. The error codes of these callbacks
+            // are ignored, because the call returns that of the copy callback.
             while let Err(Fault::Callback(_)) = attribute::delete_all(new, true) {}
             let _ = remove(new);
             return Err(fault);
@@ -332,8 +332,8 @@ pub fn free(handle: Handle) -> std::result::Result<(), Fault> {
     remove(handle).map(drop).ok_or_else(|| refuse(CALL, handle).into())
 }
 
-/// Sets the name of a datatype (`MPI_Type_set_name`). Of a name with more than [`MAX_NAME`] bytes,
-/// only the first ones are kept, as MPI defines it.
+/// Sets the name of a datatype (`MPI_Type_set_name`). Of a longer name, only the first [`MAX_NAME`]
+/// bytes are kept, as MPI defines it.
 ///
 /// # Errors
 /// The errors of [`with`].
@@ -370,7 +370,8 @@ pub fn children(handle: Handle) -> Result<Vec<Handle>> {
     references(tree.constructed().combiner().children())
 }
 
-/// Returns handles for `types`, as [`children`] does for arguments.
+/// Returns a handle for each of `types`. Predefined types have their usual handles. The handles of
+/// derived types are new references, which the caller must free.
 ///
 /// # Errors
 /// The errors of [`create`]. If there is an error, no reference is left behind.

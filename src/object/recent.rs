@@ -49,8 +49,8 @@ pub(super) fn with<R>(table: &Table<Object>, handle: Handle, f: impl FnOnce(&Obj
     // In destructors at the end of a thread, the thread-local variable may not exist any more. Then
     // each look-up is a miss.
     let hit = RECENT.try_with(|recent| {
-        // The cell is borrowed shared while `f` runs. A callback inside `f` may look up handles
-        // here, but a miss cannot add an entry.
+        // While `f` runs, the cell stays borrowed. So a callback inside `f` may look up handles in
+        // this cache, but if it misses, it cannot add an entry.
         let recent = recent.try_borrow().ok()?;
         match &recent.objects[way(handle)] {
             Some(object) if object.handle == handle && object.is_live() => f.take().map(|f| f(object)),
@@ -78,8 +78,8 @@ fn miss(table: &Table<Object>, handle: Handle) -> Option<Found<Object>> {
     Some(found)
 }
 
-/// Removes all stale entries, and makes an entry for `found` if it is given. Returns the removed
-/// entries, for the caller to drop.
+/// Removes all stale entries of the cache, and adds an entry for the object `found` if it is given.
+/// Returns the removed entries, for the caller to drop.
 #[cold]
 fn renew(recent: &mut Recent, found: Option<&Found<Object>>) -> [Option<Arc<Object>>; WAYS] {
     recent.swept = FREED.load(Relaxed);

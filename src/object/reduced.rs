@@ -1,12 +1,13 @@
-//! Reductions through handles. The committed types for an operation are kept from the first call
-//! that needs them.
+//! Reductions of the datatypes that handles name. The committed type for an operation is made by
+//! the first call that needs it, and is kept.
 
 use super::Object;
 use crate::committed::{ByFunction, CommittedOperation};
 use crate::error::Result;
 use crate::kind::{Op, Operation};
 
-/// Reductions that an object keeps. Most objects are never used for reductions.
+/// Committed types for reductions that an object keeps, each with its operation. Most objects are
+/// never used for reductions.
 #[derive(Debug, Default)]
 pub(super) struct Reductions {
     applied: Vec<(Op, CommittedOperation)>,
@@ -14,8 +15,8 @@ pub(super) struct Reductions {
 }
 
 impl Object {
-    /// Returns the handle that combines the elements of the datatype by `op`, or none before the
-    /// commit.
+    /// Returns the committed type that combines the elements of the datatype by `op`, or none
+    /// before the commit of the datatype.
     ///
     /// # Errors
     /// The errors of [`Object::committed`] and [`crate::Committed::for_operation`]. An error of
@@ -30,15 +31,17 @@ impl Object {
         let applied = committed.for_operation(Operation::Reduce(op))?;
         let mut extras = self.extras.lock();
         let reductions = &mut extras.get_or_insert_default().reductions;
-        // Another thread may have made the same handle in the meantime. Then keep that one.
+        // Another thread may have stored a committed type for `op` in the meantime. Then keep that
+        // one.
         Ok(Some(known(reductions).unwrap_or_else(|| {
             reductions.applied.push((op, applied.clone()));
             applied
         })))
     }
 
-    /// Returns the handle that passes the elements of the datatype to a function. The outer option
-    /// is none before the commit; the inner option is none for a datatype without elements.
+    /// Returns the committed type that passes the elements of the datatype to a function of the
+    /// caller. The outer option is none before the commit; the inner option is none for a datatype
+    /// without elements.
     ///
     /// # Errors
     /// The errors of [`Object::committed`] and [`crate::Committed::by_function`].

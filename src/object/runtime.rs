@@ -1,8 +1,8 @@
 //! The engine that commits use. There is one for each configuration, and it is replaced when the
 //! configuration changes.
 //!
-//! Types that were committed before a change keep their engine, whose counters stay in the sums.
-//! Once the engine exists, a commit finds it without a lock.
+//! Types that were committed before a change keep their engine, and [`counters`] still includes the
+//! counters of that engine. Once the engine exists, a commit finds it without a lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -71,7 +71,8 @@ pub fn mode() -> Mode {
 /// Returns the mode of the next commit if its configuration is known. This takes one load.
 #[inline]
 pub fn known_mode() -> Option<Mode> {
-    // A `match` on the value, because a table of modes would need another cache line.
+    // This is a `match` on the value and not a look-up in a table of modes, because such a table
+    // would need another cache line.
     const { assert!(Mode::Off as u8 == 0 && Mode::Commit as u8 == 3) }
     match MODE.load(Ordering::Relaxed) {
         0 => Some(Mode::Off),
@@ -114,7 +115,8 @@ pub fn configure(change: impl FnOnce(&mut Config) -> Result<()>) -> Result<()> {
     }
     state.retired = held;
     drop(state);
-    // This is outside the lock, because dropping an engine frees its memory.
+    // The lock was released before the engines are dropped, because dropping an engine frees its
+    // memory.
     drop(free);
     Ok(())
 }

@@ -24,15 +24,16 @@ use crate::process::{Mutex, Once};
 /// Number of slots in chunk 0. Chunk `k` has 2^k times as many.
 const FIRST: u32 = 256;
 const CHUNKS: usize = 24;
-/// Number of lives of a slot.
+/// Maximum number of objects that a slot can hold one after the other, each with a generation of
+/// its own.
 const GENERATIONS: u32 = 1 << 24;
 
 #[derive(Debug)]
 struct Slot<T> {
     object: ArcSwapOption<T>,
-    /// One number for the generation g of the slot and for whether an object lives in it: `2g+1` if
-    /// an object does, which then has generation g, and `2g` if none does and the next one will
-    /// have generation g.
+    /// State of the slot as one number. If an object lives in the slot, the state is `2g+1`, where
+    /// g is the generation of the object. Otherwise it is `2g`, where g is the generation that the
+    /// next object will have.
     state: AtomicU32,
 }
 
@@ -100,8 +101,8 @@ impl<T> Table<T> {
     /// # Errors
     /// Class `NoMem` if all slots, nearly 2^32, are in use or used up.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Result<Handle> {
-        // Take a free slot, or the next one that was never used. Its chunk is allocated with its
-        // first slot.
+        // Take a free slot, or the next one that was never used. A chunk is allocated when its
+        // first slot is used.
         let index = {
             let mut free = self.free.lock();
             match free.slots.pop() {
@@ -223,8 +224,8 @@ mod tests {
         assert_ne!(table.insert(|_| ()).unwrap().index(), a.index());
     }
 
-    /// Readers of a handle see its object or nothing, and never the object of a later life. Of
-    /// several callers that remove a handle, one succeeds.
+    /// Readers of a handle see its object or nothing, and never an object that was stored in the
+    /// same slot later. Of several callers that remove a handle, one succeeds.
     #[test]
     fn lives_are_kept_apart_between_threads() {
         let table = Table::<Handle>::new(0xaa);

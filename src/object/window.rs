@@ -4,15 +4,16 @@
 //!
 //! They are for callers that cannot allocate, above all from Fortran. A window borrows from the
 //! datatype and costs O(1); the caller copies the entries in it. Numbers are in the units of the
-//! constructor. Seven combiners exist. f90 and value_index types count as basic, and combiners that
-//! the proposal did not have (dup, resized, subarray and others) are refused by name.
+//! constructor. The proposal has seven combiners. f90 and value_index types count as basic, and
+//! combiners that the proposal did not have (dup, resized, subarray and others) are refused with an
+//! error that names them.
 
 use std::slice::from_ref;
 
 use crate::datatype::{Combiner, Datatype};
 use crate::error::{Error, ErrorClass, Result};
 
-/// The combiners of the proposal.
+/// The combiners of the proposal of 1996.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each is MPI_ and its name")]
 #[repr(i32)]
@@ -26,8 +27,8 @@ pub enum Early {
     Struct = 1507,
 }
 
-/// Result of `MPI_Type_contents`. The arrays that a combiner does not have are empty here, and
-/// those of the caller should stay unchanged.
+/// Result of `MPI_Type_contents`. Arrays that the combiner does not have are empty here, and the
+/// caller should leave its own arrays for them unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'t> {
     /// The combiner.

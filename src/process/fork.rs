@@ -1,16 +1,17 @@
 //! Sections, and the fork handlers that wait for them.
 //!
 //! Every thread that uses sections has a slot (`ThreadSlot`), which says whether the thread is in a
-//! section. A forking thread announces its fork and then waits for one slot after the other. Each
-//! side writes its own word first and then reads the other's, in one total order (`SeqCst`), so at
-//! least one of them sees the other. The code here uses no lock of the standard library, because a
-//! child could inherit it locked.
+//! section. A forking thread announces its fork and then waits for one slot after the other. The
+//! forking thread and a thread that enters a section each write their own word first and then read
+//! the word of the other thread, in one total order (`SeqCst`). So at least one of the two sees the
+//! other. The code here uses no lock of the standard library, because a child could inherit it
+//! locked.
 //!
-//! Neither side waits without a limit. A program may register fork handlers that take locks of its
-//! own, and the order in which its handlers and ours run cannot be chosen. So a handler of the
-//! program may wait for a lock, while the holder of that lock waits for the fork to end before it
-//! enters a section. The holder then enters its section after [`LOOKS`] looks at the forking
-//! thread, and the fork counts as one in the middle of a section: its child is marked
+//! Neither of the two threads waits without a limit. A program may register fork handlers that take
+//! locks of its own, and the order in which its handlers and ours run cannot be chosen. So a
+//! handler of the program may wait for a lock, while the holder of that lock waits for the fork to
+//! end before it enters a section. The holder then enters its section after [`LOOKS`] looks at the
+//! forking thread, and the fork counts as one in the middle of a section: its child is marked
 //! ([`is_inconsistent`]).
 
 use std::cell::Cell;
@@ -23,11 +24,12 @@ use std::time::{Duration, Instant};
 /// section.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Number of consecutive looks that must find the forking thread asleep before the waiting thread
-/// enters its section. They span 20 ms. A handler that waits for a lock sleeps all the time. An
-/// ordinary fork sleeps now and then, while it waits for a lock of the allocator and the holder of
-/// the lock has lost its processor: of 1000 forks among three busy threads on two loaded
-/// processors, one was found asleep by a single look after 5 ms (2026-11-28).
+/// Number of consecutive looks at which a waiting thread must find the forking thread asleep before
+/// it enters its section. The looks span 20 ms. While a fork handler waits for a lock, the forking
+/// thread sleeps all the time. In an ordinary fork it sleeps now and then, while it waits for a
+/// lock of the allocator and the holder of the lock has lost its processor: of 1000 forks among
+/// three busy threads on two loaded processors, one was found asleep by a single look after 5 ms
+/// (2026-11-28).
 const LOOKS: u32 = 5;
 
 /// Maximum time that a fork waits for threads in sections. It is also the maximum time that a
@@ -93,12 +95,13 @@ static INTRUDED: AtomicBool = AtomicBool::new(false);
 /// Whether this process or one of its ancestors is the child of a fork in the middle of a section.
 static INCONSISTENT: AtomicBool = AtomicBool::new(false);
 /// Functions to call in a child that becomes inconsistent, or null. The preload library registers
-/// two: one of its registry of MPI functions and one of its hook in Open MPI.
+/// two functions: one for its registry of MPI functions, and one for its hook in Open MPI.
 static NOTICES: [AtomicPtr<fn()>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
 /// Counter that advances once before and once after each fork of this process. A child continues
 /// with the value of its parent.
 static FORKS: AtomicU64 = AtomicU64::new(0);
-/// Number of forks through which this process and its ancestors came as the child.
+/// Number of forks in the line of descent of this process: each of them created this process or one
+/// of its ancestors.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Whether the fork handlers have been registered.
 static REGISTERED: AtomicBool = AtomicBool::new(false);
@@ -206,8 +209,8 @@ fn assign_slot(here: &Here) -> &'static ThreadSlot {
     slot
 }
 
-/// Spin lock that one thread holds at a time, for a few instructions. A fork waits for it as it
-/// does for a slot.
+/// Spin lock that one thread holds at a time, for a few instructions. A fork waits until no thread
+/// holds it, as it waits for threads in sections.
 #[derive(Debug)]
 pub(super) struct RawSpinLock {
     /// Whether a thread holds the lock.
@@ -236,7 +239,7 @@ impl RawSpinLock {
             // Set the depth first, for the same reason as in `section`.
             here.depth.set(depth + 1);
             // If the thread is in a section already, a fork waits for that section anyway, so the
-            // thread need not look.
+            // thread need not look whether another thread forks.
             let forks = || depth == 0 && FORKING.load(Ordering::SeqCst) != 0;
             if self.taken.swap(true, Ordering::SeqCst) {
                 self.wait(forks);
@@ -278,8 +281,9 @@ impl RawSpinLock {
                     return;
                 }
                 if late {
-                    // Set the mark only after the lock was taken. A fork that begins now and resets
-                    // the mark has to wait for the lock.
+                    // Mark the child of the fork only now that the lock is taken. If a later fork
+                    // resets the mark, that fork also has to wait for the lock, so its child needs
+                    // no mark.
                     INTRUDED.store(true, Ordering::SeqCst);
                     return;
                 }
@@ -304,8 +308,8 @@ impl RawSpinLock {
     }
 }
 
-/// Lets the fork of another thread go first, unless it takes too long: leaves the slot, waits, and
-/// enters again.
+/// Lets the fork of another thread go first, unless it takes too long: records in the slot that
+/// this thread is in no section, waits, and enters the section again.
 #[cold]
 fn give_way(slot: &ThreadSlot) {
     loop {
@@ -316,8 +320,8 @@ fn give_way(slot: &ThreadSlot) {
             return;
         }
         if !ended {
-            // Set the mark only after the slot was entered. A fork that begins now and resets the
-            // mark has to wait for the slot.
+            // Mark the child of the fork only now that the slot is entered. If a later fork resets
+            // the mark, that fork also has to wait for the slot, so its child needs no mark.
             INTRUDED.store(true, Ordering::SeqCst);
             return;
         }
@@ -325,7 +329,7 @@ fn give_way(slot: &ThreadSlot) {
 }
 
 /// Waits until no thread forks. Returns false if the fork takes too long, or if its child is marked
-/// already.
+/// as inconsistent already.
 fn wait_for_the_end() -> bool {
     let start = Instant::now();
     // `alone` is the time at which the forking thread was first seen to have finished its wait for
@@ -374,8 +378,8 @@ fn wait_for_the_end() -> bool {
 /// of the thread cannot be read. The state distinguishes a fork that is held up by a handler from
 /// one that has lost its processor or copies a large process.
 fn sleeps(thread: u32) -> bool {
-    // Write the path `/proc/self/task/ID/stat` without an allocation: an allocator may be what
-    // waits here.
+    // Write the path `/proc/self/task/ID/stat` without an allocation, because the caller may be an
+    // allocator that waits to enter a section.
     let mut path = [0u8; 40];
     let mut at = 0;
     let mut put = |bytes: &[u8]| {
@@ -477,14 +481,15 @@ pub fn when_inconsistent(notice: &'static fn()) {
 }
 
 /// Returns a counter that advances with each fork that this process comes through, as the parent or
-/// as the child. If the counter has changed, memory that is shared with this process by a mapping
-/// may be shared with one more process.
+/// as the child. If the counter has changed, memory that this process shares with others by a
+/// mapping may be shared with one more process.
 pub fn forks() -> u64 {
     FORKS.load(Ordering::Acquire)
 }
 
-/// Returns the number of forks through which this process and its ancestors came as the child.
-/// Whatever threads of another generation were doing here is never finished.
+/// Returns the number of forks by which this process or one of its ancestors was created. Work that
+/// another thread began under an earlier number is never finished here, because that thread does
+/// not exist in this process.
 pub(super) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
 }
@@ -522,8 +527,9 @@ extern "C" fn before() {
         let fork =
             if here.depth.get() == 0 && !is_inconsistent() && gather() { Fork::Alone } else { Fork::Amid };
         here.fork.set(fork);
-        // Fork handlers of others may run between these handlers and call this library. They are
-        // treated as if they were in a section.
+        // Fork handlers of the program and of other libraries may run between this handler and the
+        // one after the fork, and may call this library. Their calls are treated as if they were in
+        // a section.
         here.depth.set(here.depth.get() + 1);
         FORKS.fetch_add(1, Ordering::AcqRel);
     });
@@ -539,8 +545,8 @@ fn gather() -> bool {
             return false;
         }
     }
-    // Since the fork before this one, a thread that was about to enter a section may have set the
-    // mark.
+    // Reset the mark. A thread that entered a section during the previous fork may have set it
+    // after that fork had ended.
     INTRUDED.store(false, Ordering::SeqCst);
     let start = Instant::now();
     // Wait for the slots and then for the spin locks. All of them together get the time `LIMIT`.
@@ -571,8 +577,8 @@ extern "C" fn after_in_parent() {
         let fork = here.fork.replace(Fork::None);
         if fork != Fork::None {
             here.depth.set(here.depth.get() - 1);
-            // Memory that a fork handler or a late thread has mapped since the handler `before` is
-            // shared with the child too, so the counter advances again.
+            // Memory that a fork handler or a late thread has mapped since the handler `before` ran
+            // is shared with the child too, so the counter advances again.
             FORKS.fetch_add(1, Ordering::AcqRel);
         }
         if fork == Fork::Alone {
@@ -590,9 +596,9 @@ extern "C" fn after_in_child() {
         }
         here.depth.set(here.depth.get() - 1);
         FORKS.fetch_add(1, Ordering::AcqRel);
-        // The other threads do not exist here, wherever they were. A thread that entered a section
-        // during the fork set `INTRUDED` before it changed anything. So a child that has the
-        // changes of that thread has the mark too.
+        // The other threads of the parent do not exist in the child, whether or not they were in a
+        // section. A thread that entered a section during the fork set `INTRUDED` before it changed
+        // anything. So a child that has the changes of that thread has the mark too.
         let marked = fork == Fork::Amid || INTRUDED.load(Ordering::SeqCst);
         // Free the slots of the other threads. This thread keeps its own; if the fork happened
         // inside a section, the thread is still in it.

@@ -64,7 +64,7 @@ pub fn to_stderr(text: &[u8]) -> io::Result<()> {
 
 /// Guard that masks SIGXFSZ in this thread.
 struct Masked {
-    /// Signal mask before, to be restored.
+    /// Signal mask of the thread before SIGXFSZ was masked. It is restored at the end.
     before: libc::sigset_t,
     /// Set that contains only SIGXFSZ.
     only: libc::sigset_t,
@@ -100,7 +100,8 @@ impl Drop for Masked {
         // not wait, as the time is 0. `pthread_sigmask` accepts null where the old mask is not
         // asked for.
         unsafe {
-            // Remove the signal. Try again only if another signal has interrupted the call.
+            // Remove the pending SIGXFSZ, if there is one. Try again only if another signal has
+            // interrupted the call.
             while !self.pending
                 && libc::sigtimedwait(&raw const self.only, ptr::null_mut(), &raw const now) < 0
                 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted

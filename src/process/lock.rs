@@ -1,5 +1,5 @@
-//! Locks, and values that are made once. A child that is not marked as inconsistent never finds
-//! them locked or half made.
+//! Locks, and values that are made once. The child of a fork never finds them locked or half made,
+//! unless it is marked as inconsistent.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -51,9 +51,9 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-/// Lock for frequent work of a few instructions: it costs one locked instruction, where [`Mutex`]
-/// costs three. Its holder is in a section. A thread that waits for it first spins, and then sleeps
-/// for short times. A process can have at most eight such locks.
+/// Lock for short pieces of work, of a few instructions, that are done often: it costs one locked
+/// instruction, where [`Mutex`] costs three. Its holder is in a section. A thread that waits for it
+/// first spins, and then sleeps for short times. A process can have at most eight such locks.
 #[derive(Debug)]
 pub struct SpinLock<T> {
     raw: RawSpinLock,
@@ -187,22 +187,22 @@ impl<T> Deref for Lazy<T> {
 }
 
 /// Value that takes long to make. One thread makes it, outside of any section, while others wait
-/// for that thread. A fork does not wait for it, and the child makes the value again if it needs
-/// it.
+/// for that thread. A fork does not wait for that thread, and the child makes the value again if it
+/// needs it.
 #[derive(Debug)]
 pub struct Awaited<T> {
     value: OnceLock<T>,
-    /// The thread that makes the value, if there is one. It is boxed to save memory: there are many
-    /// values of type `Awaited`, and the box exists only while one is made.
+    /// Record of the thread that is making the value, if there is one. It is boxed to save memory:
+    /// there are many values of type `Awaited`, and the box exists only while one of them is made.
     turn: Mutex<Option<Box<Turn>>>,
 }
 
-/// The work of one thread on the value.
+/// Record of a thread that is making the value of an [`Awaited`].
 #[derive(Debug)]
 struct Turn {
-    /// Generation of the process that does the work. Work of another generation belongs to a thread
-    /// that does not exist in this process, or to the current thread, if a callback of `make` has
-    /// forked. Nobody waits for work of another generation.
+    /// Generation of the process (see `generation`) when the work began. Work of another generation
+    /// belongs to a thread that does not exist in this process, or to the current thread, if a
+    /// callback of `make` has forked. Nobody waits for work of another generation.
     generation: u64,
     /// Cell that is set when the work is done. Other threads wait for it.
     done: Arc<OnceLock<()>>,
@@ -241,15 +241,17 @@ impl<T> Awaited<T> {
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
-        // End the turn even if `make` panics, so that the next caller can begin one.
+        // `over` removes the record of this thread's work when it is dropped, even if `make`
+        // panics. The next caller can then begin its own work.
         let over = Over(self);
         self.turn().get_or_init(|| {
-            // The value exists already if this turn began after another one had ended.
+            // Another thread may have made the value after the caller found none and before this
+            // thread began its own work.
             if self.value.get().is_none() {
                 let value = make();
                 let _section = section();
-                // The value may be set already. If a callback of `make` has forked, the child may
-                // have made the value itself, before it returned to here.
+                // If a callback of `make` has forked, the child returns to this line too. It may
+                // have made the value in the callback already; the earlier value then stays.
                 let _ = self.value.set(value);
             }
         });
@@ -257,7 +259,8 @@ impl<T> Awaited<T> {
         self.value.get().expect("set by whoever had the turn")
     }
 
-    /// Returns the cell of the current turn of this process, and begins a turn if there is none.
+    /// Returns the cell that is set when the thread that makes the value has finished. If no thread
+    /// of this process is making the value, records the current thread as the one that does.
     fn turn(&self) -> Arc<OnceLock<()>> {
         let mut turn = self.turn.lock();
         if let Some(turn) = turn.as_ref().filter(|turn| turn.generation == generation()) {
@@ -269,7 +272,7 @@ impl<T> Awaited<T> {
     }
 }
 
-/// Guard that ends the current turn of a value when it is dropped.
+/// Guard that, when it is dropped, removes the record of the thread that is making the value.
 struct Over<'a, T>(&'a Awaited<T>);
 
 impl<T> Drop for Over<'_, T> {

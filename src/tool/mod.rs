@@ -69,13 +69,13 @@ pub enum Value {
 pub struct Enumeration {
     /// Name of the enumeration, unique among all enumerations.
     pub name: &'static str,
-    /// Names of the values 0, 1, and so on, unique within the enumeration.
+    /// Names of the values 0, 1, and so on. They are unique within the enumeration.
     pub items: &'static [&'static str],
 }
 
-/// Index in [`ENUMERATIONS`] of the modes.
+/// Index in [`ENUMERATIONS`] of the names of the modes.
 pub(crate) const MODES: usize = 0;
-/// Index in [`ENUMERATIONS`] of the CPU levels.
+/// Index in [`ENUMERATIONS`] of the names of the CPU levels.
 pub(crate) const TARGETS: usize = 1;
 /// Index in [`ENUMERATIONS`] of the values of switches.
 pub(crate) const SWITCHES: usize = 2;
@@ -88,8 +88,8 @@ pub const ENUMERATIONS: [Enumeration; 3] = [
     Enumeration { name: "ddtc_switches", items: &["no", "yes"] },
 ];
 
-// The items are written out because this is a constant. A test compares them with the names that
-// the modes and levels have elsewhere.
+// The names in `ENUMERATIONS` are written out because it is a constant. Their numbers are compared
+// with those of the modes and levels here, and a test compares the names themselves.
 const _: () = assert!(ENUMERATIONS[MODES].items.len() == Mode::ALL.len());
 const _: () = assert!(ENUMERATIONS[TARGETS].items.len() == Level::ALL.len());
 

@@ -25,7 +25,7 @@ pub enum Class {
     Counter = 7,
     /// Sum over events.
     Aggregate = 8,
-    /// Time over events, in seconds.
+    /// Sum of the times of events, in seconds.
     Timer = 9,
 }
 
@@ -39,8 +39,9 @@ pub struct Performance {
     /// Class of the variable.
     pub class: Class,
     raw: fn(&Snapshot) -> u64,
-    /// Whether messages and packing under another MPI library may change the variable. Other
-    /// variables count only uses of ddtc's own interface.
+    /// Whether the variable may change when ddtc is preloaded under another MPI library, by the
+    /// messages and the packing of the program. If false, the variable counts only uses of ddtc's
+    /// own interface.
     pub of_messages: bool,
 }
 
@@ -94,12 +95,14 @@ const fn variable(
     Performance { name, description, class, raw, of_messages: true }
 }
 
-/// Returns the index of the counters for calls in external32.
+/// Returns the index in [`Totals`] of the counters for calls that pack to or unpack from
+/// external32.
 fn external32(direction: Direction) -> usize {
     crate::kind::Kind { direction, operation: Operation::External32 }.index()
 }
 
-/// Returns the index of the counters for reductions. All operations share these counters.
+/// Returns the index in [`Totals`] of the counters for reductions. All reduction operations share
+/// these counters.
 fn reductions() -> usize {
     let operation = Operation::Reduce(Op::Sum);
     crate::kind::Kind { direction: Direction::Unpack, operation }.index()
@@ -229,7 +232,7 @@ struct PvarHandle {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Amount that was measured before the last start.
+    /// Amount that was measured before the handle was last started.
     sum: u64,
     /// Raw value of the variable at the last start, if the handle is started.
     since: Option<u64>,
@@ -350,8 +353,8 @@ pub fn performance_of(
     PERFORMANCE.get(pvar.index).ok_or_else(|| invalid(operation, handle))
 }
 
-/// Calls `change` with the state of one handle, or of each handle of the session whose variable is
-/// not always active, and with the raw value of its variable.
+/// Calls `change(state, raw value of the variable)` for one handle or for all handles of the
+/// session. Of all handles, those of variables that are always active are left out.
 ///
 /// # Errors
 /// The errors of [`performance_of`]; class `class` for one handle of a variable that is always

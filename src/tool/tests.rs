@@ -4,8 +4,8 @@ use super::*;
 use crate::datatype::{Datatype, Named};
 use crate::object;
 
-/// Lock under which the tests run that count the initializations of the process, so that they run
-/// one after the other.
+/// Lock for tests that count how often the process has initialized the tool interface. Each of
+/// these tests holds it, so that they run one after the other.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]

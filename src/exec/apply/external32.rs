@@ -1,15 +1,16 @@
 //! Conversion to and from external32 (MPI 5.0, 14.5.2): big-endian numbers, integers in two's
 //! complement, the formats of IEEE 754, and the sizes of table 14.2.
 //!
-//! Values of class `Swap` differ only in the order of their bytes, so micro-kernels swap or copy
-//! them. The other values are converted one at a time. The classes that occur on usual machines
-//! have a loop of their own (`loops`), which is selected once for a run. The rules are:
+//! Values of class `Swap` differ between memory and external32 only in the order of their bytes, so
+//! micro-kernels swap or copy them. The other values are converted one at a time. The classes that
+//! occur on usual machines have a loop of their own (`loops`), which is selected once for a run.
+//! The rules are:
 //!
 //! * An integer keeps its value or is refused.
 //! * A floating-point number is rounded to nearest, ties to even. A number that is too large
 //!   becomes an infinity.
 //! * A NaN keeps its sign, whether it is quiet, and the leading bits of its payload. If all kept
-//!   bits are zero, the NaN becomes quiet; its encoding would otherwise be an infinity.
+//!   bits are zero, the NaN becomes quiet; its encoding would otherwise be that of an infinity.
 //! * The encodings that x87 processors refuse (unnormal numbers, pseudo-infinities, pseudo-NaNs)
 //!   become the default NaN of these processors.
 
@@ -85,8 +86,8 @@ fn number_of(bytes: &[u8], native: bool) -> u128 {
     u128::from_be_bytes(wide)
 }
 
-/// Writes the low bytes of `value` to `bytes`, in the byte order that `native` selects as in
-/// `number_of`.
+/// Writes the low bytes of `value` to `bytes`. If `native` is true, they are written in the byte
+/// order of this machine, otherwise big-endian.
 fn put(value: u128, bytes: &mut [u8], native: bool) {
     let len = bytes.len();
     if native && cfg!(target_endian = "little") {
@@ -96,8 +97,8 @@ fn put(value: u128, bytes: &mut [u8], native: bool) {
     }
 }
 
-/// Converts one value whose size or format differs between the two sides from `old` to `new`.
-/// Returns the broken rule if an integer does not fit.
+/// Converts one value from the bytes `old` to the bytes `new`. The value has different sizes or
+/// formats on the two sides. Returns the broken rule if an integer does not fit.
 fn resized(number: Number, direction: Direction, old: &[u8], new: &mut [u8]) -> Result<(), &'static str> {
     let pack = direction == Direction::Pack;
     let bits = number_of(old, pack);
@@ -283,8 +284,8 @@ mod tests {
         assert_eq!(x87(one | half), 1 << 63);
         assert_eq!(x87(one | half | 1), (1 << 63) + 1);
         assert_eq!(x87(one | 1 << 49 | half), (1 << 63) + 2);
-        // A number past the largest one becomes an infinity. A number that rounds up past the
-        // largest one of its exponent gets the next exponent.
+        // A number above the largest x87 number becomes an infinity. A number that is rounded up to
+        // a power of two gets the next exponent.
         assert_eq!(converted((0x7fff << 112) - 1, &QUAD, &X87), 0x7fff_8000_0000_0000_0000);
         assert_eq!(converted((0x4000 << 112) - 1, &QUAD, &X87), 0x4000_8000_0000_0000_0000);
         // Half of the smallest denormal number becomes zero, and a little more than half becomes
@@ -306,8 +307,8 @@ mod tests {
         assert_eq!(converted(0x7fff << 112 | 1, &QUAD, &X87), 0x7fff_c000_0000_0000_0000);
     }
 
-    /// Values without a loop of their own, as bytes: in the order of this machine on the user side
-    /// and big-endian on the packed side. Both directions are checked.
+    /// Values that no specialized loop converts, as bytes: in the order of this machine on the user
+    /// side and big-endian on the packed side. Both directions are checked.
     #[test]
     fn values_by_hand() {
         let check = |number, native: &[u8], external: &[u8]| {

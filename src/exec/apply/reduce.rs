@@ -12,7 +12,8 @@ use crate::micro::buffers::Combined;
 use crate::nest::{Leaf, Offsets, ValueClass};
 
 /// Combines the values of a run, whose packed side is `side`. Returns an error if `memory` packs,
-/// or if only conversions have the class of the values. `NoOp` does nothing and accepts any class.
+/// or if the class of the values occurs only in conversions. `NoOp` does nothing and accepts any
+/// class.
 pub(super) fn run(op: Op, memory: &Buffers, run: &Run, side: Packed) -> Result<(), Unfit> {
     if memory.direction() == Direction::Pack {
         return Err(Unfit { at: Offsets::ZERO, rule: "a value that is combined while packing" });

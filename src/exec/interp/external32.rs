@@ -28,7 +28,8 @@ pub(super) enum Real {
     },
 }
 
-/// Floating-point format. Values are given as one integer each; its highest bit in use is the sign.
+/// Floating-point format. The bits of a value are passed as one integer, in which the highest bit
+/// that the format uses is the sign.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Format {
     /// IEEE format with this number of exponent bits and of fraction bits.
@@ -47,7 +48,8 @@ pub(super) fn format(size: usize, x87: bool) -> Format {
     }
 }
 
-/// Returns the low `fraction` bits of `bits`, the most significant one first, followed by zeros.
+/// Returns the payload of a NaN: the low `fraction` bits of `bits`, the most significant one first,
+/// followed by zeros.
 fn payload(bits: u128, fraction: usize) -> [bool; 112] {
     let mut payload = [false; 112];
     for (i, bit) in payload.iter_mut().enumerate().take(fraction) {
@@ -172,9 +174,10 @@ fn inward(basic: Named, bytes: &[u8], size: usize, x87: bool) -> Option<Vec<u8>>
     Some(out.to_le_bytes()[..size].to_vec())
 }
 
-/// Converts the bits of one value from a format of `from` bytes to one of `to` bytes. If both have
-/// the same size and neither or both are x87's, the bits stay as they are. Signed integers are
-/// converted by their sign and magnitude. Returns none if an integer does not fit.
+/// Converts the bits of one value from a format of `from` bytes to one of `to` bytes. If the two
+/// formats have the same size, and both or neither of them are x87's, the bits stay as they are.
+/// Signed integers are converted by their sign and magnitude. Returns none if an integer does not
+/// fit.
 fn converted(
     basic: Named,
     bits: u128,
@@ -198,11 +201,12 @@ fn converted(
     }
 }
 
-/// Rule of the error for a value that does not fit in its size on the other side.
+/// Rule that the error states if a value does not fit into the bytes that it has at the
+/// destination, which is external32 or user memory.
 pub const UNFIT: &str = "must fit the size that external32 has for it";
 
 /// Position of one value in a packed external32 stream and in memory. A value is a basic element,
-/// or one half of a complex one.
+/// or one of the two parts of a complex number.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Basic type of the element. An element of a complex type consists of two values.
@@ -223,8 +227,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Converts the value by a transfer in `direction`. `bytes` are its bytes at the source.
-    /// Returns its bytes at the destination, or none if it does not fit.
+    /// Converts the value to external32 if `direction` is a pack, and from external32 otherwise.
+    /// `bytes` are its bytes at the source. Returns its bytes at the destination, or none if it
+    /// does not fit.
     pub fn converted(&self, direction: Direction, bytes: &[u8]) -> Option<Vec<u8>> {
         match direction {
             Direction::Pack => outward(self.basic, bytes, self.packed, self.x87),

@@ -12,8 +12,8 @@ use super::external32::{Format, Real, X87, format, read, write};
 use crate::datatype::{Class, Datatype, Named, TypeMap};
 use crate::kind::Op;
 
-/// One mark per byte of user memory: true if the bits of the byte are not defined, because an
-/// operation made a NaN there, or computed the value from bytes that were marked already.
+/// For each byte of user memory, whether its bits are undefined: true if an operation made a NaN
+/// there, or computed the value from bytes that were undefined already.
 pub type Loose = Vec<bool>;
 
 /// Combines `count` instances from the start of `packed` into `user`, where displacement 0 of the
@@ -46,7 +46,7 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
             let better = order == Some(if op == Op::Minloc { Less } else { Greater });
             let sooner = order == Some(Equal) && compare(index, new_index, &old_index) == Some(Less);
             // A comparison with bytes that are not defined may have either result. If the user's
-            // value or index has undefined bytes, mark the value and the index.
+            // value or index has undefined bytes, record all bytes of both as undefined.
             let any = (at..at + size).chain(index_at..index_at + index_size).any(|i| loose[i]);
             if better {
                 put(basic, user, at, new);
@@ -88,8 +88,8 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
     loose
 }
 
-/// Returns true for the `long double` of C in the x87 format, or for two of them: 10 of each 16
-/// bytes hold the value.
+/// Returns true if the type consists of one or two numbers in the x87 format: `long double` of C
+/// and its complex types. Each number occupies 16 bytes, 10 of which hold the value.
 fn extended(basic: Named) -> bool {
     X87 && matches!(basic, Named::LongDouble | Named::CLongDoubleComplex | Named::CxxLongDoubleComplex)
 }
@@ -118,8 +118,8 @@ fn real(basic: Named, bytes: &[u8]) -> (Format, u128) {
 fn integer(basic: Named, bytes: &[u8]) -> (bool, u128) {
     let value = bits(bytes);
     let negative = basic.class() == Class::Integer && bytes.last().is_some_and(|&byte| byte >= 128);
-    // In two's complement the magnitude of a negative number is its distance to the next power of
-    // two.
+    // In two's complement, the magnitude of a negative number is 2^n minus its n bits, read as an
+    // unsigned number.
     let missing = if bytes.len() == 16 { value.wrapping_neg() } else { (1 << (8 * bytes.len())) - value };
     (negative, if negative { missing } else { value })
 }
@@ -191,9 +191,9 @@ fn sum(a: Real, b: Real) -> Option<Real> {
         (Finite { digits: 0, .. }, _) => Some(b),
         (_, Finite { digits: 0, .. }) => Some(a),
         (Finite { negative: x, digits: m, exponent: e }, Finite { negative: y, digits: n, exponent: g }) => {
-            // Shift the digits of both numbers so that the first one is bit 125, which leaves room
-            // for the sum. Then shift the number with the smaller exponent down to the larger
-            // exponent. If any digit that this shifts out is 1, the last digit becomes 1.
+            // Shift the digits of both numbers so that the first digit of each is bit 125, which
+            // leaves room for the sum. Then shift the number with the smaller exponent down to the
+            // larger exponent. If any digit that this shifts out is 1, the last digit becomes 1.
             let up = |digits: u128, exponent: i32| {
                 let up = digits.leading_zeros() as i32 - 2;
                 if up >= 0 { (digits << up, exponent - up) } else { panic!("too many digits") }
@@ -213,8 +213,8 @@ fn sum(a: Real, b: Real) -> Option<Real> {
     }
 }
 
-/// Returns the product of two floating-point values, with the last digit as in `sum`. Returns none
-/// if the product is a NaN.
+/// Returns the product of two floating-point values. As in `sum`, the last digit of the result is 1
+/// if nonzero digits after it were dropped. Returns none if the product is a NaN.
 fn times(a: Real, b: Real) -> Option<Real> {
     use Real::{Finite, Infinite, Nan};
     match (a, b) {
@@ -245,8 +245,9 @@ fn times(a: Real, b: Real) -> Option<Real> {
     }
 }
 
-/// Combines one part of a value into `out`. Returns true if the operation made a NaN. The bits of
-/// that NaN are not defined.
+/// Combines a number of the packed side, `new`, with one of the user's side, `old`, and writes the
+/// result to `out`. The number is a whole value or one part of a complex value. Returns true if the
+/// operation made a NaN. The bits of that NaN are not defined.
 fn combine(op: Op, basic: Named, new: &[u8], old: &[u8], out: &mut [u8]) -> bool {
     let size = out.len();
     if matches!(basic.class(), Class::Float | Class::Complex) {

@@ -1,14 +1,14 @@
 //! Moves a range `[from, to)` of the packed bytes of a nest, in O(depth + log rows) and without any
 //! state between calls.
 //!
-//! At every loop the range has a head, whole iterations and a tail, each of which may be empty.
-//! Head, whole iterations and tail are moved in this order, which is the order of the type map.
-//! [`Parts`] offers whole iterations to kernels. The head lies in one iteration, and so does the
-//! tail; entering an iteration costs one multiplication per loop ([`Descent`]). In the functions
-//! below, `[from, to)` is relative to the packed offset `at` of the node or body, so that no
-//! function compares a position with the ends of the whole range. `i` is the index of a node in the
-//! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
-//! there.
+//! In each loop that it touches, the range consists of a head, whole iterations and a tail, each of
+//! which may be empty. The head is the last part of one iteration, and the tail is the first part
+//! of another one. Head, whole iterations and tail are moved in this order, which is the order of
+//! the type map. [`Parts`] offers whole iterations to kernels. Entering the iteration of the head
+//! or of the tail costs one multiplication per loop ([`Descent`]). In the functions below, `[from,
+//! to)` is relative to the packed offset `at` of the node or body, so that no function compares a
+//! position with the ends of the whole range. `i` is the index of a node in the nest. If a range
+//! cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from there.
 //!
 //! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
 //! instructions and few stores: after a kernel has filled the store buffer of the processor, each
@@ -27,29 +27,35 @@ use crate::nest::{
 /// Faster ways to move whole parts of a range than the interpreter of nests.
 pub trait Parts {
     /// Moves the whole iterations `range` of node `i`, a loop or table whose iteration 0 is at
-    /// `at`. Returns false if it moved nothing. The interpreter then moves these iterations.
+    /// `at`. Returns false if it moved nothing; the interpreter of nests then moves these
+    /// iterations.
     fn run(&self, memory: &Buffers, i: usize, at: Offsets, range: Range<u64>) -> bool;
 
-    /// Returns the columns to use for moving whole rows of the blocks `i`, if a range has `bytes`
-    /// bytes in these blocks.
+    /// Returns the columns (offsets and lengths of rows) by which whole rows of node `i`, a
+    /// `Blocks` node, are moved: its own columns, or rearranged ones that are faster. `bytes` is
+    /// the number of bytes of this node that the range contains.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
 
-    /// Returns the descent of node `i`, if it has been computed already.
+    /// Returns the [`Descent`] of node `i`, which has what is needed to find a packed byte in the
+    /// node, if it has been computed already.
     #[inline(always)]
     fn descent(&self, _: usize) -> Option<&Descent> {
         None
     }
 }
 
-/// Columns to use for moving rows of blocks.
+/// Columns (offsets and lengths of rows) by which the rows of a `Blocks` node are moved.
 #[derive(Clone, Copy, Debug)]
 pub enum Rows<'a> {
-    /// The columns of the nest, with the rows in the order of the nest.
+    /// The columns of the `Blocks` node itself, which list the rows in the order of the packed
+    /// stream.
     Listed,
-    /// Equal pieces, which together cover all rows.
+    /// Groups of pieces of equal length, into which the rows have been cut. Together, the groups
+    /// cover all rows.
     Pieces(&'a [EqualPieces]),
-    /// User offsets, packed offsets and lengths of the rows, and the number of rows in a bucket. A
-    /// bucket is a group of consecutive rows, which are sorted by length within it.
+    /// Columns in another order, and the number of rows in a bucket. The columns are the user
+    /// offsets, packed offsets and lengths of the rows. A bucket is a group of consecutive rows of
+    /// the node; within each bucket, the rows are sorted by length.
     Buckets([&'a Column; 3], usize),
 }
 
@@ -66,7 +72,8 @@ impl Parts for Plain {
     }
 }
 
-/// Maximum number of levels at which a range is cut by recursion.
+/// Maximum depth of the recursion that follows a range into the nest. The interpreter of nests
+/// moves what lies deeper.
 const MAX_DEPTH: u32 = 16;
 
 /// Moves the packed bytes `range` of `count` instances of `nest` in the direction of `memory`.
@@ -83,7 +90,7 @@ pub fn range(nest: &LoopNest<Normal>, memory: &Buffers, count: u64, range: Range
     }
 }
 
-/// A range that lies in one loop around a single copy.
+/// Place of a range of packed bytes that all lie in one loop around a single copy.
 pub struct Strip<'a> {
     node: &'a Descent,
     at: Offsets,
@@ -94,8 +101,8 @@ pub struct Strip<'a> {
 impl<'a> Strip<'a> {
     /// Returns the place of the packed bytes `range` of `nest`, if all of them lie in one loop
     /// around a single copy that can be found without a search: no body on the way has more than
-    /// [`MAX_SCANNED_BLOCKS`] nodes, and the descents are made. Returns none otherwise, and for an
-    /// empty range.
+    /// [`MAX_SCANNED_BLOCKS`] nodes, and the [`Descent`] of each node on the way has been computed.
+    /// Returns none otherwise, and for an empty range.
     ///
     /// The values that this function needs fit in registers, so that it can run without stores.
     /// That matters directly after a kernel: the kernel has filled the store buffer of the
@@ -185,14 +192,16 @@ impl<P: Parts> Driver<'_, P> {
             if !cut.is_one() {
                 return self.cut(i, node, at, from, to, depth);
             }
-            // All bytes lie inside one iteration, so continue with its body in this loop. Nothing
-            // of this level is left to do afterwards.
+            // All bytes lie inside one iteration of the node. Continue with the body of that
+            // iteration in the next round, without recursion: nothing else in this node is left to
+            // move.
             (body, at) = (node.body, self.iteration(i, node, at, cut.first));
             (from, to) = (cut.skip, cut.skip + cut.len);
         }
     }
 
-    /// Does the same as `Driver::body` for a body of one node, whose descent has not been computed.
+    /// Does the same as `Driver::body` for a body of one node whose [`Descent`] has not been
+    /// computed before. It is computed here and not kept.
     #[cold]
     fn unmade(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         let i = body.start as usize;
@@ -250,8 +259,9 @@ impl<P: Parts> Driver<'_, P> {
         );
     }
 
-    /// Lets the interpreter move the bytes `[from, to)` of the packed side, counted from the start
-    /// of the stream, that lie in `body` at `at`.
+    /// Lets the interpreter of nests move those bytes of `body`, which is at `at`, that have the
+    /// packed positions `[from, to)`. Here, unlike in the other functions, `from` and `to` are
+    /// counted from the start of the stream.
     #[cold]
     fn interpret(&self, body: Body, at: Offsets, from: i64, to: i64) {
         interpret_body(self.nest, self.memory, self.count, (body, at), Interval { from, to });
@@ -277,8 +287,8 @@ impl<P: Parts> Driver<'_, P> {
         Cut::new(node, from, to).for_each_piece(|bytes| node.iterations(bytes), part, whole);
     }
 
-    /// Moves the packed bytes `[from, to)` of a body of several nodes, which cover the stream one
-    /// after the other.
+    /// Moves the packed bytes `[from, to)` of a body with several nodes. The nodes follow each
+    /// other on the packed side without gaps.
     #[inline(never)]
     fn members(&self, body: Body, at: Offsets, from: i64, to: i64, depth: u32) {
         if depth == MAX_DEPTH {
@@ -333,8 +343,8 @@ impl<P: Parts> Driver<'_, P> {
                 rows(self.memory, columns, Some((sorted, bucket)), at, from, to);
             }
             Rows::Pieces(all) => {
-                // There are few groups of pieces, usually one. Move the bytes of each group
-                // that lie in the range.
+                // The rows have been cut into few groups of equal pieces, usually into one group.
+                // Move the bytes of each group that lie in the range.
                 for pieces in all.iter().filter(|pieces| from < pieces.end() && pieces.at.packed < to) {
                     let start = pieces.at.packed;
                     let (from, to) = (from.max(start), to.min(pieces.end()));
@@ -397,7 +407,8 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
     }
 }
 
-/// A range of a sequence of pieces of equal length, in bytes.
+/// Range of bytes in a sequence of pieces of equal length, for example in the iterations of a loop
+/// on the packed side.
 struct Cut {
     /// Index of the piece that contains the first byte of the range, and number of bytes of this
     /// piece before that byte.
@@ -485,9 +496,9 @@ fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64)
 
 /// Moves the packed bytes `[from, to)` of rows whose lengths may differ. A row that lies only
 /// partly in the range is copied separately. If `buckets` is given, it has the rows sorted by
-/// length within groups of consecutive rows (buckets), and the number of rows in a bucket. Buckets
-/// that lie completely in the range are then moved in that order, and all other rows in the order
-/// of the nest.
+/// length within groups of consecutive rows (buckets), and the number of rows in a bucket. Rows of
+/// buckets that lie completely in the range are then moved in the sorted order, and all other rows
+/// in the order of the nest.
 pub(super) fn rows(
     memory: &Buffers,
     columns: [&Column; 3],

@@ -19,8 +19,8 @@ use crate::nest::{Leaf, Number, Value};
 /// fit.
 pub(super) type Loop = fn(&Buffers, (i64, i64), u64, (i64, i64), u64) -> u64;
 
-/// Returns the loop that converts values of this kind of number and these sizes in `direction`, if
-/// there is one.
+/// Returns the loop that converts in `direction` numbers of the kind `number` that have the sizes
+/// of `value` on the two sides, or none if there is no such loop.
 pub(super) fn find(number: Number, value: Value, direction: Direction) -> Option<Loop> {
     let sizes = (value.user(), value.packed());
     macro_rules! by_direction {
@@ -44,8 +44,8 @@ pub(super) fn find(number: Number, value: Value, direction: Direction) -> Option
     }
 }
 
-/// Conversion from memory to the stream of integers that are shorter in the stream: `W` is the type
-/// in memory, `N` that in the stream.
+/// Conversion, from memory to the packed stream, of integers that are shorter in the stream: `W` is
+/// the type in memory, `N` that in the stream.
 struct Narrow<W, N>(PhantomData<(W, N)>);
 
 /// Conversion in the opposite direction of `Narrow`, from the stream to memory. Every value fits.
