@@ -113,7 +113,8 @@ pub fn pattern(i: i64) -> u8 {
     i.rem_euclid(251) as u8
 }
 
-/// Returns all layouts of applications. Of each layout, S precedes L.
+/// Returns the corpus entries for layouts of applications. Of each layout, the small size (S) comes
+/// before the large one (L).
 pub fn application() -> Vec<CorpusEntry> {
     static ENTRIES: Once<Vec<CorpusEntry>> = Once::new();
     ENTRIES.get_or_init(|| embedded("application.ddt", include_str!("../../corpus/application.ddt"))).clone()
@@ -153,7 +154,7 @@ pub fn parse(text: &str) -> Result<Vec<CorpusEntry>> {
 /// generated, or one generated type.
 ///
 /// # Errors
-/// Whatever the notation, the forms or the constructors refuse.
+/// An error of the text notation, of a generated list or type, or of a constructor.
 pub fn datatype(text: &str) -> Result<Datatype> {
     match list::whole_form(text) {
         Some((name, arguments)) => types::build(name, &arguments),

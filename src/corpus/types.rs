@@ -10,8 +10,8 @@
 //! * `@chain(n)`: `T0 = int`, `Tk+1 = struct([1,1], [0,3], [char,Tk])`. It has n + 1 blocks.
 //! * `@tangle(levels)`: `T0 = int`, `Tk+1 = struct([1,1,1], [0,7+k,1], [Tk,char,Tk])`. It is a DAG
 //!   whose parts interleave.
-//! * `@wide(n, rows)`: a struct of n members over one shared hindexed type of irregular rows, at
-//!   irregular places.
+//! * `@wide(n, rows)`: a struct of n members, all of the same hindexed type, which has irregular
+//!   rows. The members are at irregular displacements.
 //! * `@deep(n)`: n constructors around an int, eight kinds in turn. One kind is a struct, which has
 //!   a char as its second member.
 //! * `@children(n)`: a struct of n different children. Child k is `vector(2, 1, k + 2, byte)`, at
@@ -50,8 +50,8 @@ pub(super) fn build(name: &str, arguments: &[i64]) -> Result<Datatype> {
     }
 }
 
-/// Returns a struct with three members. The first and the third one are the type of the level
-/// below, the second one is an int.
+/// Returns the type of the form `@dag(levels)`. Each level is a struct with three members: the
+/// first and the third one are the type of the level below, the second one is an int.
 fn dag(levels: i64) -> Result<Datatype> {
     let int: Datatype = "int".parse()?;
     let mut t = int.clone();

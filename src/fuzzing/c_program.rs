@@ -1,8 +1,9 @@
 //! Writes a failure as a C program, which builds the datatype by calls of MPI and compares
 //! `MPI_Pack` and `MPI_Unpack` with the type map.
 //!
-//! With it, any MPI library can be asked for a third opinion. The program needs only `mpi.h`. It
-//! prints the first difference and ends with status 1 if there is one.
+//! With it, any MPI library can give a third opinion, besides the compiler and the reference
+//! interpreter. The program needs only `mpi.h`. It prints the first difference and ends with status
+//! 1 if there is one.
 
 use std::fmt::Write;
 
@@ -69,8 +70,8 @@ const TAIL: &str = r#"    MPI_Type_commit(&t);
 }
 "#;
 
-/// Returns the program for `count` instances of `t`. If the type map cannot be listed, the program
-/// says why in a comment and has an empty type map.
+/// Returns the C program that checks an MPI library with `count` instances of `t`. If the type map
+/// cannot be listed, the program says why in a comment and has an empty type map.
 pub fn c_program(t: &Datatype, count: u64) -> String {
     let mut out = format!("/* {count} of {t} */\n{HEAD}");
     // Consecutive entries that are also contiguous in user memory become one row of the program's

@@ -95,7 +95,7 @@ pub(super) fn patterned(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Seeds of the patterns of a [`Case`].
+/// Seeds of the patterns of bytes with which a [`Case`] fills user memory and the packed stream.
 pub mod seeds {
     /// Seed for the user memory that is packed.
     pub const USER: u64 = 1;
@@ -108,15 +108,16 @@ pub mod seeds {
 
 /// A datatype, a number of instances, and the results of packing and unpacking by definition.
 ///
-/// Images of user memory have the bytes from the first mapped one to the last mapped one. An access
-/// outside of these bytes is an access outside of the image.
+/// An image is the contents of user memory or of the packed stream at one time. An image of user
+/// memory extends from the first mapped byte to the last one.
 #[derive(Clone, Debug)]
 pub struct Case {
     datatype: Datatype,
     count: u64,
     /// Displacement of the first byte of the images of user memory.
     low: i64,
-    /// For each byte of the images of user memory, whether it is mapped.
+    /// For each byte of user memory from the first mapped one to the last one, whether it is
+    /// mapped.
     mapped: Vec<bool>,
     /// Whether some byte is mapped more than once.
     overlaps: bool,
@@ -132,12 +133,13 @@ pub struct Case {
 /// Maximum span of user memory, in bytes, for which a [`Case`] is made.
 const MAX_SPAN: i64 = 256 << 20;
 
-/// Number of bytes of memory for each entry of the type map while a [`Case`] is made. The offset
-/// and length of an entry take 24 bytes. Twice as much is counted, because the list of entries
-/// doubles when it grows.
+/// Number of bytes of memory for each entry of the type map while a [`Case`] is made. An entry,
+/// which is an offset and a length, takes 16 bytes. Three times as much is counted, because the
+/// list of entries doubles when it grows, and the old list and the new one then exist at the same
+/// time.
 const ENTRY: u64 = 48;
 
-/// Number of images of the span, and of the packed stream, that exist at the same time: those of
+/// Number of copies of user memory, and of the packed stream, that exist at the same time: those in
 /// the [`Case`], the copies on which a stage works, and the buffers of the [`Rig`], which lie next
 /// to inaccessible pages.
 const IMAGES: u64 = 10;
@@ -167,8 +169,8 @@ impl Case {
     /// bounds; for spans above 256 MiB, and for displacements that do not fit in 64 bits.
     pub fn new(t: &Datatype, count: u64) -> Check<Case> {
         let entries = i128::from(t.signature().length()) * i128::from(count);
-        // The length of the signature may be wrong: it is checked only below. So do not allocate
-        // more than a little because of it.
+        // The number of entries comes from the signature, which may be wrong, since it is checked
+        // only below. So reserve memory for at most 4096 entries now.
         let mut map: Vec<(i64, usize)> = Vec::with_capacity(entries.clamp(0, 4096) as usize);
         let listed = interp::for_each(t, count, &mut |at, len, _| map.push((at, len)));
         listed.map_err(Mismatch::error("interp"))?;
@@ -237,8 +239,8 @@ impl Case {
         self.low
     }
 
-    /// Returns the images `[user memory, packed stream]` before a call in `direction`, and the images
-    /// that the definition requires after it.
+    /// Returns the contents of `[user memory, packed stream]` before a pack or unpack
+    /// (`direction`), and the contents that they must have after it according to the type map.
     pub fn images(&self, direction: Direction) -> [[&[u8]; 2]; 2] {
         match direction {
             Direction::Pack => [[&self.source, &self.stream], [&self.source, &self.packed]],
@@ -246,8 +248,9 @@ impl Case {
         }
     }
 
-    /// Runs `f(user, packed)` on copies of the images and compares them with the definition. A
-    /// panic of `f` is reported as a mismatch.
+    /// Runs `f(user, packed)` on copies of user memory and of the packed stream, as they are before
+    /// a pack or unpack. Afterwards compares them with what the type map requires. A panic of `f`
+    /// is reported as a mismatch.
     fn run(
         &self,
         stage: &'static str,
@@ -293,8 +296,8 @@ impl Case {
         Ok(())
     }
 
-    /// Evaluates a nest byte by byte in both directions, and checks the result. `moved` is the user
-    /// offset of the nest's origin, which is not part of the nest.
+    /// Evaluates a nest byte by byte in both directions, and checks the result. `moved` is the
+    /// displacement at which user offset 0 of the nest lies.
     ///
     /// # Errors
     /// The first difference.
@@ -306,7 +309,7 @@ impl Case {
     }
 
     /// Evaluates a plan one operation at a time in its direction, and checks the result. `moved` is
-    /// as for [`Case::nest`].
+    /// the displacement at which user offset 0 of the plan lies.
     ///
     /// # Errors
     /// The first difference.
@@ -322,8 +325,9 @@ impl Case {
         moved.wrapping_sub(self.low) as usize
     }
 
-    /// Checks a committed datatype by whole calls in both directions, with the user buffer and the
-    /// packed buffer next to inaccessible pages, at either edge.
+    /// Checks a committed datatype by whole calls in both directions, first with an inaccessible
+    /// page directly before the user buffer and the packed buffer, and then with one directly after
+    /// them.
     ///
     /// # Errors
     /// The first difference. An access outside of a buffer that meets an inaccessible page ends the
@@ -332,7 +336,8 @@ impl Case {
         Edge::BOTH.into_iter().try_for_each(|edge| self.whole(stage, committed, rig, edge))
     }
 
-    /// Checks a committed datatype with buffers that have an inaccessible page at `edge`.
+    /// Checks a committed datatype by whole calls in both directions. The inaccessible page lies
+    /// before or after the buffers, as `edge` selects.
     ///
     /// # Errors
     /// As [`Case::committed`].
@@ -401,7 +406,7 @@ impl Case {
             .map_err(|m| Mismatch { level: subject.level(), ..m })
     }
 
-    /// Returns whether `pieces` contain each byte of the stream exactly once.
+    /// Returns whether `pieces`, taken together, contain each byte of the stream exactly once.
     fn covered(&self, pieces: &[Range<usize>]) -> bool {
         let mut sorted: Vec<&Range<usize>> = pieces.iter().filter(|p| !p.is_empty()).collect();
         sorted.sort_unstable_by_key(|p| p.start);
@@ -425,8 +430,9 @@ impl Case {
         Ok(user)
     }
 
-    /// Checks the safe methods on slices: a buffer that is one byte too short is refused and
-    /// nothing is written, and buffers of the right length give the right bytes.
+    /// Checks the safe methods of a committed type, which take slices: a buffer that is one byte
+    /// too short is refused and nothing is written, and buffers of the right length give the right
+    /// bytes.
     pub(super) fn slices(&self, committed: &Committed) -> Check {
         if self.packed.is_empty() || self.low > MAX_SPAN {
             return Ok(());
@@ -487,7 +493,8 @@ impl Case {
     }
 }
 
-/// Description of what a subject runs, for the report of a failure.
+/// Text about the [`Subject`] that moved the bytes, and about what it ran, for the report of a
+/// failure.
 struct Shown<'a>(Subject<'a>, Direction, Option<&'a [Range<usize>]>);
 
 impl fmt::Display for Shown<'_> {

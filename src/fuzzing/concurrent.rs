@@ -1,5 +1,6 @@
 //! Threads that use one engine at the same time: each thread commits, packs, unpacks and drops
-//! datatypes, and copies from one to another. A stream of choices decides what it does next.
+//! datatypes, and copies from one to another. A stream of choices decides what each thread does
+//! next.
 //!
 //! The cache is smaller than what the threads use, so layouts are dropped and compiled again often.
 //! The result of every call is checked.

@@ -24,8 +24,8 @@ use crate::{legalize, lower, schedule};
 /// Maximum number of bytes of the stream that one check copies.
 const MAX_STREAM_BYTES: u64 = 64 << 10;
 
-/// A copy of the first `bytes` bytes of one case's stream to the memory of another case, and that
-/// memory after the copy.
+/// Copy from the layout of the case `from` to that of the case `to`: the first `bytes` bytes of the
+/// packed stream of `from` go to the memory of `to`. `want` is that memory after the copy.
 struct Pair<'a> {
     from: &'a Case,
     to: Case,
@@ -49,8 +49,8 @@ fn unpacked(to: &Case, stream: &[u8]) -> Option<Vec<u8>> {
     Some(memory)
 }
 
-/// Returns a datatype for the memory that is written: `t` itself, a vector of `t`, bytes, `t` with
-/// half its extent, or a random datatype.
+/// Returns a datatype for the memory to which data of type `t` are copied: `t` itself, a vector of
+/// `t`, bytes, `t` with half its extent, or a random datatype.
 fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
     let other = match c.below(6) {
         0 => Ok(t.clone()),
@@ -63,8 +63,8 @@ fn partner(t: &Datatype, c: &mut Choices<'_>) -> Datatype {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns a copy of all bytes that `from` packs, or of the first part of them. Returns none if
-    /// there is nothing to copy, or if it would take much memory.
+    /// Returns the copy to another layout of all bytes that `from` packs, or of the first part of
+    /// them. Returns none if there is nothing to copy, or if it would take much memory.
     fn new(from: &'a Case, c: &mut Choices<'_>) -> Option<Pair<'a>> {
         let all = from.packed_len() as u64;
         let to = partner(from.datatype(), c);
@@ -106,8 +106,9 @@ impl<'a> Pair<'a> {
             normalize::normalize(&lowered, t.arguments()).map_err(Mismatch::error("normalize"))
         };
         let (a, b) = (normal(self.from)?, normal(&self.to)?);
-        // Either of the layouts may be the user side. Where refinement refuses the pair, there is
-        // nothing to check.
+        // A nest from memory to memory has a user side and a packed side, and either of the two
+        // layouts may be its user side. If refinement refuses the pair of layouts, there is nothing
+        // to check.
         for direction in Direction::BOTH {
             let (user, packed) = if direction == Direction::Pack { (&a, &b) } else { (&b, &a) };
             let made = refine::refine(&user.nest, &packed.nest).map_err(Mismatch::error("refine"))?;
@@ -117,9 +118,9 @@ impl<'a> Pair<'a> {
             if periods == 0 {
                 continue;
             }
-            // Evaluate the nest over the whole periods that the copy contains. If `still` is true,
-            // no step moves either side, so all periods have the same addresses and one iteration
-            // suffices.
+            // One instance of the nest copies one period of the stream. Evaluate as many instances
+            // as the copy has whole periods. If `still` is true, every period has the same
+            // addresses on both sides, so one instance suffices.
             let count = if still { 1 } else { periods };
             let case = FusedCase {
                 pair: self,
@@ -131,7 +132,8 @@ impl<'a> Pair<'a> {
             nest.visit(count, |v| visits.push(v));
             case.visits("refine", &visits, &nest)?;
             // Normalization may move the origins of both sides. The normal nest must copy the same
-            // bytes, and what it says about overlap must hold.
+            // bytes, and if it claims that copies do not overlap (`disjoint_when`), that must be
+            // true.
             let made = normalize::normalize(&nest, 1000).map_err(Mismatch::error("normalize"))?;
             made.nest.verify().map_err(|e| Mismatch::new("normalize", format!("{e}\n{}", made.nest)))?;
             let case = FusedCase {
@@ -178,20 +180,20 @@ struct FusedCase<'a> {
     pair: &'a Pair<'a>,
     /// Pack if the source of the copy is the user side of the nest, otherwise unpack.
     direction: Direction,
-    /// User offset and packed offset of the origin, which are not part of the nest.
+    /// Displacements in the two layouts at which user offset 0 and packed offset 0 of the nest lie.
     origins: [i64; 2],
     /// The written memory after the whole periods have been copied.
     want: Vec<u8>,
 }
 
 impl FusedCase<'_> {
-    /// Reorders a value for the source and a value for the target to a value for the user side and
-    /// a value for the packed side.
+    /// Takes a value for the source and a value for the target of the copy. Returns first the one
+    /// for the user side of the nest, and then the one for its packed side.
     fn sides<T>(&self, from: T, to: T) -> (T, T) {
         if self.direction == Direction::Pack { (from, to) } else { (to, from) }
     }
 
-    /// Returns the indices of user offset 0 and packed offset 0 in the images of the two memories.
+    /// Returns the indices of user offset 0 and packed offset 0 in the bytes of the two memories.
     fn places(&self) -> (i64, i64) {
         let (user, packed) = self.sides(self.pair.from.low(), self.pair.to.low());
         (self.origins[0] - user, self.origins[1] - packed)
@@ -205,7 +207,8 @@ impl FusedCase<'_> {
         .map_err(|m| m.at(self.direction, None))
     }
 
-    /// Checks a nest by its leaf copies.
+    /// Checks a nest by its leaf copies: carries out the copies that `visits` lists, and compares
+    /// the memory of the target with what it must be.
     fn visits(&self, stage: &'static str, visits: &[Visit], shown: &dyn std::fmt::Display) -> Check {
         let source = self.pair.from.images(Direction::Pack)[0][0];
         let mut target = self.pair.to.images(Direction::Unpack)[0][0].to_vec();
@@ -220,7 +223,8 @@ impl FusedCase<'_> {
         self.judge(stage, &target, shown)
     }
 
-    /// Checks what a nest says about overlap on the side that it writes.
+    /// Checks the claim `known` of a nest that its copies do not overlap on the side that it
+    /// writes.
     fn disjoint(&self, visits: &[Visit], known: Disjoint, count: u64) -> Check {
         let mut written: Vec<i64> = visits
             .iter()
@@ -237,7 +241,7 @@ impl FusedCase<'_> {
     }
 
     /// Checks the plan for a target, evaluated one operation at a time, and that every emitter can
-    /// generate code for it. A nest that the schedule refuses passes.
+    /// generate code for it. If the schedule refuses the nest, there is no plan to check.
     fn plans(
         &self,
         nest: &LoopNest<Normal, Byte, nest::MemorySide>,
@@ -271,7 +275,8 @@ impl FusedCase<'_> {
     }
 }
 
-/// Checks the stages of a copy from `case` to another layout, without engines.
+/// Checks by evaluation the nests and plans that the stages of the compiler make for a copy from
+/// `case` to another layout. No engine runs.
 pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     Pair::new(case, c).map_or(Ok(()), |pair| pair.stages(&[target], Emitters::None))
 }
@@ -293,7 +298,8 @@ pub(super) fn check(
     combined(case, engines, rig, c)
 }
 
-/// Copies as many bytes as both cases have, and checks the result.
+/// Copies from one case to the other as many bytes as both packed streams have, and checks the
+/// result.
 pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed)) -> Check {
     let direct = a.direct(b).map_err(Mismatch::error("commit"))?;
     let bytes = from.packed_len().min(to.packed_len());

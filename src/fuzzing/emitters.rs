@@ -2,7 +2,7 @@
 
 use crate::code::emit::Emitter;
 
-/// Emitters of a check.
+/// Emitters with which a check generates code.
 #[derive(Clone, Copy)]
 pub(super) enum Emitters<'a> {
     /// No emitter: plans are only evaluated.

@@ -31,7 +31,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns a budget for many cases in little time.
+    /// Returns a budget for datatypes so small that many cases are checked in little time.
     pub fn small() -> Budget {
         Budget { steps: 5, size: 512, span: 8 << 10, entries: 12 }
     }
@@ -415,7 +415,8 @@ impl Generator<'_> {
         if c.chance(30) { Datatype::contiguous(c.within(2, 6), &column) } else { Ok(column) }
     }
 
-    /// Returns a few dimensions at once: nested loops with few iterations each.
+    /// Returns `t` inside 2 to 7 vectors with few blocks each, like an array of several dimensions,
+    /// so that its nest has as many loops. There are fewer if the budget does not allow more.
     fn grid(&self, c: &mut Choices<'_>, mut t: Datatype) -> Result<Datatype> {
         for _ in 0..c.within(2, 7) {
             let n = c.within(1, 3);
@@ -495,7 +496,7 @@ mod tests {
         ] {
             assert!(seen.contains(name), "{name} never comes up");
         }
-        // Few of the types may be trivial, and many must be unusual.
+        // Few of the generated datatypes may be trivial, and many must be unusual.
         assert!(
             empty < 600 && shared > 100 && negative > 100 && deep > 50,
             "{empty} {shared} {negative} {deep}"

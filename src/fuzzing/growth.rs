@@ -119,8 +119,8 @@ fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<
         (0, true) => Datatype::structure(&[1, 1, 1], &[0, odd, 1], &[t.clone(), leaf, t.clone()]),
         (1, true) => Datatype::structure(&[1, 1], &[0, odd], &[t.clone(), t.clone()]),
         (2, true) => {
-            // Several members over one shared child, at distances that are longer than any of them
-            // reaches.
+            // Several members over one shared child, at distances greater than the true upper bound
+            // of that child.
             let n = 2 + c.below(3) as i64;
             let places: Vec<i64> = (0..n).map(|i| odd.saturating_mul(i).saturating_add(i * i)).collect();
             Datatype::structure(&vec![1; n as usize], &places, &vec![t.clone(); n as usize])
@@ -155,9 +155,9 @@ pub fn check_growth(t: &Datatype, alone: bool) -> Check<Cost> {
     Ok(cost)
 }
 
-/// Checks `cases` growing datatypes: the bounds on the cost, and the moved bytes. Of large
-/// datatypes only the engines are checked. The same seed gives the same datatypes. Returns the
-/// number of arguments of all of them.
+/// Checks `cases` growing datatypes: whether the cost of their commit is within the bounds, and
+/// whether the right bytes are moved. Of large datatypes, only the bytes that the engines move are
+/// checked. The same seed gives the same datatypes. Returns the number of arguments of all of them.
 ///
 /// # Errors
 /// The first failure, shrunk.
@@ -184,8 +184,8 @@ pub fn check_growths(cases: u64, seed: u64, alone: bool) -> std::result::Result<
     Ok(arguments)
 }
 
-/// Maximum size and span in bytes of a datatype that is checked by evaluating every stage. For
-/// larger datatypes only the engines run.
+/// Maximum size and true extent in bytes of a datatype for which [`check_growths`] evaluates the
+/// output of every stage. For larger datatypes only the engines run.
 const SMALL: i64 = 64 << 10;
 
 /// Resets the peak of the process's resident memory (writing 5 to clear_refs does so, see proc(5))

@@ -199,7 +199,7 @@ impl Subject<'_> {
     }
 }
 
-/// Buffers and numbers of one run.
+/// Contents of the buffers for one pack or unpack by a [`Subject`], and how it is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// Pack or unpack.
@@ -217,7 +217,7 @@ pub struct Run<'a> {
     /// Pieces of the packed stream in the order in which they are moved, or none for one call for
     /// the whole stream.
     pub pieces: Option<&'a [Range<usize>]>,
-    /// Edge at which the buffers lie.
+    /// Edge of the buffers that lies next to an inaccessible page.
     pub edge: Edge,
 }
 
@@ -226,9 +226,9 @@ pub struct Run<'a> {
 pub struct Side<'a> {
     /// Bytes from the first mapped byte to the last one.
     pub bytes: &'a [u8],
-    /// Displacement of the first of these bytes.
+    /// Displacement of `bytes[0]`.
     pub low: i64,
-    /// For each of these bytes, whether it is mapped.
+    /// For each byte of `bytes`, whether it is mapped.
     pub mapped: &'a [bool],
     /// Number of instances.
     pub count: u64,
@@ -304,7 +304,8 @@ impl Rig {
         (user, packed)
     }
 
-    /// Makes one call, with its packed bytes alone between the inaccessible pages.
+    /// Moves one range of the packed stream, or all of it, by one call. The packed bytes of the
+    /// range lie alone between the inaccessible pages.
     fn piece(
         &mut self,
         subject: Subject<'_>,
@@ -328,9 +329,9 @@ impl Rig {
     }
 }
 
-/// Copies the first `bytes` bytes of the stream from one memory to another. Each is given by its
-/// bytes from the first mapped byte to the last one, the displacement of the first of them, and the
-/// number of instances.
+/// Copies the first `bytes` bytes of the stream from one memory to another. Each memory is given by
+/// its bytes from the first mapped byte to the last one, the displacement of the first of them, and
+/// the number of instances.
 pub(super) fn copied(
     direct: &LayoutCopy,
     source: (&[u8], i64, u64),
@@ -383,8 +384,9 @@ pub fn noted<T>(note: &str, f: impl FnOnce() -> T) -> T {
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
 static BEFORE: OnceLock<[libc::sigaction; 5]> = OnceLock::new();
 
-/// Prints the note, and then restores the handler that was there before. When this handler returns,
-/// the instruction faults again and reaches that handler.
+/// Signal handler: prints the note of the crashed thread, and then restores the signal handler that
+/// was installed before this one. When this handler returns, the instruction faults again and
+/// reaches the earlier handler.
 extern "C" fn on_crash(signal: i32) {
     let (note, len) = NOTE.get();
     // SAFETY: `write`, `sigaction` and `signal` may be called in a signal handler. The text of the

@@ -1,5 +1,5 @@
 //! An MPI library that answers wrongly: the envelopes and contents of a real datatype, changed at
-//! some places by choices.
+//! some places that a stream of choices selects.
 //!
 //! Whatever the library answers, decoding must end within its limits, either with a datatype that
 //! is usable or with an error, and must release every handle.
@@ -161,7 +161,8 @@ pub fn check_hostile(c: &mut Choices<'_>) -> std::result::Result<(), Mismatch> {
     }
 }
 
-/// Checks that a datatype of ours decodes to the same tree, with the same flags and sharing.
+/// Checks that decoding the envelopes and contents of a datatype gives the same tree, with the same
+/// flags and sharing.
 pub(super) fn round_trip(t: &Datatype) -> Check {
     let mut again = crate::decode::decode(&mut Own, t);
     // MPI returns process grids and ranks as C `int`, also among the contents with large counts. So

@@ -36,14 +36,15 @@ pub struct Verdict {
 
 /// Maximum length in bytes of a stream that [`Oracle::check_large`] moves as a whole.
 const WHOLE: u64 = 32 << 20;
-/// Length in bytes of the pieces that are moved of longer streams.
+/// Length in bytes of the pieces of longer streams that [`Oracle::check_large`] moves. The piece
+/// around byte 2^31 has twice this length.
 const PIECE: u64 = 100_003;
 
 /// Function that is called at the start of each step of a check.
 type Watch = dyn FnMut(&str, usize, usize) + Send;
 
-/// All checks at some CPU levels, with engines that keep their caches from one datatype to the
-/// next.
+/// Runs all checks of a datatype at a given list of CPU levels. Its engines keep their caches from
+/// one datatype to the next.
 pub struct Oracle {
     interpreter: Engine,
     compilers: Vec<Engine>,
@@ -90,7 +91,8 @@ impl Oracle {
             precompiled,
             native,
             both_directions: true,
-            // With this threshold, parts of ranges are compiled when their first byte is moved.
+            // With threshold 0, kernels for parts of a range are compiled when the first byte of a
+            // part is moved.
             lazy_threshold: 0,
             cache_bytes: 256 << 10,
             ..Config::default()
@@ -213,7 +215,7 @@ impl Oracle {
         })
     }
 
-    /// All checks of one datatype, for [`Oracle::check`].
+    /// Does the work of [`Oracle::check`]: all checks of one datatype.
     fn all(&mut self, t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check<Verdict> {
         let steps = 4 + self.compilers.len();
         (self.watch)("text and type map", 0, steps);
@@ -280,7 +282,8 @@ impl Oracle {
         engines.iter().try_for_each(|(_, engine)| no_fallback(engine))
     }
 
-    /// Checks the plans and the code of one CPU level, and the engines of that level.
+    /// Checks the plans and the code for one CPU level, and the engines that compile for that
+    /// level.
     fn level(
         &mut self,
         case: &Case,
@@ -394,7 +397,7 @@ fn text(t: &Datatype) -> Check {
     Ok(())
 }
 
-/// Checks that normalizing a normal nest changes nothing.
+/// Checks that normalizing a normal nest once more changes nothing.
 pub(super) fn idempotent(nest: &LoopNest<Normal>, arguments: u64) -> Check {
     let again: LoopNest<Lowered> =
         LoopNest::new(nest.nodes().to_vec(), nest.root(), nest.size(), nest.extent());
@@ -426,7 +429,7 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
     ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
 }
 
-/// Checks what a nest says about overlap.
+/// Checks the claim of a normal nest that its instances overlap or do not overlap in user memory.
 pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
     let known = nest.disjoint();
     let wrong = match known {
@@ -440,8 +443,8 @@ pub(super) fn disjoint(case: &Case, nest: &LoopNest<Normal>) -> Check {
 }
 
 /// Returns ways to cut the packed stream. The first has cuts at random places, with the pieces in
-/// random order. For short streams there is also one with a cut at each offset; half of these move
-/// the second piece first.
+/// random order. For a short stream, there is also one way for each offset, with a single cut at
+/// that offset; half of these ways move the second piece first.
 fn pieces(case: &Case, c: &mut Choices<'_>) -> Vec<Vec<Range<usize>>> {
     let n = case.packed_len();
     let mut ways = Vec::new();

@@ -17,7 +17,7 @@ pub struct Progress<'a> {
     pub summary: &'a Summary,
 }
 
-/// Counts of a run without failures.
+/// Counts of a run of random tests in which no check failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Number of datatypes that were checked.
@@ -39,7 +39,7 @@ pub struct Failure {
     pub datatype: Datatype,
     /// Number of instances with which the check fails.
     pub count: u64,
-    /// Check that fails for it.
+    /// Check that fails for the shrunk datatype.
     pub mismatch: Mismatch,
     /// The datatype as it was generated.
     pub generated: Datatype,

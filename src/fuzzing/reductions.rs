@@ -1,5 +1,6 @@
-//! Check of reductions: compiled, applied and evaluated reductions must agree with the
-//! interpreter's independent implementation, also where entries overlap.
+//! Check of reductions: compiled code, the executor of values (`apply`) and evaluated plans must
+//! give the same results as the reference interpreter, which shares no code with them, also where
+//! entries overlap.
 
 use std::ops::Range;
 
@@ -22,7 +23,8 @@ use crate::plan::{self, Plan};
 use crate::target::{Arch, Level, Target};
 use crate::{legalize, lower, normalize, schedule};
 
-/// Maximum number of bytes of user memory of a case that gets other basic types.
+/// Maximum number of bytes of user memory of a datatype that [`chosen`] makes by replacing the
+/// basic types of another one.
 const MAX_USER_BYTES: i64 = 1 << 20;
 
 /// A case under a reduction: the packed stream, user memory before and after, and the bytes of user
@@ -118,7 +120,7 @@ impl Reduction {
     }
 
     /// Checks the plan for a target, evaluated one operation at a time, and that every emitter can
-    /// generate code for it. A nest that the schedule refuses passes.
+    /// generate code for it. If the schedule refuses the nest, there is no plan to check.
     fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
         let at = |stage| move |e| Mismatch::error(stage)(e).at(Direction::Unpack, Some(target.level()));
@@ -146,8 +148,8 @@ impl Reduction {
         .map_err(|m| m.at(Direction::Unpack, Some(plan.target().level())))
     }
 
-    /// Checks an engine: whole calls with the buffers at both edges, ranges that begin and end
-    /// between values, and that packing is refused.
+    /// Checks the reductions of an engine: by whole calls, with an inaccessible page before or
+    /// after the buffers; by ranges that begin and end between values; and that packing is refused.
     fn engine(&self, stage: &'static str, engine: &Engine, rig: &mut Rig, c: &mut Choices<'_>) -> Check {
         let committed = engine.commit(self.case.datatype()).map_err(Mismatch::error("commit"))?;
         let applied =
@@ -188,8 +190,9 @@ impl Reduction {
     }
 }
 
-/// Checks the stages of a reduction on the case's type, or on a type with the same structure,
-/// without engines.
+/// Checks by evaluation the plan that the stages of the compiler make for a reduction on one
+/// target. The reduction is on the type of `case`, or on a type with the same structure and other
+/// basic types. No engine runs.
 pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let (t, op) = chosen(case.datatype(), case.count(), c);
     let judged =
@@ -202,8 +205,8 @@ fn named(mut mismatch: Mismatch, t: &Datatype, op: Op) -> Mismatch {
     mismatch
 }
 
-/// Checks a reduction on the case's type, or on a type with the same structure, by the plans of all
-/// targets of `levels` and by all `engines`.
+/// Checks a reduction by the plans of all targets of `levels` and by all `engines`. The reduction
+/// is on the type of `case`, or on a type with the same structure and other basic types.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],

@@ -1,5 +1,5 @@
-//! Layouts that are larger than memory: ranges of their packed stream on address space that is
-//! reserved, and accessed only where a range lies.
+//! Checks of layouts that are larger than memory. The user memory is reserved address space, and
+//! only the pages are accessed that have bytes of the range of the packed stream that is moved.
 //!
 //! In this way a type of 2^40 bytes is packed as any other, one piece of its stream at a time.
 //! Pages without a byte of the range are inaccessible while the range is moved, unless the range
@@ -16,8 +16,8 @@ use crate::datatype::Datatype;
 use crate::exec::interp;
 use crate::kind::Direction;
 
-/// Maximum number of pages that are protected one by one. By default a Linux process has about
-/// 65,000 mappings.
+/// Maximum number of pages that are protected one by one. By default a Linux process can have about
+/// 65,000 mappings, and protecting a page splits a mapping.
 const MAX_PROTECTED: usize = 4096;
 
 /// Reserved address space that stands for the user memory of some instances.
@@ -79,10 +79,12 @@ pub struct RangeCase {
     space: Space,
     /// Indices of the pages that have bytes of the range, in ascending order.
     pages: Vec<usize>,
-    /// Contents of these pages one after the other: before a pack or unpack, and after an unpack.
+    /// Contents of the pages in `pages`, one after the other: `before` is what they have before a
+    /// pack or unpack, and `after` is what an unpack must leave in them.
     before: Vec<u8>,
     after: Vec<u8>,
-    /// Bytes of the range of the stream: after a pack, and before an unpack.
+    /// Bytes of the range of the packed stream: `packed` is what a pack must give, and `stream` is
+    /// what an unpack gets.
     packed: Vec<u8>,
     stream: Vec<u8>,
     /// Whether the pages have the contents `before` at present.
@@ -90,9 +92,9 @@ pub struct RangeCase {
 }
 
 impl RangeCase {
-    /// Returns the case of `range` for `count` instances of `t`, according to the type map. Returns
-    /// `None` if the displacements do not fit in 64 bits or if the system does not have that much
-    /// address space.
+    /// Returns the range `range` of the packed stream of `count` instances of `t`, with the bytes
+    /// that moving it must give according to the type map. Returns `None` if the displacements do
+    /// not fit in 64 bits or if the system does not have that much address space.
     ///
     /// # Errors
     /// A range that ends after the end of the stream.
@@ -102,8 +104,8 @@ impl RangeCase {
         let [Ok(low), Ok(high)] = ends.map(i64::try_from) else { return Ok(None) };
         let Some(space) = Space::reserve(low, high) else { return Ok(None) };
         let len = (range.end - range.start) as usize;
-        // Each piece has an index in the space, an index in the range, and a length. Pieces are
-        // split at the ends of pages.
+        // Each piece of the range is listed by its index in the address space, its index in the
+        // range, and its length. Pieces are split at the ends of pages.
         let mut pieces: Vec<(usize, usize, usize)> = Vec::new();
         let listed = interp::pieces(t, count, range.start, len, &mut |to, mut at, mut len| {
             let mut place = (i128::from(to) - i128::from(space.low)) as usize;
@@ -153,7 +155,8 @@ impl RangeCase {
                 self.space.bytes(p).copy_from_slice(&self.before[slot * page()..][..page()]);
             }
         }
-        // A pack does not change the pages. That is checked below.
+        // A pack must not change the pages, which is checked below. So the next call need not fill
+        // them again.
         self.fresh = direction == Direction::Pack;
         let mut got = self.stream.clone();
         let user = self.space.start.wrapping_offset(-(self.space.low as isize));

@@ -39,9 +39,9 @@ fn same<T: PartialEq + std::fmt::Debug>(found: T, expected: T, what: impl FnOnce
     ensure(found == expected, STAGE, || format!("{}: {found:?}, not {expected:?}", what()))
 }
 
-/// Checks the segments around packed byte `offset`, which must lie inside the stream: the part of
-/// the segment with this byte that lies at most `window` bytes before it, and the segments of the
-/// `window` bytes that begin with it.
+/// Checks the segments around packed byte `offset`, which must lie inside the stream: of the
+/// segment with this byte, the part that lies at most `window` bytes before the byte; and all
+/// segments of the `window` bytes that begin with the byte.
 pub(super) fn check_around(s: &Segments<'_>, t: &Datatype, count: u64, offset: u64, window: u64) -> Check {
     let error = Mismatch::error(STAGE);
     let (index, within) = s.find(offset).map_err(&error)?;
@@ -89,8 +89,8 @@ pub(super) fn check_around(s: &Segments<'_>, t: &Datatype, count: u64, offset: u
     Ok(())
 }
 
-/// Checks the answers at the end of the stream, and that positions after the end are refused and
-/// nothing is written.
+/// Checks what the methods of [`Segments`] return at the end of the stream, and that they refuse
+/// positions after the end and write nothing.
 pub(super) fn ends(s: &Segments<'_>) -> Check {
     let (len, bytes) = (s.len(), s.bytes());
     same((s.find(bytes), s.start(len), s.within(len, 9)), (Ok((len, 0)), Ok(bytes), Ok((0, 0))), || {

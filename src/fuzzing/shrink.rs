@@ -41,7 +41,7 @@ pub fn shrink(t: &Datatype, mut fails: impl FnMut(&Datatype) -> bool) -> Datatyp
 }
 
 /// Returns what shrinking lowers: the number of nodes, the number of arguments, and the sum of all
-/// numbers.
+/// numbers. They are compared in this order.
 fn weight(t: &Datatype) -> (usize, u64, u128) {
     let numbers = t.nodes().map(|n| magnitude(n.combiner())).sum();
     (t.nodes().count(), t.arguments(), numbers)
@@ -62,9 +62,9 @@ fn candidates(t: &Datatype) -> impl Iterator<Item = Datatype> + use<> {
     }))
 }
 
-/// Returns a tree without some of its levels, for several numbers of levels, the largest first. The
-/// tree must have at most one child per node, otherwise nothing is returned. `order` has parents
-/// before children.
+/// Returns copies of a tree from which a number of successive levels has been removed, at the top
+/// or at the bottom. The largest numbers come first. If a node of the tree has several children,
+/// nothing is returned. `order` lists the nodes of the tree, parents before children.
 fn levels_less(order: &[Datatype]) -> Vec<Datatype> {
     let chain = order.iter().all(|t| t.combiner().children().count() <= 1);
     let halves = std::iter::successors(Some(order.len() / 2), |n| Some(n / 2)).take_while(|&n| n > 1);
@@ -73,7 +73,7 @@ fn levels_less(order: &[Datatype]) -> Vec<Datatype> {
 }
 
 /// Returns `root` with `node` replaced by `edit` wherever it occurs, or none if a constructor
-/// refuses its new child. `order` has parents before children.
+/// refuses its new child. `order` lists the nodes of `root`, parents before children.
 fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype) -> Option<Datatype> {
     let mut done: HashMap<usize, Datatype> = HashMap::from([(node.id(), edit)]);
     for t in order.iter().rev() {
@@ -87,8 +87,9 @@ fn replaced(root: &Datatype, order: &[Datatype], node: &Datatype, edit: Datatype
     done.remove(&root.id())
 }
 
-/// Returns the tree with its named types replaced by `new`, or none if a constructor refuses them.
-/// Value-index types, `MPI_LB` and `MPI_UB` stay as they are.
+/// Returns the tree with each of its named types replaced by the one that `new` returns for it, or
+/// none if a constructor refuses the result. Value-index types, `MPI_LB` and `MPI_UB` stay as they
+/// are.
 pub(super) fn retyped(root: &Datatype, new: &dyn Fn(Named) -> Named) -> Option<Datatype> {
     rebuilt(root, &mut |t, combiner| match t.basic() {
         Some(named) if !named.is_marker() => Some(Datatype::named(new(named))),
@@ -113,7 +114,7 @@ pub fn rebuilt(
     done.remove(&root.id())
 }
 
-/// Applies a constructor to other children.
+/// Applies the constructor `combiner` to `children` in place of its own children.
 fn with_children(combiner: &Combiner, children: &[Datatype]) -> Result<Datatype> {
     Datatype::new(over(combiner, children))
 }
@@ -175,9 +176,9 @@ fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
             kinds = Some(types);
         }
         Combiner::Subarray { sizes, subsizes, starts, .. } => arrays.extend([sizes, subsizes, starts]),
-        // The arrays of a darray must have the same length as its other arrays, which are not
-        // listed here. So entries can be edited, but if entries are removed, the constructor
-        // refuses the arrays.
+        // Two of the arrays of a darray are listed here. All of its arrays must have the same
+        // length, so entries of these two can be changed, but if entries are removed, the
+        // constructor refuses the arguments.
         Combiner::Darray { size, rank, gsizes, psizes, .. } => {
             single.extend([size, rank]);
             arrays.extend([gsizes, psizes]);
@@ -195,7 +196,8 @@ fn numbers(combiner: &mut Combiner) -> Numbers<'_> {
     Numbers { single, arrays, types: kinds }
 }
 
-/// Returns the distance from zero. A negative number counts slightly more than its opposite.
+/// Returns a measure of the distance of `n` from zero. It is slightly larger for a negative number
+/// than for the positive number of the same magnitude.
 fn height(n: i64) -> u128 {
     2 * u128::from(n.unsigned_abs()) + u128::from(n < 0)
 }
@@ -212,13 +214,14 @@ fn magnitude(combiner: &Combiner) -> u128 {
     single + numbers.arrays.iter().flat_map(|a| a.iter()).map(|&n| height(n)).sum::<u128>()
 }
 
-/// Returns some numbers that are closer to zero.
+/// Returns some numbers that are closer to zero than `n` by the measure `height`.
 fn closer(n: i64) -> impl Iterator<Item = i64> {
     let near = [0, 1, n / 2, n.saturating_neg(), n - n.signum()];
     near.into_iter().filter(move |&m| height(m) < height(n))
 }
 
-/// Returns smaller datatypes that may replace one node.
+/// Returns candidates for replacing the node `t`: its children, three named types, and copies of
+/// the node with shorter arrays or with one smaller number.
 fn edits(t: &Datatype) -> Vec<Datatype> {
     let combiner = t.combiner();
     let mut out: Vec<Datatype> = combiner.children().cloned().collect();

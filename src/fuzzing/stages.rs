@@ -39,13 +39,14 @@ pub fn check_stages(t: &Datatype, count: u64, c: &mut Choices<'_>) -> Check {
     .unwrap_or_else(|panic| Err(Mismatch::new("panic", panic)))
 }
 
-/// Returns any target, whether or not this machine has it. This is possible because plans are data.
+/// Returns any target, whether or not this machine has it. This is possible because plans are only
+/// evaluated here, not run.
 fn target(c: &mut Choices<'_>) -> Target {
     let target = Target::new(c.pick(&Level::ALL));
     if c.chance(128) { target.with_vbmi() } else { target }
 }
 
-/// Checks the stages for moving bytes.
+/// Checks the stages for one leaf operation: moving bytes unchanged.
 fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     let t = case.datatype();
     let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
@@ -63,7 +64,7 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     }
     disjoint(case, nest)?;
     // The checks so far found no fault in the nest. Now check its plan in one direction, before and
-    // after legalization for some accesses.
+    // after it is legalized for one width of accesses.
     let direction = c.pick(&Direction::BOTH);
     let Ok(plan) = schedule::schedule(nest, direction, target) else { return Ok(()) };
     let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
@@ -95,8 +96,8 @@ impl Default for Compilers {
             cache_bytes: 64 << 10,
             ..Config::default()
         };
-        // Templates take a twentieth of the time of Cranelift, so they appear more often in the
-        // list from which a case draws its engine.
+        // Generating code by templates takes a twentieth of the time that Cranelift takes. So
+        // engines with templates appear more often in the list from which a case draws its engine.
         let of = |native, precompiled| {
             levels.iter().map(move |&level| Engine::new(config(level, native, precompiled)))
         };

@@ -1,5 +1,5 @@
-//! Checks of counts in packed streams (elements, bytes, signatures and their comparison) against
-//! the list of the type map.
+//! Checks of counts in packed streams (elements, bytes, signatures and their comparison) against a
+//! list of the basic types of the type map.
 
 use super::case::{Check, ensure};
 use super::choices::Choices;
@@ -23,7 +23,7 @@ fn is_untyped(n: Named) -> bool {
     matches!(n.class(), Class::Byte | Class::Packed)
 }
 
-/// Compares two lists of types by the definition of matching.
+/// Compares two signatures, given as lists of basic types, by the definition of when they match.
 fn by_definition(a: &[Named], b: &[Named]) -> Match {
     match a.iter().zip(b).position(|(a, b)| a != b) {
         Some(i) if is_untyped(a[i]) || is_untyped(b[i]) => Match::Unknown { index: i as i64 },
@@ -47,7 +47,7 @@ fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
 /// stream of `count` instances of `t`. Also compares the signature with those of structs.
 ///
 /// # Errors
-/// The first contradiction to the list of the type map.
+/// The first value that contradicts the basic types of the type map.
 pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
     let list: Vec<Named> = TypeMap::instances(t, count).take(MAX_ELEMENTS).map(|e| e.0).collect();
     let whole = t.signature().length() as i128 * i128::from(count) == list.len() as i128;

@@ -1,5 +1,5 @@
-//! Checks of texts: any text is read or refused, and what was read prints as text that can be read
-//! again.
+//! Checks of the parsers of texts: any text is read or refused, and what was read prints as text
+//! that can be read again.
 
 use super::case::{Check, Mismatch, ensure};
 use super::panics::caught;
@@ -43,8 +43,8 @@ fn datatype(text: &str) -> Check {
     Ok(())
 }
 
-/// Checks that a nest which was read and passes its verifier prints as text that reads back as a
-/// nest which passes too. Texts with elided columns are skipped.
+/// Reads `text` as a nest. If it can be read and passes the verifier, it must print as text that
+/// reads back as a nest that passes too. Texts with elided columns are skipped.
 fn nest<P: Phase>(text: &str) -> Check {
     let Ok(nest) = text.parse::<LoopNest<P>>() else { return Ok(()) };
     let printed = nest.to_string();

@@ -1,4 +1,4 @@
-//! The fuzz targets, which define what each target does with its bytes. The folder `fuzz/` and the
+//! The fuzz targets: functions that check one input, given as bytes. The folder `fuzz/` and the
 //! test that repeats earlier findings call them.
 
 use std::cell::RefCell;
@@ -112,7 +112,7 @@ pub fn kernels(data: &[u8]) {
     });
 }
 
-/// Checks any pieces of the packed stream in any order, overlapping or not.
+/// Checks that pieces of the packed stream are moved correctly, in any order, overlapping or not.
 pub fn ranges(data: &[u8]) {
     let mut c = Choices::from_bytes(data);
     let t = datatype(&mut c, &Budget::default());

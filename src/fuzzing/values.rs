@@ -1,5 +1,5 @@
-//! Check of external32: compiled, applied and evaluated conversions must agree with the
-//! interpreter's independent implementation.
+//! Check of external32: compiled code, the executor of values (`apply`) and evaluated plans must
+//! give the same results as the reference interpreter, which shares no code with them.
 
 use std::ops::Range;
 
@@ -29,8 +29,8 @@ pub(super) struct Values<'a> {
     stream: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
-    /// The stream that packing user memory gives again. If values do not fit, it ends before the
-    /// first one. It may differ from `stream` where entries overlap.
+    /// The stream that results if the user memory `after` is packed again. If values do not fit, it
+    /// ends before the first one. It may differ from `stream` where entries overlap.
     packed: Vec<u8>,
 }
 
@@ -74,7 +74,8 @@ impl<'a> Values<'a> {
     }
 
     /// Checks the plans for a target, evaluated one operation at a time, and that every emitter can
-    /// generate code for them. Where the schedule refuses, there is nothing to check.
+    /// generate code for them. If the schedule refuses the nest for a direction, that direction is
+    /// skipped.
     pub(super) fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         for direction in self.directions() {
             let kind = Kind { direction, operation: Operation::External32 };
@@ -105,8 +106,9 @@ impl<'a> Values<'a> {
             .map_err(|m| m.at(direction, Some(plan.target().level())))
     }
 
-    /// Checks an engine: whole calls with the buffers at both edges, ranges that begin and end
-    /// between values, and values that do not fit.
+    /// Checks the conversions of an engine: by whole calls, with an inaccessible page before or
+    /// after the buffers; by ranges that begin and end between values; and with values that do not
+    /// fit.
     pub(super) fn engine(
         &self,
         stage: &'static str,
@@ -185,8 +187,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns the stream of `case` cut between values of `nest`. The pieces are in reverse order
-/// unless entries overlap, since the order then matters.
+/// Returns pieces of the external32 stream of `case`, cut between values of `nest`. The pieces are
+/// in reverse order, unless entries overlap: then the order decides which entry wins.
 pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choices<'_>) -> Vec<Range<usize>> {
     let count = case.count();
     let n = nest.size() as u64 * count;
@@ -201,7 +203,8 @@ pub(super) fn pieces(nest: &LoopNest<Normal, Value>, case: &Case, c: &mut Choice
     pieces
 }
 
-/// Checks the stages in external32, without engines.
+/// Checks by evaluation the plans that the stages of the compiler make for external32, on one
+/// target. No engine runs.
 pub(super) fn stages(case: &Case, target: Target) -> Check {
     Values::new(case)?.plans(target, Emitters::None)
 }

@@ -10,7 +10,7 @@ use super::panics::caught;
 use crate::datatype::{Datatype, Named};
 use crate::error::Result;
 
-/// Offsets of the length, of the hash and of the nodes in a form, and number of bytes of the
+/// Offsets in a wire form of its length, of its hash and of its nodes, and number of bytes of the
 /// checksum at its end.
 const LENGTH: usize = 8;
 const HASH: usize = 16;
@@ -47,8 +47,8 @@ pub(super) fn round_trip(t: &Datatype) -> Check {
     ensure(again == form, "wire", || format!("{t} is written in two ways"))
 }
 
-/// Writes the actual length and checksum into a form, so that a reader does not refuse it before it
-/// has read what lies between them.
+/// Writes the actual length and checksum into a form, so that a reader does not refuse the form
+/// before it has read the hash and the nodes, which lie between the two.
 fn seal(form: &mut Vec<u8>) {
     let end = form.len().max(NODES + CHECKSUM) - CHECKSUM;
     form.resize(end, 0);
@@ -84,9 +84,9 @@ fn check_nodes(mut form: Vec<u8>) -> Check {
     })
 }
 
-/// Returns a form with one more node in front, which is no child of any other node. The form would
-/// give the same datatype and hash, but a reader must refuse it, since each datatype has only one
-/// form.
+/// Returns `form` with one more node before its own nodes, which is no child of any of them. The
+/// result would give the same datatype and hash, but a reader must refuse it, since each datatype
+/// has only one form.
 fn with_a_stray(form: &[u8], which: u8) -> Vec<u8> {
     let named = Named::ALL[usize::from(which) % Named::ALL.len()];
     let Ok(stray) = Datatype::named(named).to_wire() else { return form.to_vec() };
@@ -165,8 +165,8 @@ mod tests {
             let mut c = Choices::from_seed(seed);
             let data: Vec<u8> = (0..c.below(300)).map(|_| c.byte()).collect();
             check_wire(&data).unwrap_or_else(|m| panic!("seed {seed}: {m}"));
-            // Some changes must give another valid type, otherwise nothing after the check of the
-            // hash would be tested.
+            // Some changes must give another valid type. Otherwise every form would be refused
+            // before its hash is checked, and nothing after that check would be tested.
             let mut form = datatype(&mut c, &Budget::small()).to_wire().unwrap();
             let at = NODES + c.below((form.len() - NODES - CHECKSUM) as u64) as usize;
             form[at] ^= 1;
