@@ -45,7 +45,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// Bounds of one instance in bytes, as an entry states them.
+/// Bounds of one instance of a datatype in bytes, as its entry in a corpus file states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Lower bound.
@@ -66,7 +66,7 @@ pub struct CorpusEntry {
     pub name: String,
     /// Size according to the suffix of the name. Layouts of applications have S or L.
     pub size: Size,
-    /// Text of the type, exactly as in the file: generated lists are not expanded.
+    /// Text of the type, exactly as in the corpus file: generated lists are not expanded.
     pub text: String,
     /// The type as a datatype, built from `text`.
     pub datatype: Datatype,
@@ -127,7 +127,7 @@ pub fn corner() -> Vec<CorpusEntry> {
 }
 
 fn embedded(file: &str, text: &str) -> Vec<CorpusEntry> {
-    // A test reads the embedded files, so that an error in them cannot reach a user.
+    // An error in an embedded file cannot reach a user, because a test reads these files.
     parse(text).unwrap_or_else(|e| panic!("{file}: {e}"))
 }
 

@@ -45,7 +45,7 @@ struct Run {
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// The packed stream. Its values follow each other without gaps.
+    /// The packed stream, in which values follow each other without gaps.
     Stream,
     /// A second buffer that is laid out as the user's buffer.
     Memory,
@@ -82,8 +82,8 @@ fn run(operation: Operation, memory: &Buffers, run: &Run) -> Result<(), Unfit> {
     }
 }
 
-/// A position on the stack of [`runs`]: nodes of a body that are still to do, or iterations of a
-/// loop or table.
+/// Entry of the stack of [`runs`], which is work still to be done: the remaining nodes of a body,
+/// or iterations `[next, end)` of a loop or table.
 enum Pending<'a> {
     Nodes { nodes: &'a [Node<Value>], at: Offsets },
     Iterate { node: &'a Node<Value>, next: u64, end: u64, at: Offsets },

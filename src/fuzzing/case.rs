@@ -68,14 +68,15 @@ pub(super) fn ensure(ok: bool, stage: &'static str, detail: impl FnOnce() -> Str
     if ok { Ok(()) } else { Err(Mismatch::new(stage, detail())) }
 }
 
-/// Returns bytes `8 * i` to `8 * i + 7` of the pattern with this seed.
+/// Returns, as one integer, bytes `8 * i` to `8 * i + 7` of the pattern of bytes that `seed`
+/// selects.
 fn word(seed: u64, i: u64) -> u64 {
     let mixed = (i + 1).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
-/// Returns byte `i` of the pattern with this seed. The pattern is mixed so that neighbouring bytes,
-/// and bytes at the same position of different patterns, mostly differ.
+/// Returns byte `i` of the pattern of bytes that `seed` selects. The pattern is mixed so that
+/// neighbouring bytes, and bytes at the same position of different patterns, mostly differ.
 pub fn pattern(seed: u64, i: usize) -> u8 {
     word(seed, i as u64 / 8).to_le_bytes()[i % 8]
 }
@@ -88,7 +89,7 @@ pub(super) fn append_pattern(seed: u64, from: usize, len: usize, to: &mut Vec<u8
     to.truncate(end);
 }
 
-/// Returns the first `len` bytes of the pattern with this seed.
+/// Returns the first `len` bytes of the pattern of bytes that `seed` selects.
 pub(super) fn patterned(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     append_pattern(seed, 0, len, &mut bytes);
@@ -102,7 +103,7 @@ pub mod seeds {
     /// Seed for the packed stream that is unpacked, and for the previous contents of the stream of
     /// a pack.
     pub const PACKED: u64 = 2;
-    /// Seed for the previous contents of user memory that is unpacked into.
+    /// Seed for the contents that user memory has before an unpack writes to it.
     pub const BEFORE: u64 = 3;
 }
 
@@ -114,17 +115,18 @@ pub mod seeds {
 pub struct Case {
     datatype: Datatype,
     count: u64,
-    /// Displacement of the first byte of the images of user memory.
+    /// Displacement of the first byte of the images of user memory, which is the first mapped byte.
     low: i64,
     /// For each byte of user memory from the first mapped one to the last one, whether it is
     /// mapped.
     mapped: Vec<bool>,
     /// Whether some byte is mapped more than once.
     overlaps: bool,
-    /// User memory before a pack, and the packed stream after it.
+    /// `source` is user memory before a pack, and `packed` is the packed stream after the pack.
     source: Vec<u8>,
     packed: Vec<u8>,
-    /// The packed stream before an unpack, and user memory before and after it.
+    /// `stream` is the packed stream before an unpack; `before` and `after` are user memory before
+    /// and after the unpack.
     stream: Vec<u8>,
     before: Vec<u8>,
     after: Vec<u8>,
@@ -143,7 +145,8 @@ const ENTRY: u64 = 48;
 /// the [`Case`], the copies on which a stage works, and the buffers of the [`Rig`], which lie next
 /// to inaccessible pages.
 const IMAGES: u64 = 10;
-/// Number of bytes of memory that the process itself takes, with the engines of all levels.
+/// Number of bytes of memory that the process takes in addition to the case, with the engines of
+/// all levels.
 const PROCESS: u64 = 16 << 20;
 
 impl Case {

@@ -88,7 +88,7 @@ impl<'a> Choices<'a> {
 
     /// Returns true with probability `n / 256`.
     pub fn chance(&mut self, n: u8) -> bool {
-        // A stream that is used up gives the byte 0, which means false.
+        // A stream of bytes that is used up gives the byte 0, for which the result is false.
         self.byte() > 255 - n
     }
 

@@ -83,7 +83,7 @@ impl<'a> Pair<'a> {
         [self.from, &self.to]
     }
 
-    /// Returns the memory of the target after the first `bytes` bytes have been copied.
+    /// Returns the memory of the case `to` after the first `bytes` bytes have been copied to it.
     fn after(&self, bytes: u64) -> Check<Vec<u8>> {
         if bytes == self.bytes {
             return Ok(self.want.clone());
@@ -281,8 +281,8 @@ pub(super) fn stages(case: &Case, target: Target, c: &mut Choices<'_>) -> Check 
     Pair::new(case, c).map_or(Ok(()), |pair| pair.stages(&[target], Emitters::None))
 }
 
-/// Checks copies from `case` to another layout, by the stages and by all engines, and reductions
-/// into another layout.
+/// Checks copies from `case` to another layout: the results of the stages by evaluation, and the
+/// copies that each engine makes. Also checks reductions into another layout.
 pub(super) fn check(
     case: &Case,
     engines: &[(&'static str, &Engine)],

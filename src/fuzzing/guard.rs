@@ -30,7 +30,7 @@ pub(super) fn page() -> usize {
     })
 }
 
-/// Accessible pages with an inaccessible page on either side.
+/// Accessible pages of memory, with one inaccessible page before them and one after them.
 struct Pages {
     start: *mut u8,
     len: usize,

@@ -84,7 +84,7 @@ fn general(cranelift: &Option<Result<Box<dyn Emitter>, Error>>) -> Result<Option
 impl Oracle {
     /// Returns an oracle that checks at `levels`, all of which this machine must support.
     pub fn new(levels: &[Level]) -> Oracle {
-        // The cache is so small that layouts are evicted.
+        // The cache of each engine is so small that layouts are evicted from it.
         let config = |mode, level, precompiled, native| Config {
             mode,
             level,
@@ -225,8 +225,8 @@ impl Oracle {
         streams::check(t, count, &mut Choices::from_seed(t.structural_hash() as u64))?;
         let case = Case::new(t, count)?;
         (self.watch)("nests", 1, steps);
-        // Check the nests: lowered and normal, by their bytes and their text. If the normal form is
-        // unique, normalizing it again must change nothing.
+        // Check the lowered and the normal nest, by the bytes that they move and by their text. If
+        // the normal form is unique, normalizing it again must change nothing.
         let lowered = lower::lower(t, Bytes).map_err(Mismatch::error("lower"))?;
         lowered.verify().map_err(|e| Mismatch::new("lower", format!("{e}\n{lowered}")))?;
         case.nest("lower", &lowered, 0)?;
@@ -300,8 +300,8 @@ impl Oracle {
         // The engines only compile for targets with them.
         let targets = Target::available().filter(|t| t.level() == level);
         for (target, direction) in targets.flat_map(|t| Direction::BOTH.map(|d| (t, d))) {
-            // The template emitter only produces bytes, so it works on a machine of any
-            // architecture.
+            // The template emitter only produces the bytes of x86-64 code, so it can be checked on
+            // a machine of any architecture.
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
             let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
@@ -329,8 +329,8 @@ impl Oracle {
                 }
             }
         }
-        // Last, run the code: compiled by templates, by Cranelift, and precompiled, each between
-        // inaccessible pages.
+        // Last, run the code with buffers between inaccessible pages: first code compiled by
+        // templates, then by Cranelift, then precompiled code.
         let committed = engine.commit(case.datatype()).map_err(Mismatch::error("commit"))?;
         case.committed("compiled", &committed, &mut self.rig)?;
         case.slices(&committed)?;
@@ -370,7 +370,8 @@ pub fn check_datatype(t: &Datatype, count: u64, level: Level) -> Check<Verdict> 
     Oracle::new(&[level]).check(t, count, &mut Choices::from_seed(seed))
 }
 
-/// Checks that code contains no address of a table or callee. These are in its context.
+/// Checks that compiled code contains no address of a table or of a function that it calls. These
+/// addresses must be only in the context of the code.
 fn addresses(code: &CompiledCode) -> Check {
     let Text::New { bytes, .. } = &code.text else { return Ok(()) };
     for (i, word) in code.context.words.iter().enumerate() {

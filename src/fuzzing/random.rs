@@ -86,7 +86,7 @@ impl Failure {
         format!("; test engines\n; counts {}\n{}\n", self.count, self.datatype)
     }
 
-    /// Returns a C program that checks an MPI library with the same datatype.
+    /// Returns a C program that checks an MPI library with the shrunk datatype.
     pub fn c_program(&self) -> String {
         c_program(&self.datatype, self.count)
     }

@@ -54,7 +54,7 @@ impl Space {
         assert_eq!(done, 0, "mprotect of reserved pages");
     }
 
-    /// Returns the bytes of a page that is accessible.
+    /// Returns the bytes of page `index` of the space, which `open` must have made accessible.
     fn bytes(&mut self, index: usize) -> &mut [u8] {
         assert!((index + 1) * page() <= self.len);
         // SAFETY: the page is inside the mapping, by the assertion above. The callers pass only
@@ -120,7 +120,8 @@ impl RangeCase {
         let mut pages: Vec<usize> = pieces.iter().map(|p| p.0 / page()).collect();
         pages.sort_unstable();
         pages.dedup();
-        // Make the pages of the range accessible, or the whole space if there are too many.
+        // Make the pages that have bytes of the range accessible. If there are too many such pages,
+        // make the whole space accessible.
         if pages.len() <= MAX_PROTECTED {
             pages.iter().for_each(|&p| space.open(p..p + 1));
         } else {
@@ -132,7 +133,8 @@ impl RangeCase {
         let (mut after, mut packed) = (before.clone(), stream.clone());
         let mut slot = 0;
         for (place, at, n) in pieces {
-            // The page is usually that of the piece before; otherwise search for it.
+            // The piece is usually on the same page as the piece before it; otherwise search for
+            // its page.
             if pages.get(slot) != Some(&(place / page())) {
                 slot = pages.binary_search(&(place / page())).unwrap_or(0);
             }

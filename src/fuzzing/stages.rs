@@ -1,5 +1,5 @@
 //! Checks of one datatype that are cheap enough for millions of cases: the stages by evaluation
-//! only, or a single compiler.
+//! only, or the code of a single engine.
 //!
 //! [`Oracle`](super::Oracle) checks everything about a datatype. Here each case has one target and
 //! one leaf operation, which its choices select, and the number of cases makes up for that.
@@ -77,7 +77,7 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     case.plan("legalize", &legal, moved)
 }
 
-/// Engines for all levels and emitters of this machine, with small caches.
+/// Engines for all CPU levels of this machine and for all emitters, with small caches.
 pub struct Compilers {
     engines: Vec<Engine>,
     rig: Rig,

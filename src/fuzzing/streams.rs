@@ -13,8 +13,8 @@ use crate::object;
 const MAX_ELEMENTS: usize = 4096;
 /// If a list has more positions than this, only about this many of them are checked.
 const CUTS: usize = 256;
-/// Maximum number of elements of the list that become members of the struct with which signatures
-/// are compared.
+/// Maximum number of elements of a datatype that become members of the struct with whose signature
+/// its own is compared.
 const MEMBERS: usize = 300;
 
 /// Returns whether a type stands for bytes or packed data, whose contents a signature does not
@@ -34,8 +34,8 @@ fn by_definition(a: &[Named], b: &[Named]) -> Match {
     }
 }
 
-/// Returns all numbers up to `most` if they are few, otherwise some of them, including the smallest
-/// and the largest.
+/// Returns all numbers from 0 to `most` if they are few, otherwise some of them, including the
+/// smallest and the largest.
 fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
     match most <= CUTS {
         true => (0..=most).collect(),
@@ -43,8 +43,9 @@ fn some(most: usize, cuts: &mut Choices<'_>) -> Vec<usize> {
     }
 }
 
-/// Checks the number of elements, the number of bytes and the signature of beginnings of the packed
-/// stream of `count` instances of `t`. Also compares the signature with those of structs.
+/// Checks the number of elements, the number of bytes and the signature of the first part of the
+/// packed stream, for parts of several lengths, of `count` instances of `t`. Also compares the
+/// signature with those of structs.
 ///
 /// # Errors
 /// The first value that contradicts the basic types of the type map.
@@ -64,8 +65,8 @@ pub(super) fn check(t: &Datatype, count: u64, cuts: &mut Choices<'_>) -> Check {
             format!("{bytes} bytes have {got:?}, not {expected:?} elements\n{t}")
         })?;
     }
-    // Compute the hash of the signature of every beginning of the list. From the first untyped
-    // element on, the hash is 0.
+    // Compute the hash of the signature of the first n elements, for every n. From the first
+    // untyped element on, the hash is 0.
     let (mut signature, mut untyped) = (Signature::EMPTY, false);
     let hashes: Vec<u64> = std::iter::once(1)
         .chain(list.iter().map(|&element| {

@@ -167,7 +167,7 @@ impl<'a> Values<'a> {
         let (low, mut packed) = (self.case.low(), vec![0; self.stream.len()]);
         let (want, fit) = external32::pack(t, count, source, low.wrapping_neg() as usize);
         if low > source.len() as i64 + (1 << 20) {
-            // The slice would begin at displacement 0, so it would be very large.
+            // The slice for a pack must begin at displacement 0, so it would be very large here.
             return Ok(());
         }
         let ahead = vec![0; low.max(0) as usize];

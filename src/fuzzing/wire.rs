@@ -57,8 +57,8 @@ fn seal(form: &mut Vec<u8>) {
     form.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// Returns the hash that a reader computed for a form whose hash is wrong. The error message
-/// contains it.
+/// Returns the hash that a reader has computed for a wire form that it refused because the hash in
+/// the form is wrong. The error message contains the computed hash.
 fn hash_of(refused: &Result<Datatype>) -> Option<u128> {
     let error = refused.as_ref().err().filter(|e| e.argument() == format!("byte {HASH}"))?;
     u128::from_str_radix(error.rule().strip_prefix("must be ")?.get(..32)?, 16).ok()

@@ -23,7 +23,7 @@ pub struct Handle(u64);
 impl Handle {
     /// `MPI_DATATYPE_NULL`.
     pub const NULL: Handle = Handle(0x200);
-    /// The handle whose bits are all zero, which names nothing, such as a null pointer.
+    /// The handle whose bits are all zero, as those of a null pointer. It names no object.
     pub const ZERO: Handle = Handle(0);
 
     /// Returns the handle with these bits.

@@ -55,8 +55,8 @@ impl From<Error> for Fault {
 #[derive(Debug)]
 pub struct Object {
     handle: Handle,
-    /// Whether the object is predefined. It then is a named, an f90 or a value_index type, and is
-    /// never freed.
+    /// Whether the object is predefined. A predefined object is a named, an f90 or a value_index
+    /// type, and is never freed.
     predefined: bool,
     /// Whether the object has not been freed.
     live: AtomicBool,
@@ -88,8 +88,8 @@ static DERIVED: Table<Object> = Table::new(handle::DATATYPE_TAG);
 static PREDEFINED: Lazy<Vec<Object>> = Lazy::new(|| {
     Named::ALL.iter().map(|&n| Object::new(Handle::of_named(n), true, Datatype::named(n), None)).collect()
 });
-/// Handles of the unnamed predefined types (f90 and value_index types). There is one for each list
-/// of arguments, and it is never freed.
+/// Handles of the unnamed predefined types (f90 and value_index types). There is one handle for
+/// each type and its list of arguments, and it is never freed.
 static UNNAMED: Lazy<Mutex<HashMap<Datatype, Handle>>> = Lazy::new(Mutex::default);
 static INTEGERS: Lazy<Mutex<Integers>> = Lazy::new(Mutex::default);
 

@@ -18,7 +18,7 @@ struct State {
     engine: Option<Engine>,
     /// Earlier engines that committed types still hold.
     retired: Vec<Engine>,
-    /// Sum of the counters of the engines that no type holds any more.
+    /// Sum of the counters of earlier engines that no committed type holds any more.
     gone: Counters,
 }
 

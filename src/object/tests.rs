@@ -118,7 +118,7 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     delete_attribute(h, a).unwrap();
     assert_eq!(said(&log), [format!("delete {a} 1 0"), format!("delete {a} 2 0")]);
     free_keyval(a).unwrap();
-    // The keyval disappears together with its last attribute.
+    // A freed keyval disappears together with the last attribute that uses it.
     assert_eq!(get_attribute(other, a), Ok(Some(3)));
     free(other).unwrap();
     assert_eq!(said(&log), [format!("delete {a} 3 0")]);
@@ -130,7 +130,8 @@ fn a_freed_keyval_lives_until_its_last_attribute() {
     assert!(said(&log).is_empty());
 }
 
-/// The copy of an attribute in a duplicate also keeps a freed keyval usable.
+/// If a datatype with an attribute is duplicated, the copy of the attribute also keeps a freed
+/// keyval usable.
 #[test]
 fn a_freed_keyval_is_copied_and_lives_in_the_copy() {
     let log = Log::default();

@@ -20,8 +20,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the state of the forking thread, by a thread that wants to enter a
-/// section.
+/// Time between two looks that a thread which wants to enter a section takes at the state of the
+/// forking thread.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Number of consecutive looks at which a waiting thread must find the forking thread asleep before
@@ -126,7 +126,7 @@ struct Here {
     depth: Cell<u32>,
     /// Slot of the thread, once it has been in a section.
     slot: Cell<Option<&'static ThreadSlot>>,
-    /// What the thread has done for a fork that it has begun.
+    /// If the thread is forking, what it has done before the fork.
     fork: Cell<Fork>,
 }
 
@@ -201,8 +201,8 @@ fn assign_slot(here: &Here) -> &'static ThreadSlot {
     register();
     let free =
         |slot: &&ThreadSlot| !slot.taken.load(Ordering::Relaxed) && !slot.taken.swap(true, Ordering::AcqRel);
-    // The guard cannot be set up while the thread ends. Nobody would then give a slot back, so the
-    // thread uses the shared one.
+    // While the thread ends, the guard that gives a slot back cannot be set up any more. The thread
+    // then uses the shared slot, which need not be given back.
     let lasts = EXIT_GUARD.try_with(|_| ()).is_ok();
     let slot = OWN.iter().filter(|_| lasts).find(free).unwrap_or(&SHARED);
     here.slot.set(Some(slot));
@@ -259,7 +259,7 @@ impl RawSpinLock {
 
     /// Waits for the lock and takes it. While another thread forks, waits for the end of the fork
     /// first, unless that takes too long: then `late` is true, and the child of a fork that is
-    /// still under way is marked.
+    /// still under way is marked as inconsistent.
     #[cold]
     fn wait(&self, forks: impl Fn() -> bool) {
         let (mut turns, mut pause, mut late) = (0, Duration::from_micros(1), false);

@@ -16,7 +16,8 @@ pub struct Mutex<T>(std::sync::Mutex<T>);
 /// Access to the value of a locked [`Mutex`]. Dropping it unlocks the mutex and ends the section.
 #[derive(Debug)]
 pub struct Guard<'a, T> {
-    // The fields are dropped in this order: the mutex is unlocked before the section ends.
+    // The order of the fields is that in which they are dropped: the mutex is unlocked before the
+    // section ends.
     guard: MutexGuard<'a, T>,
     _section: Section,
 }
@@ -163,7 +164,8 @@ impl<T> From<T> for Once<T> {
     }
 }
 
-/// Value that is made when it is first used, in the same way as that of [`Once`].
+/// Value that is made when it is first used. As with [`Once`], it is made once, by short work
+/// inside a section.
 #[derive(Debug)]
 pub struct Lazy<T> {
     once: Once<T>,
@@ -204,7 +206,7 @@ struct Turn {
     /// belongs to a thread that does not exist in this process, or to the current thread, if a
     /// callback of `make` has forked. Nobody waits for work of another generation.
     generation: u64,
-    /// Cell that is set when the work is done. Other threads wait for it.
+    /// Cell that is set when the value has been made. Other threads wait for it.
     done: Arc<OnceLock<()>>,
 }
 

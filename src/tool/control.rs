@@ -11,8 +11,8 @@ use crate::object::table::Table;
 use crate::process::Mutex;
 use crate::target::Level;
 
-/// A control variable. All of these may be written at any time, and a write concerns only this
-/// process.
+/// A control variable. Every control variable may be written at any time, and a write concerns only
+/// this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
     /// Name of the variable, unique among control variables.

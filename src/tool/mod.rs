@@ -28,7 +28,8 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::process::Mutex;
 use crate::target::Level;
 
-/// Type of a variable. These are the types of the standard's table that ddtc uses.
+/// Type of a variable. Of the types that the standard allows for variables, these are the ones that
+/// ddtc uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `MPI_INT`.

@@ -1,8 +1,9 @@
 //! Performance variables, with their sessions and handles.
 //!
-//! A handle of a counter, aggregate or timer has its own zero and advances only while it is
-//! started. A level is read as it is. Pack and unpack calls are counted only while a session or a
-//! report is open: a session holds a [`Counting`].
+//! A handle of a counter, aggregate or timer counts from zero, independently of other handles of
+//! the variable, and advances only while it is started. A variable of class level is read as it is.
+//! Pack and unpack calls are counted only while a session or a report is open: a session holds a
+//! [`Counting`].
 
 use std::collections::HashSet;
 
@@ -234,7 +235,7 @@ struct PvarHandle {
 struct State {
     /// Amount that was measured before the handle was last started.
     sum: u64,
-    /// Raw value of the variable at the last start, if the handle is started.
+    /// Raw value of the variable when the handle was last started, if it is started now.
     since: Option<u64>,
 }
 
@@ -302,7 +303,8 @@ fn session_of(operation: &'static str, session: Handle) -> Result<Found<Session>
     })
 }
 
-/// Returns the state of a handle, which must belong to the session.
+/// Returns what a handle has measured, with its session and the index of its variable. The handle
+/// must belong to `session`.
 ///
 /// # Errors
 /// The errors of [`performance_of`].

@@ -182,15 +182,16 @@ impl Format {
         self.fraction + u32::from(self.leading)
     }
 
-    /// Returns the bits of an infinity or NaN with this sign and payload. Payload 0 gives the
-    /// infinity.
+    /// Returns the bits, in this format, of an infinity or NaN with the given sign and payload.
+    /// Payload 0 gives the infinity.
     fn special(&self, sign: u128, payload: u128) -> u128 {
         let (exponent, leading) = ((1 << self.exponent) - 1, u128::from(self.leading) << self.fraction);
         sign << (self.exponent + self.significand()) | exponent << self.significand() | leading | payload
     }
 }
 
-/// Converts the bits of any value from one format to another.
+/// Converts the bits of a floating-point value, which may also be an infinity or a NaN, from one
+/// format to another.
 fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
     let width = from.exponent + from.significand();
     // An x87 value occupies 10 of 16 bytes. Drop the padding in the other 6 bytes.
@@ -202,7 +203,7 @@ fn converted(bits: u128, from: &Format, to: &Format) -> u128 {
         // The processor refuses this encoding. Its default NaN is negative and quiet.
         return to.special(1, 1 << (to.fraction - 1));
     }
-    // Finite values are converted by the function of their format. The lines after that handle
+    // Finite values are converted by the function `convert` of their format. What follows handles
     // infinities and NaNs. An infinity keeps its sign. A NaN keeps the leading bits of its payload.
     // If all kept bits are 0, its quiet bit is set, because it would otherwise be an infinity.
     if exponent != (1 << from.exponent) - 1 {
@@ -269,8 +270,8 @@ mod tests {
                 assert_eq!(converted(wide, &QUAD, format), narrow, "{wide:#x}");
             }
         }
-        // A number half way between two doubles is rounded to the even one, and a number past the
-        // largest double becomes an infinity.
+        // A number half way between two doubles is rounded to the one whose last bit is 0, and a
+        // number above the largest double becomes an infinity.
         assert_eq!(converted(quad(0x3fff, 1 << 59), &QUAD, &DOUBLE), 0x3ff << 52);
         assert_eq!(converted(quad(0x3fff, 3 << 59), &QUAD, &DOUBLE), (0x3ff << 52) + 2);
         assert_eq!(converted(quad(0x43ff, 0), &QUAD, &DOUBLE), 0x7ff << 52);

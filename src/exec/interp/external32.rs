@@ -201,15 +201,16 @@ fn converted(
     }
 }
 
-/// Rule that the error states if a value does not fit into the bytes that it has at the
-/// destination, which is external32 or user memory.
+/// Rule that is stated in the error for a value that does not fit into the bytes that it has at the
+/// destination (external32 or user memory).
 pub const UNFIT: &str = "must fit the size that external32 has for it";
 
 /// Position of one value in a packed external32 stream and in memory. A value is a basic element,
 /// or one of the two parts of a complex number.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Basic type of the element. An element of a complex type consists of two values.
+    /// Basic type of the element that the value belongs to. An element of a complex type consists
+    /// of two values.
     pub basic: Named,
     /// Index of the element among the basic elements of all instances.
     pub element: u128,

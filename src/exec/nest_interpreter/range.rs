@@ -36,8 +36,8 @@ pub trait Parts {
     /// the number of bytes of this node that the range contains.
     fn rows(&self, i: usize, bytes: u64) -> Rows<'_>;
 
-    /// Returns the [`Descent`] of node `i`, which has what is needed to find a packed byte in the
-    /// node, if it has been computed already.
+    /// Returns the [`Descent`] of node `i`, if it has been computed already. A descent has what is
+    /// needed to find a packed byte inside a node.
     #[inline(always)]
     fn descent(&self, _: usize) -> Option<&Descent> {
         None
@@ -380,7 +380,8 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
     let first = node.iterations(from);
     let (mut user, mut packed) =
         (at.user.wrapping_add(step.wrapping_mul(first)), at.packed.wrapping_add(from));
-    // Move the rest of the first block, if the range begins inside that block or ends inside it.
+    // If the range begins or ends inside the first block, move the bytes of that block that lie in
+    // the range.
     let (skip, mut rest) = (from - first * piece, to - from);
     if skip > 0 || rest < piece {
         let head = rest.min(piece - skip);
@@ -410,8 +411,8 @@ fn strips(memory: &Buffers, node: &Descent, at: Offsets, from: i64, to: i64) {
 /// Range of bytes in a sequence of pieces of equal length, for example in the iterations of a loop
 /// on the packed side.
 struct Cut {
-    /// Index of the piece that contains the first byte of the range, and number of bytes of this
-    /// piece before that byte.
+    /// `first` is the index of the piece that contains the first byte of the range. `skip` is the
+    /// number of bytes of this piece before that byte.
     first: i64,
     skip: i64,
     /// Number of bytes of the range.
@@ -427,7 +428,7 @@ impl Cut {
         Cut { first, skip: from - first * piece, len: to - from, piece }
     }
 
-    /// Returns whether the range is a part of a single piece and not the whole of it.
+    /// Returns whether the range lies in a single piece and is shorter than that piece.
     #[inline(always)]
     fn is_one(&self) -> bool {
         self.skip + self.len <= self.piece && self.len < self.piece
@@ -525,14 +526,15 @@ pub(super) fn rows(
         part(first, skip, len.get(first).min(to - packed.get(first)));
         first += 1;
     }
-    // If the range ends inside the last row, that row is copied last, so that the order is kept.
+    // If the range ends inside a row, that row is copied last, after all whole rows, so that the
+    // order of the rows is kept.
     let tail = if first < end { to - packed.get(end - 1) } else { 0 };
     let is_cut = first < end && tail < len.get(end - 1);
     end -= usize::from(is_cut);
     if let Some((sorted, bucket)) = buckets {
         let inner = first.next_multiple_of(bucket);
-        // The last bucket may have fewer rows than the others. It is whole if the range contains
-        // the last row.
+        // The last bucket may have fewer rows than the others. It ends with the last row, so it
+        // ends inside the range if the range contains that row.
         let outer = if end == len.len() { end } else { end / bucket * bucket };
         if inner < outer {
             whole(columns, first..inner);

@@ -14,9 +14,8 @@ use crate::micro::Buffers;
 use crate::micro::resize::Conversion;
 use crate::nest::{Leaf, Number, Value};
 
-/// The function [`Buffers::resized`] with a fixed conversion. It returns the number of values that
-/// were converted before the first one that does not fit; this is the number of all values if all
-/// fit.
+/// Type of the function [`Buffers::resized`] for one conversion. The function returns the number of
+/// values before the first one that does not fit; if all fit, this is the number of all values.
 pub(super) type Loop = fn(&Buffers, (i64, i64), u64, (i64, i64), u64) -> u64;
 
 /// Returns the loop that converts in `direction` numbers of the kind `number` that have the sizes
@@ -134,7 +133,7 @@ impl Conversion for Inward {
 const MORE: u32 = QUAD.fraction - X87.fraction;
 /// Leading bit of an x87 significand, which is the digit before the point.
 const LEADING: u64 = 1 << 63;
-/// Exponent of infinities and NaNs, in both formats.
+/// Exponent field of infinities and NaNs, in the x87 format and in binary128.
 const TOP: u16 = 0x7fff;
 
 /// Converts an x87 value to binary128, both given as bits. Zeros and normal numbers need no
@@ -168,7 +167,8 @@ fn inward(quad: u128) -> u128 {
     u128::from(power + u16::from(carry)) << 64 | u128::from(kept | LEADING)
 }
 
-/// Converts a value that is neither zero nor a normal number by the general function.
+/// Converts a value that is neither zero nor a normal number by `converted`, the slower function
+/// for all values. `out` selects the conversion from x87 to binary128.
 #[cold]
 fn rare(bits: u128, out: bool) -> u128 {
     if out { converted(bits, &X87, &QUAD) } else { converted(bits, &QUAD, &X87) }
