@@ -222,8 +222,8 @@ mod tests {
         ("contiguous(0, int)", 3, 0, &[]),
         ("vector(2, 1, 2, short)", 2, 0, &[0, 1, 4, 5, 6, 7, 10, 11]),
         ("resized(0, 5, short)", 3, 0, &[0, 1, 5, 6, 10, 11]),
-        // The order is that of the type map and not of the addresses, and the extent may be
-        // negative.
+        // The order of the packed bytes is that of the type map and not of the addresses, and the
+        // extent may be negative.
         ("hindexed([1, 2], [5, 0], short)", 1, 0, &[5, 6, 0, 1, 2, 3]),
         ("resized(0, -2, short)", 3, 6, &[6, 7, 4, 5, 2, 3]),
         ("struct([1, 1], [0, 4], [char, int])", 1, 2, &[2, 6, 7, 8, 9]),

@@ -151,8 +151,8 @@ const PROCESS: u64 = 16 << 20;
 
 impl Case {
     /// Returns an upper estimate of the memory, in bytes, that the checks of a case of `count`
-    /// instances of `t` need. It is computed from the bounds, the size and the signature of `t`. The
-    /// result is none if the span of the instances is too large for a case.
+    /// instances of `t` need. It is computed from the bounds, the size and the signature of `t`.
+    /// The result is none if the span of the instances is too large for a case.
     pub fn memory(t: &Datatype, count: u64) -> Option<u64> {
         let last = i128::from(t.extent()).abs() * (i128::from(count) - 1).max(0);
         let span = i128::from(t.true_ub()) - i128::from(t.true_lb()) + last;

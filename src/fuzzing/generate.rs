@@ -130,7 +130,8 @@ fn float(c: &mut Choices<'_>) -> Result<Datatype> {
     }
 }
 
-/// Returns a number of `[0, max]`: usually a small one, sometimes one of `EDGES`, sometimes any.
+/// Returns a number between 0 and `max`, inclusive: usually a small one, sometimes one of `EDGES`,
+/// sometimes any.
 fn small(c: &mut Choices<'_>, max: i64) -> i64 {
     let n = match c.below(8) {
         0..=4 => c.pick(&[1, 2, 3, 4, 2, 3, 5, 1, 2, 3, 4, 0]),

@@ -54,7 +54,8 @@ impl Pages {
         }
     }
 
-    /// Returns these pages, after replacing them by new ones if they have fewer than `len` bytes.
+    /// Returns pages that have at least `len` bytes: these pages, or new ones that replace them if
+    /// they are too few.
     fn grown(&mut self, len: usize) -> &mut Pages {
         if len > self.len {
             *self = Pages::new(len);
@@ -345,8 +346,9 @@ pub(super) fn copied(
     unsafe { direct.bytes_raw(from, source.2, to, target.2, bytes) }.expect("a buffer");
 }
 
-/// Returns the runs of whole pages, as offsets in a mapping, on which no byte is mapped. The bytes
-/// that `mapped` describes begin at offset `start`.
+/// Returns the ranges of whole pages, as offsets in the memory of a buffer, that contain no byte of
+/// the type map. `mapped` has, for each byte from offset `start` on, whether the type map contains
+/// it.
 fn holes(start: usize, mapped: &[bool]) -> Vec<Range<usize>> {
     let mut holes: Vec<Range<usize>> = Vec::new();
     let first = start.next_multiple_of(page());

@@ -28,9 +28,9 @@ use crate::{legalize, lower, normalize, schedule};
 /// Result of a check that found nothing wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Number of kernels that were compiled and compared, over levels and directions.
+    /// Number of kernels that were compiled and compared, summed over CPU levels and directions.
     pub kernels: u64,
-    /// Number of schedules that were refused by design, over levels and directions.
+    /// Number of schedules that were refused by design, summed over CPU levels and directions.
     pub refusals: u64,
 }
 
@@ -423,9 +423,10 @@ fn nest_text<P: nest::Phase>(nest: &LoopNest<P>) -> Check {
         visits
     };
     let bounds = (back.size(), back.extent()) == (nest.size(), nest.extent());
-    // A lowered nest may contain bodies that the root does not reach. Such bodies are not in the
-    // nest that is read back. If a body that the root reaches is also used by such a body, it may
-    // be shared in the first nest and not in the second, so the texts may differ.
+    // A lowered nest may contain bodies that its root does not reach. They are not in the nest that
+    // is read back. A body that is used once from the root and once from an unreachable body is
+    // shared in the first nest, but not in the second one, so the texts of the two nests may
+    // differ.
     let same = P::NAME != Normal::NAME || back.to_string() == text;
     ensure(bounds && same && visits(&back) == visits(nest), "text", || format!("{text}reads back as\n{back}"))
 }

@@ -22,7 +22,7 @@ pub struct Progress<'a> {
 pub struct Summary {
     /// Number of datatypes that were checked.
     pub cases: u64,
-    /// Number of kernels that were compiled and compared, over levels and directions.
+    /// Number of kernels that were compiled and compared, summed over CPU levels and directions.
     pub kernels: u64,
     /// Number of schedules that were refused by design. Such nests are interpreted.
     pub refusals: u64,

@@ -88,8 +88,9 @@ fn bytes(seed: u64, len: usize, tame: Option<usize>) -> Vec<u8> {
 }
 
 impl Reduction {
-    /// Returns the case of `count` instances of `t` under `op`. Its expected result is computed from
-    /// the definition of the operation. Also checks the lowered and the normal nest.
+    /// Returns the case of `count` instances of `t` under the reduction `op`. Its expected result
+    /// is computed from the definition of the operation. Also checks the lowered and the normal
+    /// nest.
     fn new(t: &Datatype, op: Op, count: u64, tame: bool) -> Check<Reduction> {
         let case = Case::new(t, count)?;
         let lowered = lower::lower(t, Reduced(op)).map_err(Mismatch::error("lower"))?;

@@ -222,9 +222,9 @@ impl<T> Awaited<T> {
         self.value.get()
     }
 
-    /// Returns the value. If it has not been made, calls `make` outside of any section. Returns none
-    /// if a thread of this process is making the value already; this function waits for that thread
-    /// only if both begin at the same moment. Must not be called inside a section.
+    /// Returns the value. If it has not been made, calls `make` outside of any section. Returns
+    /// none if a thread of this process is making the value already; this function waits for that
+    /// thread only if both begin at the same moment. Must not be called inside a section.
     pub fn try_get_or_init(&self, make: impl FnOnce() -> T) -> Option<&T> {
         if let Some(value) = self.value.get() {
             return Some(value);

@@ -5,10 +5,11 @@
 //! which may be empty. The head is the last part of one iteration, and the tail is the first part
 //! of another one. Head, whole iterations and tail are moved in this order, which is the order of
 //! the type map. [`Parts`] offers whole iterations to kernels. Entering the iteration of the head
-//! or of the tail costs one multiplication per loop ([`Descent`]). In the functions below, `[from,
-//! to)` is relative to the packed offset `at` of the node or body, so that no function compares a
-//! position with the ends of the whole range. `i` is the index of a node in the nest. If a range
-//! cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from there.
+//! or of the tail costs one multiplication per loop ([`Descent`]). In the functions below, the
+//! positions `from` and `to` are relative to the packed offset `at` of the node or body, so that no
+//! function compares a position with the ends of the whole range. `i` is the index of a node in the
+//! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
+//! there.
 //!
 //! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
 //! instructions and few stores: after a kernel has filled the store buffer of the processor, each
