@@ -29,7 +29,7 @@ use crate::measure::{Effort, interleaved};
 
 /// Size of a cache line in bytes.
 const LINE: i64 = 64;
-/// Size in bytes of the widest access that counts as one.
+/// Maximum number of bytes that the model counts as one load or store.
 const ACCESS: i64 = 32;
 /// Size of a page in bytes.
 const PAGE: i64 = 4096;
@@ -44,7 +44,8 @@ pub(crate) struct Footprint {
     payload: u64,
     /// Number of different cache lines.
     lines: u64,
-    /// Number of loads or stores of up to [`ACCESS`] bytes each.
+    /// Number of loads or stores of at most [`ACCESS`] bytes each that the model counts for the
+    /// user side.
     accesses: u64,
     /// Number of different pages.
     pages: u64,
@@ -144,10 +145,10 @@ pub(crate) fn lines_by_pieces(entry: &CorpusEntry, piece: usize) -> ddtc::Result
 /// The rates of this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Roof {
-    /// For each measured copy, its footprint in bytes (both sides) and the nanoseconds per byte
-    /// that was transferred. The footprints ascend.
+    /// One pair for each memcpy that was measured, in ascending order of size: the number of bytes
+    /// of its source and target together, and its nanoseconds for each byte that was transferred.
     memory: Vec<(f64, f64)>,
-    /// Nanoseconds of one access within the first-level cache.
+    /// Nanoseconds of one load and one store of [`ACCESS`] bytes that the first-level cache holds.
     access: f64,
     /// Nanoseconds of one look-up of a page that the TLB does not hold.
     page: f64,
@@ -160,7 +161,8 @@ fn traffic(read: f64, written: f64) -> f64 {
 }
 
 impl Roof {
-    /// Measures the rates. `largest` is the largest footprint in bytes that will be asked for.
+    /// Measures how fast this machine transfers cache lines, accesses its first-level cache and
+    /// looks up pages. `largest` is the largest footprint in bytes for which a bound will be asked.
     pub(crate) fn measure(effort: Effort, largest: u64) -> Roof {
         let top = largest.clamp(1 << 16, 512 << 20).next_power_of_two() as usize / 2;
         let (source, mut target) = (vec![1u8; top], vec![2u8; top]);
@@ -189,8 +191,8 @@ impl Roof {
         fitting.or(self.memory.first()).map_or(0.0, |m| m.1)
     }
 
-    /// Returns the nanoseconds that moving a layout with `footprint` takes at best, according to
-    /// the model.
+    /// Returns the minimum number of nanoseconds that the model predicts for moving a layout with
+    /// this footprint in `direction`.
     pub(crate) fn bound(&self, footprint: &Footprint, direction: Direction) -> f64 {
         let user = (footprint.lines * LINE as u64) as f64;
         let packed = footprint.payload as f64;
@@ -295,7 +297,7 @@ mod tests {
         assert_eq!(roof.bound(&f, Direction::Unpack), (64.0 + 2.0 * 128.0) * 0.5);
         f.pages = PAGES_KNOWN + 1;
         assert_eq!(roof.bound(&f, Direction::Pack), (PAGES_KNOWN + 1) as f64 * 1e6);
-        // Above the largest measured size, the rate of that size applies.
+        // A footprint that is larger than all measured copies gets the rate of the largest of them.
         assert_eq!(roof.per_byte(1e9), 1.0);
     }
 

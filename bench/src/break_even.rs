@@ -1,5 +1,6 @@
 //! Break-even: the number of packs after which a commit through the preload library has paid for
-//! itself, in comparison with commits and `MPI_Pack` of the unmodified MPI library.
+//! itself. Such a commit compiles code, so it takes longer than a commit by the unmodified MPI
+//! library, and each pack by this code saves time over `MPI_Pack` of that library.
 //!
 //! A C program that builds the layouts with the user's own MPI library is run once for each layout
 //! and kind of commit. So each commit is the first of its layout in a process that has seen nothing
@@ -30,7 +31,7 @@ const PROGRAM: &str = include_str!("break_even.c");
 /// has paid for itself on MPICH.
 const TARGET_PACKS: f64 = 50.0;
 
-/// How the program is compiled and run.
+/// How the C program `break_even.c`, which measures one layout, is compiled and run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     /// The compiler wrapper of the MPI library.
@@ -58,11 +59,12 @@ pub(crate) struct Record {
     pub(crate) csv: String,
 }
 
-/// Measures all of `entries`, and prints a table.
+/// Measures the break-even of all `entries` under one MPI library, prints a table and returns the
+/// record.
 ///
 /// # Errors
-/// Returns an error if the program does not compile or run, if the library converts nothing, or if
-/// bytes differ.
+/// Returns an error if the C program that measures does not compile or run, if the preload library
+/// does not convert its calls, or if the MPI library and the preload library move different bytes.
 pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, Box<dyn Error>> {
     let layouts = with_others(entries);
     let folder = ddtc::internal::files::temporary_folder("ddtc-break-even")?;
@@ -83,14 +85,16 @@ pub(crate) fn run(entries: &[CorpusEntry], setting: &Setting) -> Result<Record, 
     Ok(Record { version, library, csv: csv(&rows) })
 }
 
-/// A layout of the program, with the index of another layout that is likely to have the same shape.
+/// A layout that the C program measures, and the index of the other size of the same layout, which
+/// is likely to have the same shape of plan. `other` is `None` if there is no such layout.
 struct Layout {
     entry: CorpusEntry,
     other: Option<usize>,
 }
 
-/// Returns the layouts of the entries, each with the index of the other size of its family. If only
-/// one size of a family is among the entries, the other one is appended.
+/// Returns a layout for each entry, with the index of the layout that has the same name except for
+/// its size (such as `vec_8B.S` and `vec_8B.L`). If only one of the two sizes is among the entries,
+/// the other one is taken from the corpus and appended.
 fn with_others(entries: &[CorpusEntry]) -> Vec<Layout> {
     let mut all = entries.to_vec();
     let known = corpus::application();
@@ -128,7 +132,7 @@ fn header(layouts: &[Layout]) -> Result<String, Box<dyn Error>> {
     Ok(out)
 }
 
-/// Medians over the processes of one layout.
+/// The times of one layout. Each is the median over the processes that measured it.
 struct Row {
     name: String,
     payload: u64,
@@ -142,26 +146,29 @@ struct Row {
     /// Nanoseconds of a call, in this order: packing by the MPI library, packing by the preload
     /// library, unpacking by the MPI library, unpacking by the preload library.
     calls: [f64; 4],
-    /// The largest median absolute deviation of the four calls, in percent.
+    /// The noise of the four call times in percent: for each call, the median absolute deviation
+    /// relative to the median. The largest of the four counts.
     noise: f64,
 }
 
 impl Row {
-    /// Returns the number of packs after which the time they save is as long as the additional time
-    /// of the commit, compared with a commit by the MPI library.
+    /// Returns the number of packs after which a commit through the preload library has paid for
+    /// itself: together these packs save as much time as this commit took longer than one by the
+    /// MPI library.
     fn packs(&self) -> Option<f64> {
         break_even(self.pack - self.unmodified, self.calls[0] - self.calls[1])
     }
 
-    /// Returns the number of unpacks after which the time they save is as long as the additional
-    /// time of a commit that compiles both directions. This is the break-even of a program that
-    /// only unpacks.
+    /// Returns the number of unpacks after which a commit that compiles both directions has paid
+    /// for itself: together these unpacks save as much time as this commit took longer than one by
+    /// the MPI library. This is the break-even of a program that only unpacks.
     fn unpacks(&self) -> Option<f64> {
         break_even(self.both - self.unmodified, self.calls[2] - self.calls[3])
     }
 
-    /// Returns the break-even in packs of a commit that comes after that of the other size of the
-    /// layout. Usually this commit can use the code of the other size.
+    /// Returns the number of packs after which a commit has paid for itself if the process has
+    /// committed the other size of the same layout before. Usually such a commit can use the code
+    /// of the other size.
     fn known_packs(&self) -> Option<f64> {
         break_even(self.known - self.unmodified, self.calls[0] - self.calls[1])
     }
@@ -208,7 +215,8 @@ impl Program<'_> {
         Ok(Program { path, layouts, setting, report: folder.join("report.json") })
     }
 
-    /// Returns the version of the MPI library and the rows of the first `n` layouts.
+    /// Measures the first `n` layouts. Returns the version of the MPI library, and a row with the
+    /// times of each layout.
     fn measure(&self, n: usize, bar: &ProgressBar) -> Result<(String, Vec<Row>), Box<dyn Error>> {
         let mut version = String::new();
         for i in 0..n {
@@ -230,12 +238,14 @@ impl Program<'_> {
         Ok((version, rows))
     }
 
-    /// Compares the bytes of a layout, and returns the version of the MPI library.
+    /// Checks that the preload library packs and unpacks the same bytes of layout `i` as the MPI
+    /// library. Returns the version of the MPI library.
     fn check(&self, i: usize) -> Result<String, Box<dyn Error>> {
         let _ = fs::remove_file(&self.report);
         let text = self.output("check", i)?;
         let report = fs::read_to_string(&self.report).unwrap_or_default();
-        // In the JSON text of the report, each total has a line of its own.
+        // The preload library writes its report as JSON text, in which each total, such as the
+        // number of packs, has a line of its own.
         let said = |name: &str| {
             let mut found = report.lines().filter_map(|line| line.trim().strip_prefix(name));
             found.find_map(|number| number.trim_end_matches(',').parse::<u64>().ok())
@@ -254,7 +264,8 @@ impl Program<'_> {
         format!("{}: {what}", self.layouts[i].entry.name).into()
     }
 
-    /// Runs one process and returns its standard output.
+    /// Runs the C program on layout `i` in a new process and returns its standard output. `kind` is
+    /// `check` or the kind of commit to measure.
     fn output(&self, kind: &str, i: usize) -> Result<String, Box<dyn Error>> {
         let mut words = self.setting.launch.iter().cloned();
         let mut command = Command::new(words.next().unwrap_or_else(|| "env".into()));
@@ -265,16 +276,17 @@ impl Program<'_> {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("DDTC_")) {
             command.env_remove(name);
         }
-        // The variables are set by `env` in the started process, since the launcher's own processes
-        // need no preload library.
+        // The command `env` sets the variables only in the process that is measured. If the
+        // launcher inherited them, its own processes would load the preload library too, which they
+        // do not need.
         let mut set = |name: &str, value: &std::ffi::OsStr| {
             let mut word = OsString::from(format!("{name}="));
             word.push(value);
             command.arg(word);
         };
         set("LD_PRELOAD", self.setting.library.as_os_str());
-        // In this mode every commit compiles, which is what is measured. In other modes a layout is
-        // compiled after some uses or not at all.
+        // In the mode `commit` every commit compiles code, and the time of such a commit is to be
+        // measured. In other modes a layout is compiled after some uses or not at all.
         set("DDTC_MODE", Mode::Commit.name().as_ref());
         set("DDTC_TARGET", self.setting.level.name().as_ref());
         if kind == "check" {
@@ -292,11 +304,11 @@ impl Program<'_> {
     }
 }
 
-/// Times that the processes of one layout printed.
+/// The times of one layout, as printed by the processes that measured it.
 #[derive(Default)]
 struct Samples {
-    /// Nanoseconds of commits. The key is the kind of process, or `known` for the commit after that
-    /// of the other size of the layout.
+    /// Nanoseconds of commits. The key is the kind of commit, which is one of [`Samples::KINDS`],
+    /// or `known` for commits that came after a commit of the other size of the same layout.
     commits: HashMap<&'static str, Vec<f64>>,
     calls: [Vec<f64>; 4],
 }
@@ -304,7 +316,8 @@ struct Samples {
 impl Samples {
     const KINDS: [&str; 3] = ["unmodified", "pack", "both"];
 
-    // Adds the times in the output of one process.
+    // Adds the times that one process printed. `text` is its output, and `kind` the kind of commit
+    // that it measured.
     fn add(&mut self, kind: &'static str, text: &str) -> Result<(), String> {
         for line in text.lines() {
             let Some((what, numbers)) = line.split_once(' ') else { continue };
@@ -383,8 +396,8 @@ fn table(rows: &[Row]) -> String {
         "unpacks",
         "known"
     );
-    // Below the two head lines each layout has a line with the times of commits, the times of
-    // calls, and the numbers of calls after which a commit has paid for itself.
+    // Below the two header lines of the table, each layout has a line with the times of commits,
+    // the times of calls, and the numbers of calls after which a commit has paid for itself.
     for r in rows {
         let [hp, p, hu, u] = r.calls;
         let commits = [r.unmodified, r.pack, r.both, r.known].map(|n| number(Some(n), 1));
@@ -417,11 +430,13 @@ fn csv(rows: &[Row]) -> String {
     out
 }
 
-/// A function that returns one of the break-even counts of a row.
+/// A method of [`Row`] that returns the number of calls after which a commit has paid for itself,
+/// such as [`Row::packs`].
 type Calls = fn(&Row) -> Option<f64>;
 
-/// Returns the closing lines: for each kind of break-even its median, the number of layouts with at
-/// most [`TARGET_PACKS`] calls, and the number of layouts whose commit never pays for itself.
+/// Returns the lines below the table. For each kind of break-even they have its median, the number
+/// of layouts whose commit has paid for itself after at most [`TARGET_PACKS`] calls, and the number
+/// of layouts whose commit never pays for itself.
 fn summary(rows: &[Row]) -> String {
     let mut out = String::from("\ncalls until the library's commit has paid for itself\n");
     let what: [(&str, Calls); 3] = [
@@ -493,7 +508,7 @@ mod tests {
         assert_eq!(text.matches("static MPI_Datatype make_").count(), entries.len());
         assert!(text.contains("MPI_Type_vector(2048, 1, 2, MPI_DOUBLE, &t"), "{}", &text[..2000]);
         assert!(text.contains(", 1, 0, 32760, 16384}, /* vec_8B.S */"));
-        // If only one size of a family is given, the other size is added.
+        // If the entries have only one size of a layout, the other size is added from the corpus.
         let one = with_others(&entries[..1]);
         assert_eq!((one.len(), one[0].other, one[1].other), (2, Some(1), None));
         let huge = corpus::parse("huge = 3000000 of contiguous(1000, double)\n").unwrap();

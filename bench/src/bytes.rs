@@ -1,5 +1,5 @@
-//! The check of bytes before any timing: every variant is compared with the reference variant, in
-//! both directions.
+//! The check of bytes before any timing: each way to move the bytes of a layout (a variant) is
+//! compared with one of them, the reference variant, in both directions.
 
 use ddtc::internal::corpus::SplitMix64;
 use ddtc::internal::kind::Direction;

@@ -24,14 +24,16 @@ use crate::native::{HandLoop, Subject};
 use crate::places::over_places;
 use crate::result::Column;
 
-/// Number of cache lines that a call through a committed type reads.
+/// Number of cache lines that a call through a committed type reads in addition to those that a
+/// loop with constants reads.
 const LINES: usize = 3;
 
 /// Maximum payload in bytes that is measured: about as many bytes as the first-level cache holds if
 /// the gaps between the blocks are in it too.
 const SHORT: usize = 32 << 10;
 
-/// Styles of loops that compiled code is compared with: those in which extents are constants.
+/// Styles of C loops with which compiled code is compared: the two styles in which all extents are
+/// constants.
 const RIVALS: [Style; 2] = [Style::Constant, Style::Memcpy];
 
 /// Measures those of `entries` whose payload has at most [`SHORT`] bytes, prints a table and
@@ -64,13 +66,15 @@ pub(crate) fn run<'e>(
             continue;
         }
         let mut subject = subject(entry, hand, level)?;
-        // The last variant is the interpreter, which is not timed.
+        // The last variant is the reference interpreter. It serves for the check of bytes and is
+        // not timed.
         let timed: Vec<usize> = (0..subject.columns().len() - 1).collect();
         let times = over_places(&mut subject, &timed, effort.places, effort);
         for (direction, times) in Direction::BOTH.into_iter().zip(times) {
             let (compiled, rivals) = times.split_first().ok_or("nothing was timed")?;
-            // The variants of one style are adjacent, with 0 lines first. The best style is that
-            // whose loop without additional lines is the fastest.
+            // The times of the loops of one style are adjacent: first without additional reads,
+            // then after reads of 1 to `LINES` cache lines. The best style is the one whose loop
+            // without additional reads is the fastest.
             let best = rivals.chunks(LINES + 1).min_by(|a, b| a[0].middle.total_cmp(&b[0].middle));
             let best = best.ok_or("no loop was timed")?;
             let ratios = [0, LINES].map(|lines| compiled.middle / best[lines].middle);
@@ -89,10 +93,10 @@ pub(crate) fn run<'e>(
     Ok(csv)
 }
 
-/// Returns a subject for `entry` and checks its bytes. The first variant is compiled code. Then
-/// each loop of [`RIVALS`] is a variant by itself, followed by the same loop after reads of 1 to
-/// [`LINES`] lines. The last variant is the reference interpreter, and all others must move the
-/// same bytes.
+/// Returns the layout of `entry` with all variants, that is, ways to move its bytes, after a check
+/// of the bytes. The first variant is compiled code. Then each loop of [`RIVALS`] is a variant by
+/// itself, followed by the same loop after reads of 1 to [`LINES`] cache lines. The last variant is
+/// the reference interpreter, and all others must move the same bytes.
 fn subject(
     entry: &CorpusEntry,
     hand: Vec<(Style, HandLoop)>,

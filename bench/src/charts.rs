@@ -1,5 +1,6 @@
-//! Results as one SVG picture: bandwidth over payload (one panel for each layout, logarithmic axes,
-//! all variants), and a heat map of ratios.
+//! The results of a benchmark as one SVG picture: bandwidth over payload (one panel for each
+//! layout, logarithmic axes, all variants), and a heat map of the times of the other variants
+//! relative to compiled code.
 
 use ddtc::internal::kind::Direction;
 
@@ -13,8 +14,8 @@ const ACROSS: usize = 5;
 const MARGIN: f64 = 50.0;
 const CELL: (f64, f64) = (82.0, 16.0);
 const NAMES: f64 = 170.0;
-// The heat map must not be wider than the panels. It has all columns except one, in both
-// directions.
+// The heat map must not be wider than the panels. In each direction it has all columns except that
+// of compiled code.
 const _: () = assert!(
     NAMES + 2.0 * (Column::ALL.len() - 1) as f64 * CELL.0 < ACROSS as f64 * (PANEL.0 + GAP.0) + MARGIN
 );
@@ -119,19 +120,21 @@ impl Axis {
         Axis { low, high: power(high, f64::ceil).max(low * base) }
     }
 
-    /// Returns the position of `value` on the axis, from 0 to 1 between the ends.
+    /// Returns the position of `value` between the ends of the axis: 0 at `low` and 1 at `high`.
     pub(crate) fn position(self, value: f64) -> f64 {
         (value / self.low).ln() / (self.high / self.low).ln()
     }
 
-    /// Returns the powers of `base` on the axis.
+    /// Returns the values from `low` to `high` at which the axis has a tick: each is `base` times
+    /// the previous one.
     fn ticks(self, base: f64) -> impl Iterator<Item = f64> {
         let n = ((self.high / self.low).ln() / base.ln()).round() as i32;
         (0..=n).map(move |i| self.low * base.powi(i))
     }
 }
 
-// Draws one panel: the bandwidths of all variants of one family of layouts over the payload.
+// Draws the panel of one layout in one direction: the bandwidth of each variant at all sizes of the
+// layout, over the payload.
 fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured], direction: Direction) {
     let across = Axis::over(rows.iter().map(|m| m.payload.max(1) as f64), 4.0);
     let rates = rows.iter().flat_map(|m| Column::ALL.iter().filter_map(|&c| m.bandwidth(direction, c)));
@@ -158,8 +161,9 @@ fn panel(out: &mut Document, (x, y): (f64, f64), family: &str, rows: &[&Measured
         out.element("path", format_args!("d=\"M{left:.1} {at:.1}H{right:.1}\" stroke=\"#eeeeee\""));
         words(out, (x - 4.0, at + 3.0), "end", 9.0, &format!("{tick}"));
     }
-    // Each column is a line with a dot for each layout. Compiled code is drawn last, so that no
-    // other line covers its line.
+    // Each column of the results, which is one way to move the bytes, is drawn as a line with a dot
+    // for each size of the layout. Compiled code is drawn last, so that no other line covers its
+    // line.
     for column in Column::ALL.into_iter().rev() {
         let (colour, width, dashes) = style(column);
         let points: Vec<(f64, f64)> = rows
@@ -194,8 +198,8 @@ fn shade(ratio: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", fade(r), fade(g), fade(b))
 }
 
-// Draws the heat map. Each layout has a line, with a cell for each direction and each column other
-// than compiled code.
+// Draws the heat map of the times of other ways to move the bytes relative to compiled code. Each
+// layout has a line, with a cell for each direction and each column other than compiled code.
 fn heat_map(out: &mut Document, top: f64, rows: &[Measured]) {
     words(
         out,

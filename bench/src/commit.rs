@@ -17,16 +17,19 @@ use ddtc::internal::target::Level;
 
 use crate::measure::median;
 
-/// Returns the `i`th layout with blocks of 8 bytes.
+/// Returns the `i`th of many layouts that have single doubles in `loops` nested loops and differ in
+/// strides and numbers of iterations.
 fn layout(loops: u32, i: i64) -> ddtc::Result<Datatype> {
     layout_of("double", loops, i)
 }
 
-/// Returns the `i`th layout with blocks of one `element` in `loops` loops.
+/// Returns the `i`th of many layouts that have blocks of one `element` in `loops` nested loops and
+/// differ in strides and numbers of iterations.
 fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     let element: Datatype = element.parse()?;
-    // Each stride differs from layout to layout and none is dense, so no loop collapses. Rows are
-    // too long to be written out as single moves, so the code depends only on the shape.
+    // The strides differ from layout to layout, and none is so small that blocks touch. So no two
+    // loops are merged into one. The innermost loop has too many blocks to be written out as single
+    // moves, so the code depends only on the shape.
     let mut t = Datatype::vector(200 + i % 5, 1, 3 + i, &element)?;
     for level in 1..loops {
         let distance =
@@ -36,14 +39,15 @@ fn layout_of(element: &str, loops: u32, i: i64) -> ddtc::Result<Datatype> {
     Ok(t)
 }
 
-/// Returns an engine that has already made its first commit. Its commits use precompiled code and
-/// code shared by shape, as those of ordinary engines do. If `emitted` is true, precompiled code is
-/// not used.
+/// Returns an engine that has already made its first commit. Its later commits use precompiled code
+/// and code shared by shape, as those of ordinary engines do. If `emitted` is true, precompiled
+/// code is not used, so that a new shape needs newly emitted code.
 pub(crate) fn engine(level: Level, both_directions: bool, emitted: bool) -> ddtc::Result<Engine> {
     let config = Config { level, both_directions, ..Config::default() };
     let engine = Engine::new(Config { precompiled: config.precompiled && !emitted, ..config });
     // The first compile of an engine sets up the instruction set and maps the arena for code. This
-    // time must not count for later commits. No other layout here has the shape of this one.
+    // time must not count for later commits, so an unrelated type is committed first. No layout
+    // that is measured has the shape of this type.
     let first: Datatype = "struct([1,3,1], [0,100,300], [int,char,double])".parse()?;
     engine.commit(&first)?;
     Ok(engine)
@@ -57,7 +61,8 @@ fn time(engine: &Engine, t: &Datatype) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
-/// Returns the median time of committing `t` in both directions to an engine that has not seen it.
+/// Returns the median time of a commit of `t` that compiles both directions. Each of the `samples`
+/// commits goes to a new engine, which has not seen `t`.
 ///
 /// # Errors
 /// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
@@ -70,8 +75,9 @@ pub(crate) fn one(t: &Datatype, level: Level, samples: usize) -> ddtc::Result<Du
     Ok(Duration::from_secs_f64(median(&mut times)))
 }
 
-/// Returns the time of the first commit, including the creation of its engine. The result is
-/// meaningful only once in a process.
+/// Returns the time of the first commit in this process, including the creation of its engine. Only
+/// the first call of this function in a process measures that, so each sample needs a process of
+/// its own.
 ///
 /// # Errors
 /// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
@@ -86,11 +92,12 @@ pub(crate) fn first(level: Level) -> ddtc::Result<Duration> {
     Ok(time)
 }
 
-/// The record of cases, which are printed as they are done.
+/// The record in CSV, with a line for each measured case. Each case is also printed when it is
+/// added.
 struct Record(String);
 
 impl Record {
-    /// Adds a case whose samples took `times`, in microseconds.
+    /// Adds a case to the record and prints it. `times` are its samples in microseconds.
     fn add(&mut self, case: &str, mut times: Vec<f64>) {
         times.sort_by(f64::total_cmp);
         let quantile = |q: usize| times.get(times.len() * q / 100).copied().unwrap_or(f64::NAN);
@@ -153,7 +160,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     Ok(record.0)
 }
 
-/// Returns the times of commits that make new code, in microseconds.
+/// Returns the times in microseconds of commits for which new code must be emitted, of layouts with
+/// `loops` loops.
 fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f64>, Box<dyn Error>> {
     // Blocks of different lengths have different inner loops, so no two layouts of a round share
     // code. Each round uses a new engine, which has no code of the rounds before.
@@ -174,9 +182,9 @@ fn new_code(level: Level, loops: u32, both: bool, samples: i64) -> Result<Vec<f6
     Ok(times)
 }
 
-/// Returns the times in microseconds of commits of new layouts whose code exists, and of committing
-/// the same layouts once more. For the second commit they are built again: equal types, but
-/// different objects.
+/// Returns two lists of times in microseconds: of commits of layouts that are new to the engine,
+/// although it has code that fits them, and of committing the same layouts once more. For the
+/// second commit the types are built again: equal types, but different objects.
 fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Vec<f64>; 2], Box<dyn Error>> {
     let engine = engine(level, both, false)?;
     let types = || (0..samples).map(|i| layout(loops, i)).collect::<Result<Vec<Datatype>, _>>();
@@ -192,8 +200,9 @@ fn new_layouts(level: Level, loops: u32, both: bool, samples: i64) -> Result<[Ve
     Ok([times, again])
 }
 
-/// Returns the times in microseconds of a constructor of a million blocks, of the first commit of
-/// its type, and of the commit of an equal type.
+/// Returns three lists of times in microseconds, all for an indexed type with a million blocks: of
+/// its constructor, of the first commit to a new engine, and of the commit of an equal type to an
+/// engine that has the layout.
 fn a_million_blocks(level: Level, times: usize) -> Result<[Vec<f64>; 3], Box<dyn Error>> {
     let lengths = vec![1i64; 1_000_000];
     let places = ddtc::internal::corpus::list("@sum(@uniform(1000000, 2, 6, 91))")?;

@@ -17,7 +17,8 @@ use crate::table;
 /// Relative difference up to which two rows count as equal (docs/PERFORMANCE.md, "Method").
 const NOISE: f64 = 0.05;
 
-/// A row of a record: its ratio, and the range of the ratio over the places of the buffers.
+/// The ratio in one row of a record, which is the time of compiled code over that of the best C
+/// loop, and the range of this ratio over the places of the buffers, if there were several.
 #[derive(Clone, Copy, Debug)]
 struct Ratio {
     middle: f64,
@@ -126,9 +127,9 @@ mod tests {
             "c.L,8,pack,1.00,,,,",
             "d,8,pack,,,,,",
         ]);
-        // The first row is slower by more than noise, but its range over the places of the buffers
-        // overlaps that of before. The second row has no range and differs by more than noise. The
-        // third row differs by less.
+        // The first row became slower by more than noise, but its range over the places of the
+        // buffers overlaps the range in the earlier record. The second row has no range and differs
+        // by more than noise. The third row differs by less.
         let after = record(&[
             "a.S,8,pack,1.10,100,120,95,105",
             "b.L,8,pack,1.06,,,,",

@@ -61,8 +61,8 @@ pub(crate) fn load(source: &str) -> Result<Rc<Library>, Box<dyn Error>> {
 /// Compiles `source` unless the same source was compiled before, and returns the path of the shared
 /// library in `directory`.
 fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    // The name is a hash of everything on which the code depends: source, compiler, flags, and the
-    // CPU that "native" means.
+    // The name of the shared library is a hash of everything on which its code depends: source,
+    // compiler, flags, and the CPU of this machine, to which `-march=native` refers.
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.split("\n\n").next().unwrap_or_default();
     let cpu: Vec<&str> = cpu.lines().filter(|l| !l.contains("MHz")).collect();
@@ -87,15 +87,16 @@ fn build(source: &str, directory: &Path) -> Result<PathBuf, Box<dyn Error>> {
         let lines: Vec<&str> = text.lines().take(12).collect();
         return Err(format!("{} refuses {}:\n{}", compiler(), c_file.display(), lines.join("\n")).into());
     }
-    // The file is renamed last, so that another process that looks for the library sees it as a
-    // whole or not at all.
+    // The finished file gets its final name only now, so that another process that looks for the
+    // library sees it as a whole or not at all.
     fs::rename(&unfinished, &library)?;
     fs::rename(&c_file, directory.join(format!("{name}.c")))?;
     Ok(library)
 }
 
-/// Compiles a C program with the compiler of an MPI library in `folder`. The pair is the program's
-/// name and text. The program includes `layouts.h`, where `make[i]()` builds the `i`th of `types`.
+/// Compiles the C program `text` with `mpicc`, the compiler of an MPI library, and returns its path
+/// in `folder`, where it is called `name`. The program includes `layouts.h`, which is generated and
+/// in which `make[i]()` builds the `i`th of `types`.
 ///
 /// # Errors
 /// Returns an error if there is no such compiler or the compiler fails, with its messages, or if a

@@ -31,7 +31,7 @@ impl Style {
     /// All styles.
     pub(crate) const ALL: [Style; 3] = [Style::Constant, Style::Runtime, Style::Memcpy];
 
-    /// Returns the short name in function names and records.
+    /// Returns the short name of the style, as it stands in the names of C functions.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Style::Constant => "const",
@@ -50,19 +50,22 @@ impl Style {
     }
 }
 
-/// The name of one function in the library, and the numbers with which it is called.
+/// A C function with the loops of one layout: its name in the shared library, and the numbers that
+/// it is called with.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) symbol: String,
-    /// Extents of the run-time style, in the order in which the source reads them.
+    /// Extents that the function reads at run time, in the order in which its source reads them.
+    /// Functions of the styles with constant extents read none.
     pub(crate) extents: Vec<i64>,
 }
 
 /// Beginning of each source file.
 pub(crate) const PRELUDE: &str = "#include <stddef.h>\n#include <string.h>\n\n";
 
-/// Returns the source of one function, with its name and the extents with which it is called.
-/// `tables` has the contents of the row's tables.
+/// Returns the C source of the loops of `row` in one style and direction, with the name of the
+/// function and the extents with which it is called. `tables` has the contents of the index arrays
+/// of the row.
 pub(crate) fn function(
     row: &Row,
     tables: &[Vec<i64>],
@@ -110,7 +113,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Returns a number of the layout as C text: a literal, or a variable that is read at run time.
+    /// Returns the C text that stands for a number of the layout: in the run-time style a variable
+    /// that the function reads once, and otherwise a literal.
     fn number(&mut self, value: i64) -> String {
         if self.style == Style::Runtime {
             self.extents.push(value);
@@ -120,9 +124,9 @@ impl Writer {
         }
     }
 
-    /// Returns the types of the moving pointers on the user side and on the packed side, and the
-    /// number of bytes in one step of the user pointer. Structures get a type of their own, with
-    /// assertions about its layout.
+    /// Returns the C types of the two pointers that the loops move, one over the user buffer and
+    /// one over the packed buffer, and the number of bytes in one step of the user pointer. For
+    /// structures, both types are declared, with assertions about the layout of the first one.
     fn pointees(&mut self, part: &Part, prefix: &str) -> (String, String, i64) {
         match (&part.block, part.block.elem()) {
             _ if self.style == Style::Memcpy => ("char".into(), "char".into(), 1),
@@ -154,8 +158,8 @@ impl Writer {
         }
     }
 
-    // Writes the loop nest of one part. `s` is the start of the part in the user buffer, and `q`
-    // moves through the packed buffer.
+    // Writes the C loop nest of one part of a layout. In the C text, `s` is the start of the part
+    // in the user buffer, and `q` moves through the packed buffer.
     fn part(&mut self, part: &Part, tables: &[Vec<i64>], packed_offset: i64, prefix: &str) {
         let (user, packed, unit) = self.pointees(part, prefix);
         let (user_const, packed_const) = match self.direction {
@@ -199,7 +203,8 @@ impl Writer {
         self.body.push_str("  }\n");
     }
 
-    /// Writes the innermost copy and the step of the packed pointer.
+    /// Writes the body of the innermost loop, which copies one block and advances the packed
+    /// pointer.
     fn block(&mut self, part: &Part, tables: &[Vec<i64>], declare: &str, place: &str, indent: &str) {
         let pack = self.direction == Direction::Pack;
         let assign = |i: &str| {

@@ -12,12 +12,12 @@ use ddtc::internal::target::Level;
 
 use crate::measure::{Effort, interleaved};
 
-/// Size in bytes of the pieces, chosen so that a piece and the memory that it comes from stay in
-/// the first-level cache.
+/// Size in bytes of the pieces in which a message is packed and unpacked for comparison. It is
+/// chosen so that a piece and the memory that it comes from stay in the first-level cache.
 const PIECE: usize = 16 << 10;
 
-/// Returns the name, source and target of each pair. Source and target are names of corpus entries
-/// or datatypes as text, with their counts.
+/// Returns the pairs of layouts between which bytes are copied. Each has a name, a source and a
+/// target. Source and target are names of corpus entries or datatypes as text, with their counts.
 fn pairs() -> Vec<(String, [(String, u64); 2])> {
     let named = |name: &str, from: &str, to: &str| {
         let side = |text: &str| {
@@ -39,7 +39,8 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
         named("face_x.L to face_z.L", "face_x.L", "face_z.L"),
     ];
     for n in [1024_i64, 16384] {
-        // In the packed order of both sides, all ints come first, then all doubles, then all
+        // The pair has `n` structs as its source and three arrays, one for each member, as its
+        // target. In the packed stream of both, all ints come first, then all doubles, then all
         // floats.
         let members = |at: [i64; 3], step: [i64; 3]| {
             let strided =
@@ -52,8 +53,9 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
             format!("{n} structs to arrays, by member"),
             [(members([0, 8, 16], [32; 3]), 1), (members(arrays, [4, 8, 12]), 1)],
         ));
-        // In the packed order of these two sides, all members of one struct come before those of
-        // the next one, as when an array of structs is sent.
+        // The next pair also has `n` structs as its source and three arrays as its target. But in
+        // the packed stream of both, all members of one struct come before those of the next one,
+        // as when an array of structs is sent.
         let structs =
             format!("contiguous({n}, resized(0, 32, struct([1, 1, 3], [0, 8, 16], [int, double, float])))");
         let places: Vec<String> = (0..n)
@@ -76,7 +78,7 @@ fn pairs() -> Vec<(String, [(String, u64); 2])> {
 ///
 /// # Errors
 /// Returns the errors of commits, or an error if the copied bytes differ from those that the
-/// definition gives.
+/// reference interpreter packs and unpacks.
 pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let engine = Engine::new(Config { level, both_directions: true, ..Config::default() });
@@ -103,8 +105,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         if *target != *want {
             return Err(format!("{name}: the copied bytes differ").into());
         }
-        // The three ways take turns: packing and unpacking the whole message, doing so piece by
-        // piece, and the direct copy.
+        // Three ways to copy the bytes take turns: packing and unpacking the whole message, doing
+        // so piece by piece, and the direct copy.
         let mut failed = None;
         let times = interleaved(3, effort, |v, times| {
             for _ in 0..times {

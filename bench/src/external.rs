@@ -31,8 +31,8 @@ const PROGRAM: &str = include_str!("external.c");
 /// Measures all layouts, prints a table and returns the record.
 ///
 /// # Errors
-/// Returns the errors of commits, of the compiler and of the program, or an error if ddtc's bytes
-/// differ from those of the reference interpreter.
+/// Returns the errors of commits, of the C compiler and of the C program that calls the MPI
+/// library, or an error if ddtc's bytes differ from those of the reference interpreter.
 pub(crate) fn run(level: Level, quick: bool, mpicc: &OsStr) -> Result<String, Box<dyn Error>> {
     let layouts = layouts();
     let types: Vec<Datatype> = layouts.iter().map(|(_, text)| text.parse()).collect::<ddtc::Result<_>>()?;
@@ -118,13 +118,14 @@ fn measure(
     Ok(csv)
 }
 
-/// A process of the program, which packs and unpacks one layout by the MPI library.
+/// A running process of the program `external.c`, which packs and unpacks one layout by the MPI
+/// library.
 struct MpiProcess {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     folder: PathBuf,
-    /// Return codes of the MPI library for packing and unpacking.
+    /// Return codes of `MPI_Pack_external` and of `MPI_Unpack_external`, in this order.
     codes: [i32; 2],
 }
 
@@ -173,7 +174,7 @@ impl MpiProcess {
         })
     }
 
-    /// Runs a batch and returns the nanoseconds of one call.
+    /// Lets the process run one batch of calls, and returns the nanoseconds of one call.
     fn batch(&mut self, direction: Direction) -> Result<f64, Box<dyn Error>> {
         self.to.write_all(if direction == Direction::Pack { b"p\n" } else { b"u\n" })?;
         let line = self.line()?;
@@ -183,7 +184,7 @@ impl MpiProcess {
 
 impl Drop for MpiProcess {
     fn drop(&mut self) {
-        // End the program, which would otherwise wait for more input.
+        // Kill the process of `external.c`, which would otherwise wait for more input.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use ddtc::internal::corpus;
 use ddtc::internal::fuzzing::{self, Cost};
 
-/// Families of generated types (`src/corpus/types.rs`), each with one argument left open, and the
-/// values of that argument.
+/// Families of generated types (`src/corpus/types.rs`): the name of the family, the text of its
+/// types with `N` in place of the size, and the sizes that are measured.
 const FAMILIES: [(&str, &str, [i64; 4]); 6] = [
     ("chain of structs", "@chain(N)", [1_000, 8_000, 24_000, 200_000]),
     ("DAG, interleaved", "@tangle(N)", [10, 20, 40, 58]),

@@ -10,14 +10,15 @@ use crate::csource::{self, Style};
 use crate::layouts::Row;
 use crate::native::{HandLoop, Tables};
 
-/// Loops by the name of their layout, one for each style.
+/// The hand-written loops of layouts: for each name of a layout, one entry for each style.
 pub(crate) type ByName = HashMap<String, Vec<(Style, HandLoop)>>;
 
-/// Compiles the loops of `rows` and returns them by name, one for each of [`Style::ALL`].
+/// Compiles the hand-written loops of the layouts `rows` and returns them by the name of the
+/// layout, one for each of [`Style::ALL`].
 ///
 /// # Errors
-/// Returns an error if there is no C compiler or the compiler refuses the source, or if a list of
-/// the layouts is wrong.
+/// Returns an error if there is no C compiler or the compiler refuses the source, or if the text of
+/// an index list of a layout is wrong.
 pub(crate) fn build(rows: &[Row]) -> Result<ByName, Box<dyn Error>> {
     // All functions of all rows go into one source, which is compiled once.
     let mut source = String::from(csource::PRELUDE);
@@ -68,7 +69,8 @@ mod tests {
     fn every_hand_loop_moves_the_bytes_of_its_datatype() {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Sweep);
-        // Every 11th layout of the grid of strides is sufficient, since all have the same form.
+        // All layouts of the grid of strides have the same form, so every 11th of them is
+        // sufficient.
         rows.extend(strides::rows().into_iter().step_by(11));
         let mut loops = build(&rows).unwrap();
         for row in &rows {
@@ -87,8 +89,9 @@ mod tests {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Corpus);
         rows.retain(|r| r.name == "NAS_MG_x.S");
-        // The exchanged loops move the same bytes in another order. Their span and payload stay
-        // equal, so only the check of bytes can find this fault.
+        // After this exchange of two nested loops, the C code moves the same bytes in another
+        // order. Span and payload of the loops stay equal, so only the check of bytes can find this
+        // fault.
         rows[0].loops.parts[0].dims.swap(0, 1);
         let mut subject = Subject::new(&rows[0].entry().unwrap()).unwrap();
         let (style, hand) = build(&rows).unwrap().remove("NAS_MG_x.S").unwrap().swap_remove(0);

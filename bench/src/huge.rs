@@ -25,8 +25,8 @@ fn layouts(bytes: i64) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Fills `target` with the first bytes of `source`. If `two` is true, two threads copy one half
-/// each.
+/// Fills `target` with the first bytes of `source` by memcpy. If `two` is true, two threads copy
+/// one half each.
 fn copy(target: &mut [u8], source: &[u8], two: bool) {
     let source = &source[..target.len()];
     if !two {
@@ -69,8 +69,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
     let mut target = vec![0u8; payload];
     let mut csv = String::from("layout,payload_bytes,variant,nanoseconds,gb_per_s\n");
     println!("{:16} {:24} {:>8} {:>14}", "layout", "variant", "GB/s", "over one pack");
-    // Every engine must pack the same bytes as the first one. After that the engines and the two
-    // copies take turns.
+    // Every engine must pack the same bytes as the first one. After that the four engines and the
+    // two memcpys, by one thread and by two, take turns.
     for (name, text) in layouts(payload as i64) {
         let t: Datatype = text.parse()?;
         let kernels: Vec<Committed> =

@@ -17,7 +17,8 @@ use crate::layouts::{self, Sizes};
 use crate::native::Subject;
 use crate::result::Column;
 
-/// The layouts whose kernels are counted: one for each family of code.
+/// The layouts for whose kernels instructions are counted. Each is moved in another way, for
+/// example as contiguous bytes, by a transpose or by a list of blocks.
 const LAYOUTS: [&str; 8] = [
     "NAS_LU_x.S",
     "WRF_x_vec.S",
@@ -49,7 +50,8 @@ pub(crate) fn call(name: &str, direction: Direction, calls: u32, level: Level) -
     Ok(())
 }
 
-/// Counts the instructions of all layouts, prints a table and returns the record.
+/// Counts the instructions of one call for all of [`LAYOUTS`], prints a table and returns the
+/// record.
 ///
 /// # Errors
 /// Returns an error that says what to do if valgrind cannot be run, or with valgrind's messages if
@@ -72,7 +74,8 @@ pub(crate) fn run(level: Level) -> Result<String, Box<dyn Error>> {
     Ok(csv)
 }
 
-/// Returns the number of instructions of a whole process that makes `calls` calls.
+/// Returns the number of instructions of a whole process, from its start to its end, that calls the
+/// kernel of layout `name` `calls` times.
 fn total(name: &str, direction: Direction, calls: u32, level: Level) -> Result<u64, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     // ddtc writes new code to memory that had other code before, so valgrind must look for changed

@@ -79,8 +79,9 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
         let committed = engine.commit(&t)?;
         let applied = committed.for_operation(Operation::External32)?;
         let payload = committed.packed_size(1)? as usize;
-        // Both directions are checked against the reference interpreter first. The native stream is
-        // packed as well, since the native unpack needs it when it is measured.
+        // Both directions are checked against the reference interpreter first. The stream without
+        // conversion is packed here as well, since the unpack without conversion reads it when it
+        // is measured.
         let mut user = values(&t);
         let (mut native, mut external) = (vec![0u8; payload], vec![0u8; applied.packed_size(1)? as usize]);
         applied.pack(&user, 0, 1, &mut external)?;
@@ -95,8 +96,8 @@ pub(crate) fn run(level: Level, quick: bool) -> Result<String, Box<dyn Error>> {
             return Err(format!("{name}: the unpacked bytes differ").into());
         }
         let (source, mut target) = (native.clone(), vec![0u8; payload]);
-        // The three ways take turns: memcpy of the payload, the native call, and the call in
-        // external32.
+        // Three calls take turns: memcpy of the payload, the pack or unpack without conversion, and
+        // the one in external32.
         for direction in Direction::BOTH {
             let mut failed = None;
             let times = interleaved(3, effort, |v, times| {

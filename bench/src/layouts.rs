@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub(crate) count: i64,
     /// The datatype in the notation of the corpus.
     pub(crate) text: String,
-    /// Loops that move the same bytes in the same order.
+    /// Hand-written loops that move the same bytes as the datatype, in the same order.
     pub(crate) loops: Loops,
 }
 
@@ -35,8 +35,8 @@ impl Row {
         format!("# {}\n{} = {count}{}\n", self.comment, self.name, self.text)
     }
 
-    /// Returns true if the row has about this payload in bytes (between half of it and twice as
-    /// much) and spans at most [`MAX_SPAN`] bytes.
+    /// Returns true if the payload of the row is between half of `payload` bytes and twice as much,
+    /// and if the row spans at most [`MAX_SPAN`] bytes.
     fn is_about(&self, payload: i64) -> bool {
         let Ok(entry) = self.entry() else { return false };
         let (t, count) = (&entry.datatype, entry.count as i64);
@@ -56,7 +56,7 @@ impl Row {
     }
 }
 
-/// Choice of the sizes at which each layout is wanted.
+/// The sizes at which [`rows`] returns each layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// Sizes S and L, which are the rows of the corpus.
@@ -82,23 +82,24 @@ pub(crate) const PAYLOADS: [(i64, &str); 9] = [
 /// Maximum number of bytes of user memory that a row of a sweep spans.
 const MAX_SPAN: i64 = 256 << 20;
 
-/// The parameters of a layout at sizes S and L, and a function that returns the parameters for
-/// about a given payload in bytes. A row for a payload is dropped if its real payload is less than
-/// half or more than twice the wanted one, or if it spans more than [`MAX_SPAN`] bytes.
+/// The parameters that determine a layout at one size: for sizes S and L, and as a function that
+/// returns them for about a given payload in bytes. The row for a payload is dropped if its real
+/// payload is less than half or more than twice the wanted one, or if it spans more than
+/// [`MAX_SPAN`] bytes.
 struct Parameters<P> {
     s: P,
     l: P,
     at: fn(i64) -> P,
 }
 
-/// Collector of rows at the wanted sizes.
+/// Collects the rows of all layouts at the wanted sizes.
 struct Rows {
     sizes: Sizes,
     rows: Vec<Row>,
 }
 
-/// What the function of a layout makes from its parameters: the parts of a [`Row`] except for its
-/// name.
+/// The parts of a [`Row`] except for its name, as the function that describes a layout makes them
+/// from the parameters of one size.
 struct Made {
     comment: String,
     count: i64,
@@ -123,14 +124,16 @@ impl Rows {
     }
 }
 
-/// The arrays of one struct, one after the other. Each begins at a cache line.
+/// Places arrays one after the other in the memory that one struct datatype describes. Each array
+/// begins at a cache line.
 #[derive(Default)]
 struct Arrays {
     end: i64,
 }
 
 impl Arrays {
-    /// Appends an array of `bytes` bytes, and returns the displacement of its first byte.
+    /// Places the next array, which has `bytes` bytes, and returns the displacement of its first
+    /// byte.
     fn append(&mut self, bytes: i64) -> i64 {
         let base = (self.end + 63) / 64 * 64;
         self.end = base + bytes;
@@ -138,8 +141,8 @@ impl Arrays {
     }
 }
 
-/// Returns the text of a struct with one block for each member. Each member is written on a line of
-/// its own.
+/// Returns the text of a struct datatype with one block for each of `members`, which are pairs of a
+/// displacement and a type. Each member is written on a line of its own.
 fn structure(members: &[(i64, String)]) -> String {
     let places: Vec<String> = members.iter().map(|(place, _)| place.to_string()).collect();
     let types: Vec<&str> = members.iter().map(|(_, t)| t.as_str()).collect();
@@ -212,7 +215,8 @@ fn root(x: i64, degree: f64) -> i64 {
     (x as f64).powf(1.0 / degree).round().max(1.0) as i64
 }
 
-/// Returns the number of elements of `bytes` bytes in a payload, but at least 1.
+/// Returns the number of elements of `bytes` bytes each that fit in `payload` bytes, but at least
+/// 1.
 fn number(payload: i64, bytes: i64) -> i64 {
     (payload / bytes).max(1)
 }
@@ -325,7 +329,8 @@ fn grids(rows: &mut Rows) {
     });
 }
 
-/// Returns the NAS MG grid whose faces have `n` by `n`, or `2 n` by `n`, points inside.
+/// Returns the dimensions of a NAS MG grid whose faces have, without their edges, `n` by `n` or `2
+/// n` by `n` points.
 fn box_of(n: i64) -> [i64; 3] {
     [2 * n + 2, n + 2, n + 2]
 }
@@ -462,7 +467,8 @@ fn atoms((m, n, seed): (i64, i64, i64), scalars: usize) -> Made {
     }
 }
 
-/// Adds vectors of blocks, and rows of a plane.
+/// Adds vectors with blocks of 8 bytes to 4 KiB, and the rows of a plane without the ghost points
+/// at their ends.
 fn vectors(rows: &mut Rows) {
     for bytes in [8, 16, 64, 256, 4096] {
         let payloads = Parameters { s: 16 << 10, l: 4096 << 10, at: |payload| payload };
@@ -476,8 +482,8 @@ fn vectors(rows: &mut Rows) {
             }
         });
     }
-    // As in many programs, the length of these rows is not a multiple of a cache line. So the rows
-    // begin at different offsets within a line.
+    // As in many programs, the length of the rows of this plane (328 or 1000 bytes) is not a
+    // multiple of a cache line. So the rows begin at different offsets within a line.
     for bytes in [328, 1000] {
         let payloads = Parameters { s: 8 << 10, l: 512 << 10, at: |payload| payload };
         rows.add(&format!("rows_{bytes}B"), payloads, |payload| {
@@ -495,7 +501,7 @@ fn vectors(rows: &mut Rows) {
 /// Adds common synthetic layouts.
 fn synthetic(rows: &mut Rows) {
     vectors(rows);
-    // Blocks at listed places: of equal lengths, and of random lengths.
+    // Blocks at places that an index list gives: first of equal lengths, then of random lengths.
     let places = Parameters { s: (1000, 51), l: (100_000, 53), at: |payload| (number(payload, 8), 54) };
     rows.add("idxblk_8B", places, |(n, seed)| {
         let list = format!("@sum(@uniform({n}, 2, 6, {seed}))");
@@ -558,7 +564,8 @@ fn synthetic(rows: &mut Rows) {
     });
 }
 
-/// Returns the second to last layer of an n x n x n cube, in the dimension in which `sub` is 1.
+/// Returns the layer next to the last one of an n x n x n cube of doubles, in the dimension in
+/// which `sub` is 1.
 fn face(n: i64, sub: [i64; 3]) -> Made {
     let start = sub.map(|s| if s == 1 { n - 2 } else { 0 });
     let strides = [8 * n * n, 8 * n, 8];

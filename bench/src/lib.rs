@@ -77,20 +77,23 @@ pub use table::bytes as bytes_in_words;
     ddtc bench --segments --mpicc mpicc   lists of segments, compared with MPICH's own\n  \
     ddtc bench --break-even --mpicc mpicc when compiling pays under this MPI library")]
 pub struct Args {
-    /// Layouts to measure: each a name, a name without its size, a part of names, or a datatype in
-    /// text notation [default: all]
+    /// Layouts to measure: each argument is the name of a layout, a name without its size, a part
+    /// of names, or a datatype in text notation [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Few and short batches: checks the bytes of everything and gives rough figures in less than a minute
+    /// Measure in few and short batches: checks the bytes of everything and gives rough figures in
+    /// less than a minute
     #[arg(long)]
     quick: bool,
-    /// Measure every layout from 256 B to 16 MiB, and draw ratios to the best loop over the payload
+    /// Measure every layout at payloads from 256 B to 16 MiB; the picture of --svg then shows the
+    /// time of compiled code relative to that of the best C loop, over the payload
     #[arg(long, conflicts_with = "corpus")]
     sweep: bool,
-    /// Measure blocks of many lengths at many strides instead of the application layouts, in small and in larger numbers
+    /// Instead of the application layouts, measure blocks of many lengths at many strides, with few
+    /// and with many blocks
     #[arg(long, conflicts_with_all = ["corpus", "sweep", "svg"])]
     strides: bool,
-    /// Repeat everything and take medians of the figures
+    /// Repeat the whole measurement N times and report the median of each figure
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
     /// CPU level of compiled code: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
@@ -102,75 +105,83 @@ pub struct Args {
     /// Measure the latency of commits instead of pack and unpack
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg"])]
     commit: bool,
-    /// Compare commits of long tables with memcpy of their arguments and with the minimum that must
-    /// be done, and count the page faults of each
+    /// Compare commits of types with long lists of arguments with memcpy of these lists and with
+    /// the work that no commit can avoid, and count the page faults of each
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth"])]
     tables: bool,
-    /// Measure how much time and memory commits take per argument as datatypes grow
+    /// Measure how much time and memory a commit takes for each constructor argument, as datatypes
+    /// grow
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     growth: bool,
-    /// Compare external32 with the native pack of the same layout, with memcpy and, if --mpicc is
-    /// given, with that of the MPI library; compare reductions with C loops
+    /// Compare packing in external32 with packing without conversion and with memcpy, direct copies
+    /// with pack and unpack, and reductions with C loops; with --mpicc, compare only external32,
+    /// with MPI_Pack_external of the MPI library
     #[arg(long, group = "mpi", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     kinds: bool,
-    /// Measure how fast wire forms are written and read, signatures compared, and the elements of
-    /// truncated messages counted
+    /// Measure how fast wire forms (datatypes as bytes for another process) are written and read,
+    /// signatures compared, and the elements of truncated messages counted
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth"])]
     wire: bool,
-    /// Compare packing and unpacking in pieces of 64 and 4 KiB, in order and shuffled, with that of
-    /// the whole message
+    /// Compare packing and unpacking a message in pieces of 64 KiB and of 4 KiB, in order and
+    /// shuffled, with packing and unpacking the whole message
     #[arg(long, conflicts_with_all = ["sweep", "svg", "commit", "growth"])]
     pieces: bool,
-    /// Measure a lower bound of short calls: the best C loop after reading as many cache lines as a committed type occupies
+    /// Measure a lower bound for the time of short calls: the best C loop, called after reading as
+    /// many cache lines as a call through a committed type reads
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit", "growth", "pieces"])]
     called: bool,
     /// Measure packs of 256 MiB by one thread and by two threads, with plain and with streaming
     /// stores
     #[arg(long, conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit"])]
     huge: bool,
-    /// Measure how fast segments are counted, found and listed; if --mpicc names the compiler of an
-    /// MPICH, also by its own functions
+    /// Measure how fast ddtc counts, finds and lists segments; if --mpicc names the compiler of an
+    /// MPICH, measure the functions of MPICH for this too
     #[arg(long, group = "mpi", conflicts_with_all = ["names", "sweep", "corpus", "svg", "commit", "growth", "pieces", "huge"])]
     segments: bool,
-    /// Find the number of packs after which a commit under the preload library has paid off, compared with the unmodified MPI library
+    /// Find the number of packs after which a commit by the preload library has paid off, compared
+    /// with commit and packs by the unmodified MPI library
     #[arg(long, group = "mpi", conflicts_with_all = ["sweep", "svg", "commit", "huge", "instructions"])]
     break_even: bool,
-    /// The MPI library's compiler, for --break-even [default there: mpicc], --segments and --kinds
+    /// Compiler of the MPI library for --break-even [default there: mpicc], --segments and --kinds
     #[arg(long, requires = "mpi")]
     mpicc: Option<OsString>,
-    /// The preload library for --break-even, if it is not next to this program or in ../lib
+    /// Path of the preload library for --break-even, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE", requires = "break_even")]
     library: Option<PathBuf>,
     /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
     instructions: bool,
-    /// Only write layouts.h into this folder: the layouts by MPI calls and as loops in C, for programs that measure an MPI library
+    /// Measure nothing, but write layouts.h into this folder: functions that build the layouts by
+    /// MPI calls, and C loops that move their bytes, for programs that measure an MPI library
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["names", "sweep", "corpus", "svg", "csv", "record"])]
     mpi_source: Option<PathBuf>,
-    /// Draw the picture of the README into --svg, from the records whose names begin with this
-    /// text, instead of measuring
+    /// Instead of measuring, draw the picture of the README into the file of --svg, from the
+    /// records whose file names begin with this text
     #[arg(long, value_name = "STEM", requires_all = ["svg", "applications"], conflicts_with_all = ["names", "csv", "record"])]
     overview: Option<String>,
-    /// For --overview, the beginning of the names of the records of applications
+    /// For --overview: the text with which the file names of the records of applications begin
     #[arg(long, value_name = "STEM", requires = "overview")]
     applications: Option<String>,
-    /// Name the rows of two records of one machine that differ by more than noise, instead of measuring
+    /// Instead of measuring, compare two records of one machine, and print the rows that differ by
+    /// more than noise
     #[arg(long, num_args = 2, value_names = ["BEFORE.csv", "AFTER.csv"], conflicts_with_all = ["names", "csv", "svg", "record"])]
     compare: Vec<PathBuf>,
-    /// Write figures as CSV
+    /// Write the measured figures into this file, as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Draw bandwidth over payload and a heat map of ratios
+    /// Draw the results into this file: bandwidth over payload, and a heat map of times relative to
+    /// compiled code
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write CSV and SVG below benches/record/MACHINE/ as DATE-COMMIT; run in the source tree
+    /// Write the CSV and SVG files below benches/record/MACHINE/, with names that begin with
+    /// DATE-COMMIT; run this in the source tree
     #[arg(long)]
     record: bool,
     /// Only time the first commit of this process (used by --commit, which starts processes for it)
     #[arg(long, hide = true)]
     first_commit: bool,
-    /// Only call the kernel of the one layout this many times (used by --instructions, which starts
-    /// processes for it)
+    /// Only call the kernel of the one named layout this many times (used by --instructions, which
+    /// starts processes for it)
     #[arg(long, hide = true, value_name = "N")]
     calls: Option<u32>,
     /// The direction of --calls
@@ -228,8 +239,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Runs a measurement that needs no entries of the corpus, if the arguments ask for one. Returns
-/// the suffix of its record's name, and the record.
+/// Runs a measurement that needs no entries of the corpus, such as that of commits, if the
+/// arguments ask for one. Returns the suffix of the file name of its record, and the text of the
+/// record.
 fn alone(
     args: &Args,
     machine: &Machine,
@@ -270,8 +282,8 @@ fn alone(
 /// Measures entries of the corpus.
 fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Error>> {
     let tasks = select(args)?;
-    // Each of these options replaces the measurement of pack and unpack by another one, which has
-    // records of its own.
+    // Each of the options `--kinds`, `--called`, `--pieces` and `--break-even` replaces the
+    // measurement of pack and unpack by another one, which has records of its own.
     if args.kinds {
         if let Some(mpicc) = &args.mpicc {
             let text = external::run(level, args.quick, mpicc)?;
@@ -297,8 +309,9 @@ fn corpus(args: &Args, machine: &Machine, level: Level) -> Result<(), Box<dyn Er
     if args.break_even {
         return even(args, machine, level, &tasks);
     }
-    // The usual measurement repeats all tasks for each run, and checks bytes only in the first one.
-    // Each number in the record is the median of the runs.
+    // Without such an option, pack and unpack of all selected layouts are measured once for each
+    // run, and bytes are checked only in the first run. Each number in the record is the median of
+    // the runs.
     let bench = Bench::new(&tasks, args, level);
     let mut runs = Vec::new();
     for run in 0..args.runs {
@@ -337,7 +350,7 @@ fn even(args: &Args, machine: &Machine, level: Level, tasks: &[Task]) -> Result<
     write(args, machine, &format!("-break-even-{library}"), &csv, None)
 }
 
-/// Writes the files that the arguments ask for.
+/// Writes a record, and its picture if there is one, to the files that the arguments ask for.
 fn write(
     args: &Args,
     machine: &Machine,
@@ -374,8 +387,8 @@ struct Task {
     row: Option<Row>,
 }
 
-// Returns the layouts that the arguments select: all of a corpus file or of the built-in ones, or
-// those that match the names, followed by datatypes given as text.
+// Returns the layouts that the arguments select: all layouts of a corpus file or of the built-in
+// ones, or those of them that match the given names. Datatypes given as text come after them.
 fn select(args: &Args) -> Result<Vec<Task>, Box<dyn Error>> {
     let all: Vec<Task> = match &args.corpus {
         Some(path) => {
@@ -441,16 +454,16 @@ fn own_type(text: &str) -> ddtc::Result<CorpusEntry> {
     })
 }
 
-/// Payload in bytes up to which a row of a sweep or of strides counts as small. Then its buffers
-/// are measured at as many places as those of a row of size S. The value is somewhat more than the
-/// first-level cache holds.
+/// Maximum payload in bytes of a small row, if a sweep or a grid of strides is measured. The
+/// buffers of small rows are placed at as many addresses as those of rows of size S. The value is
+/// somewhat more than the first-level cache holds.
 const SMALL: usize = 64 << 10;
 
 /// State that all measurements share.
 struct Bench {
     effort: Effort,
-    /// Whether a row with a payload of at most [`SMALL`] bytes counts as small. Rows of size S
-    /// always do.
+    /// Whether rows count as small if their payload has at most [`SMALL`] bytes. Rows of size S
+    /// always count as small.
     sized: bool,
     level: Level,
     roof: Roof,

@@ -34,14 +34,15 @@ impl Elem {
 /// One loop around a block.
 #[derive(Clone, Debug)]
 pub(crate) enum Dim {
-    /// `trip` blocks at a distance of `stride` bytes.
+    /// A loop of `trip` iterations. From one iteration to the next, the place in the user buffer
+    /// advances by `stride` bytes.
     Stride { trip: i64, stride: i64 },
-    /// One block for each entry of the table with index `table`. Its offset is the entry times
-    /// `unit` bytes.
+    /// A loop with one iteration for each entry of the table with index `table`. In an iteration,
+    /// the place in the user buffer is the entry times `unit` bytes.
     Table { table: usize, unit: i64 },
 }
 
-/// The unit that the innermost loop body copies.
+/// The bytes that the body of the innermost loop copies.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     /// `n` adjacent elements.
@@ -63,11 +64,12 @@ pub(crate) struct Part {
     pub(crate) block: Block,
 }
 
-/// All loop nests of a layout, in packed order.
+/// The hand-written loops of a layout: loop nests that run one after the other, in the order of the
+/// packed bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loops {
     pub(crate) parts: Vec<Part>,
-    /// Index arrays of the program, in the list notation of the corpus.
+    /// The index arrays that the loops read, as text in the list notation of the corpus.
     pub(crate) tables: Vec<String>,
 }
 
@@ -92,7 +94,8 @@ impl Block {
 }
 
 impl Part {
-    /// Returns the span of this part, as [`Loops::span`] does.
+    /// Returns the offset of the first byte that this part touches and that of the end of the last
+    /// one, as [`Loops::span`] does for all parts.
     fn span(&self, tables: &[Vec<i64>]) -> Option<(i64, i64)> {
         let (mut low, mut high) = (self.base, self.base);
         for dim in &self.dims {
@@ -157,14 +160,15 @@ impl Loops {
 }
 
 impl Part {
-    /// Returns blocks of `n` elements in loops of `(trip, stride in bytes)`.
+    /// Returns a part that copies blocks of `n` elements in nested loops. `dims` has the number of
+    /// iterations and the stride in bytes of each loop, from the outermost to the innermost.
     pub(crate) fn strided(base: i64, dims: &[(i64, i64)], elem: Elem, n: i64) -> Part {
         let dims = dims.iter().map(|&(trip, stride)| Dim::Stride { trip, stride }).collect();
         Part { base, dims, block: Block::Elements { elem, n } }
     }
 
-    /// Returns blocks of `n` elements, one for each entry of a table. An entry is the offset of its
-    /// block in units of `n` elements.
+    /// Returns a part that copies blocks of `n` elements, one for each entry of the table with
+    /// index `table`. An entry is the offset of its block in units of `n` elements.
     pub(crate) fn listed(base: i64, table: usize, elem: Elem, n: i64) -> Part {
         let unit = elem.size() * n;
         Part { base, dims: vec![Dim::Table { table, unit }], block: Block::Elements { elem, n } }
