@@ -27,8 +27,8 @@ from statistics import median
 from applications import MpiLibrary, geometric_mean, in_rounds, machine, mpi_names, present
 from builds import DdtBench, Job
 
-# Each row: the kind of type, the number of its blocks of 4 bytes, and the number of messages in
-# each direction before a type is freed.
+# Each row describes the types of one measurement: their kind, the number of their blocks of 4
+# bytes, and the number of messages in each direction before a type is freed.
 STEPS = (
     *(("list", 5000, uses) for uses in (1, 3, 20)),
     *(("list", 250, uses) for uses in (1, 20)),

@@ -2,15 +2,16 @@
  * library's, PMPI_ names those of the unmodified MPI library.
  *
  *   break_even check LAYOUT OTHER
- *       compares the bytes of both, in both directions
+ *       compares the bytes that both libraries pack, and those that both unpack
  *   break_even unmodified|pack|both LAYOUT OTHER N US
  *       measures times, in N interleaved rounds of US microseconds a variant
  *
- * OTHER is a layout that is likely to have the same shape, or -1. The first measurement is the
- * commit of the layout: by the MPI library (unmodified), by the preload library as it is (pack), or
- * by the preload library with both directions compiled at commit (both). An unrelated type has been
- * committed, packed and unpacked before, so the preload library and its compiler have started, but
- * have seen no type like the layout.
+ * LAYOUT is an index into the table of layouts.h. OTHER is the index of a layout that is likely to
+ * have the same shape, or -1 if there is none. The first measurement is the commit of the layout:
+ * by the MPI library (unmodified), by the preload library as it is (pack), or by the preload
+ * library with both directions compiled at commit (both). An unrelated type has been committed,
+ * packed and unpacked before, so the preload library and its compiler have started, but have seen
+ * no type like the layout.
  *
  * check prints "library VERSION". The other modes print "commit NS", then with unmodified and an
  * OTHER also "known NS" (the preload library's commit after that of OTHER), and
@@ -58,8 +59,8 @@ static void call(int variant, long n) {
 }
 static double time_of(int variant, long n) { double start = now(); call(variant, n); return (now() - start) / n; }
 
-/* Commits, packs and unpacks a type by both libraries, so that later only the work on the layout
- * itself happens for the first time. */
+/* Commits, packs and unpacks an unrelated type by the MPI library and by the preload library. So
+ * both have done the work of a first call before the layout itself is measured. */
 static void warm(void) {
   int lengths[3] = {1, 3, 1};
   MPI_Aint places[3] = {0, 100, 300};
@@ -72,7 +73,8 @@ static void warm(void) {
   for (int v = 0; v < VARIANTS; v++) call(v, 2);
 }
 
-/* Makes MPI_Type_commit compile for unpacking too, by a control variable of the preload library. */
+/* Sets a control variable of the preload library, so that MPI_Type_commit compiles the code for
+ * unpacking too, and not only that for packing. */
 static void both_directions(void) {
   int provided, index, n, one = 1;
   MPI_T_cvar_handle variable;

@@ -89,7 +89,7 @@ mod tests {
         let off = Engine::new(Config { mode: Mode::Off, ..Config::default() });
         let mut rows = layouts::rows(Sizes::Corpus);
         rows.retain(|r| r.name == "NAS_MG_x.S");
-        // After this exchange of two nested loops, the C code moves the same bytes in another
+        // If these two nested loops are exchanged, the C code moves the same bytes in another
         // order. Span and payload of the loops stay equal, so only the check of bytes can find this
         // fault.
         rows[0].loops.parts[0].dims.swap(0, 1);

@@ -17,8 +17,8 @@ use crate::layouts::{self, Sizes};
 use crate::native::Subject;
 use crate::result::Column;
 
-/// The layouts for whose kernels instructions are counted. Each is moved in another way, for
-/// example as contiguous bytes, by a transpose or by a list of blocks.
+/// The layouts for whose kernels instructions are counted. They differ in the way in which their
+/// bytes are moved, so that together they show each family of generated code.
 const LAYOUTS: [&str; 8] = [
     "NAS_LU_x.S",
     "WRF_x_vec.S",

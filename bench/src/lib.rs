@@ -96,7 +96,8 @@ pub struct Args {
     /// Repeat the whole measurement N times and report the median of each figure
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     runs: u32,
-    /// CPU level of compiled code: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the highest of this machine]
+    /// CPU level of compiled code: baseline, avx2, avx512 or neon [default: DDTC_TARGET, or the
+    /// highest of this machine]
     #[arg(long)]
     level: Option<Level>,
     /// Measure the entries of a corpus file instead of the application layouts
@@ -206,9 +207,9 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         print!("{}", compare::records(before, after)?);
         return Ok(());
     }
-    // Most of what follows depends on the CPU level and the family of processors, so a wrong setting
-    // of either is reported here. The hidden options serve processes that the benchmark itself
-    // starts.
+    // Most of what follows depends on the CPU level and the family of processors, so a wrong
+    // setting of either is reported here. The hidden options serve processes that the benchmark
+    // itself starts.
     let level = Level::asked(args.level)?;
     Family::asked()?;
     if args.first_commit {

@@ -30,7 +30,8 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-// Returns the value of the first line of `text` with this key.
+// Returns the value in the first line of `text` that has this key. `text` has the format of
+// `/proc/cpuinfo`: each line has a key, a colon and a value.
 fn cpuinfo(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -38,7 +39,7 @@ fn cpuinfo(text: &str, key: &str) -> Option<String> {
     })
 }
 
-// Returns the caches of the first core with their sizes.
+// Returns the names and sizes of the caches of the first core, as text.
 fn caches() -> String {
     let mut words = Vec::new();
     for index in 0..8 {
@@ -78,8 +79,8 @@ impl Machine {
             memory: memory.unwrap_or_else(|| "?".into()),
             huge_pages: huge_pages.map_or_else(|| "?".into(), chosen),
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-            // If the load is above 0 before the benchmark does anything, other work disturbs the
-            // measurement.
+            // The load of the machine before the benchmark does anything. If it is above 0, other
+            // work disturbs the measurement.
             load: read("/proc/loadavg")
                 .and_then(|t| t.split(' ').next().map(str::to_owned))
                 .unwrap_or_default(),

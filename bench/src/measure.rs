@@ -1,5 +1,5 @@
-//! Times of interleaved variants: their batches take turns, and the median of all batches of a
-//! variant counts.
+//! Times of several variants of the same work, for example several ways to pack a layout. Their
+//! batches take turns, and the median of all batches of a variant counts.
 //!
 //! Interleaving exposes all variants to the same drift of the clock and of other work on the
 //! machine. The order rotates, so that no variant always follows the same other one. Data are warm
@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 /// Extent of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Approximate time of a batch, which repeats its variant until this time has passed.
+    /// Approximate time of a batch, in which one variant is called until this time has passed.
     pub(crate) batch: Duration,
     /// Number of batches for each variant.
     pub(crate) rounds: usize,
     /// Number of commits that are timed.
     pub(crate) commits: usize,
-    /// Number of places at which the buffers of a small layout are measured.
+    /// Number of different addresses (places) of its buffers at which a small layout is measured.
     pub(crate) places: usize,
-    /// Maximum number of places at which the buffers of a large layout are measured.
+    /// Maximum number of different addresses (places) of its buffers at which a large layout is
+    /// measured.
     pub(crate) places_of_large: usize,
 }
 
@@ -39,18 +40,19 @@ impl Effort {
         if small { self.places } else { (KEPT / bytes.max(1)).clamp(1, self.places_of_large) }
     }
 
-    /// Returns the effort for one place if a layout is measured at `places` places. The rounds of
-    /// this effort are divided among the places, but if there are several, each has at least three
-    /// rounds.
+    /// Returns the effort for each place of the buffers if a layout is measured at `places` places.
+    /// The rounds of `self` are divided among the places, but if there are several, each has at
+    /// least three rounds.
     pub(crate) fn of_a_place(self, places: usize) -> Effort {
         Effort { rounds: if places > 1 { self.rounds.div_ceil(places).max(3) } else { self.rounds }, ..self }
     }
 }
 
 /// A batch with fewer calls than this begins with one additional call that is not timed. Otherwise
-/// its times would depend on the data that the previous variant left in the caches. A C loop after
-/// another C loop finds its index lists there, but compiled code has lists of its own. For a list
-/// of 350 KB this made 0.1 to 0.2 of the time of a call.
+/// the time of the batch would depend on what the batch before it left in the caches. For example,
+/// a C loop that runs after another C loop finds its index lists in the cache, but compiled code
+/// does not, because it has lists of its own. For a list of 350 KB this made 0.1 to 0.2 of the time
+/// of a call.
 const ALONE: u32 = 8;
 
 /// Returns the nanoseconds of one call of each of the variants `0..n`, as medians of their batches.
@@ -59,8 +61,8 @@ pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u
     let mut repeats = vec![1u32; n];
     for (v, repeats) in repeats.iter_mut().enumerate() {
         run(v, 1);
-        // Double the number of calls until a batch is long enough to be timed. The calls also warm
-        // up caches and branch predictors.
+        // Double the number of calls in a batch until the batch is long enough to be timed. These
+        // calls also warm up caches and branch predictors.
         loop {
             let time = timed(|| run(v, *repeats));
             if time * 2 >= effort.batch || *repeats >= 1 << 24 {
@@ -72,7 +74,8 @@ pub(crate) fn interleaved(n: usize, effort: Effort, mut run: impl FnMut(usize, u
             *repeats *= 2;
         }
     }
-    // The batches take turns. Each round begins with a different variant.
+    // The batches of the variants take turns. Each round, which has one batch of each variant,
+    // begins with a different variant.
     let mut samples = vec![Vec::with_capacity(effort.rounds); n];
     for round in 0..effort.rounds {
         for turn in 0..n {
@@ -103,9 +106,9 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
     }
 }
 
-/// Times over several places of the buffers: the median, and the range in which the times lie if a
-/// tenth of them is left out at either end. The times that are left out may be due to other work of
-/// the machine.
+/// The times of one variant at several places of the buffers: their median, and their range without
+/// the lowest and the highest tenth. The times that are left out may be due to other work of the
+/// machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) low: f64,
@@ -114,8 +117,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of at least one time, and sorts the times. Without times all its members
-    /// are NaN.
+    /// Returns the median and the range of `times`, which it sorts. If there are no times, both are
+    /// NaN.
     pub(crate) fn from_times(times: &mut [f64]) -> Spread {
         let middle = median(times);
         let aside = times.len() / 10;
@@ -161,8 +164,9 @@ mod tests {
             calls += n;
             std::thread::sleep(Duration::from_micros(50));
         });
-        // Each variant is called twice to find the number of calls in a batch, which is one. Then
-        // each of the three rounds calls it once without timing it and once in the timed batch.
+        // A variant is called twice before the rounds, to find that a batch needs only one call.
+        // Then each of the three rounds calls it once without timing it and once in the timed
+        // batch.
         assert_eq!(calls, 2 * (2 + 3 * 2));
     }
 

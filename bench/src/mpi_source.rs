@@ -11,8 +11,8 @@ use ddtc::internal::kind::Direction;
 use crate::csource::{self, Style};
 use crate::layouts::Row;
 
-/// A layout in the numbers of a C program: the number of instances, the range of bytes that they
-/// span around the buffer's address, and the number of packed bytes.
+/// The numbers by which a C program describes a layout: the number of instances, the range of bytes
+/// that they span around the buffer's address, and the number of packed bytes.
 pub(crate) struct Numbers {
     pub(crate) count: i32,
     pub(crate) low: i64,
@@ -20,7 +20,8 @@ pub(crate) struct Numbers {
     pub(crate) payload: u64,
 }
 
-/// Writes the function `make_ID`, which builds the datatype.
+/// Appends the C function `make_ID`, which builds the datatype of `entry`, to `out`. Returns the
+/// other numbers of the layout.
 ///
 /// # Errors
 /// Returns an error if the layout has no bytes or does not fit the `int` arguments of `MPI_Pack`.
@@ -33,17 +34,18 @@ pub(crate) fn maker(id: usize, entry: &CorpusEntry, out: &mut String) -> Result<
     let _ = writeln!(out, "static MPI_Datatype make_{id}(void) {{");
     let root = constructors(&entry.datatype, HostBounds::Resized, out);
     let _ = writeln!(out, "    return {root};\n}}");
-    // The range always contains the origin, so that the address that is passed to MPI is neither
-    // before the buffer nor after its end.
+    // The range is extended to contain offset 0, so that the address that is passed to MPI is
+    // neither before the buffer nor after its end.
     Ok(Numbers { count, low: low.min(0), high: high.max(0), payload })
 }
 
-/// Returns the text of `layouts.h` for `tests/runtime/bench`: for each row a maker, and the loops
-/// by assignment and by `memcpy` in both directions, followed by the table of all rows.
+/// Returns the text of `layouts.h` for `tests/runtime/bench`. For each row it has a C function that
+/// builds the datatype, and the loops by assignment and by `memcpy` in both directions. A table of
+/// all rows follows.
 ///
 /// # Errors
 /// Returns an error if a layout has no bytes or does not fit the `int` arguments of `MPI_Pack`, or
-/// if one of its lists is wrong.
+/// if the text of one of its index lists is wrong.
 pub(crate) fn with_loops(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     let mut out = String::from(csource::PRELUDE);
     let mut table = String::new();
@@ -59,7 +61,8 @@ pub(crate) fn with_loops(rows: &[Row]) -> Result<String, Box<dyn Error>> {
             let numbers: Vec<String> = list.iter().map(i64::to_string).collect();
             let _ = writeln!(out, "static const int table_{id}_{i}[] = {{{}}};", numbers.join(", "));
         }
-        // The array has one entry more than there are tables, since C has no empty arrays.
+        // The C array of pointers to index lists has one entry more than there are lists, since a
+        // row may have no list and C has no empty arrays.
         let names: String = (0..lists.len()).map(|i| format!("table_{id}_{i}, ")).collect();
         let _ = writeln!(out, "static const int *const tables_{id}[] = {{{names}NULL}};");
         let mut loops = Vec::new();

@@ -85,7 +85,7 @@ fn loader_error() -> String {
 
 type LoopFn = unsafe extern "C" fn(*mut u8, *mut u8, *const c_long, *const *const c_int);
 
-/// A loop function, with the extents that it reads.
+/// A C function of hand-written loops, with the extents that it reads as arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol {
     entry: LoopFn,
@@ -162,8 +162,8 @@ pub(crate) struct HandLoop {
 }
 
 impl HandLoop {
-    /// Joins the functions of both directions. `span` and `payload` must be those of the bytes that
-    /// the functions touch.
+    /// Returns the loops that consist of a function for packing and one for unpacking. `span` and
+    /// `payload` must be those of the bytes that the functions touch.
     pub(crate) fn new(
         symbols: [Symbol; 2],
         tables: Tables,
@@ -221,18 +221,19 @@ impl Region {
     }
 }
 
-/// A way to move the bytes of a subject.
+/// One of the ways to move the bytes of a [`Subject`], which is a layout with its buffers.
 #[derive(Debug)]
 enum Variant {
     Engine(Committed),
     Hand(HandLoop),
-    /// The loops of the variant with this index, called after each of these flags was read.
+    /// The hand-written loops of another variant, given by its index, called each time after all of
+    /// these flags were read.
     Called(usize, Vec<Flag>),
     Memcpy,
 }
 
-/// A word in a cache line of its own. Loops are called only if the word is 0, which it always is,
-/// so the processor must read it before each call.
+/// A word in a cache line of its own. A [`Variant::Called`] calls its loops only if the word is 0,
+/// which it always is, so the processor must read it before each call.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Flag(AtomicU64);
@@ -249,7 +250,8 @@ pub(crate) struct Subject {
     variants: Vec<(Column, Variant)>,
 }
 
-/// Maximum span of a user buffer in bytes, and maximum payload, that is measured.
+/// Maximum number of bytes that the user buffer of a layout spans, and maximum payload. Layouts
+/// that exceed one of them are not measured.
 const MAX_SPAN: i64 = 1 << 30;
 
 impl Subject {
@@ -267,7 +269,7 @@ impl Subject {
     /// Returns a subject with buffers for `entry` and without variants.
     ///
     /// # Errors
-    /// The same as those of [`Subject::fits`].
+    /// The errors of [`Subject::fits`].
     pub(crate) fn new(entry: &CorpusEntry) -> Result<Subject, Box<dyn Error>> {
         let (span, payload) = Subject::fits(entry)?;
         let (low, high) = span;
@@ -282,10 +284,10 @@ impl Subject {
         })
     }
 
-    /// Moves the subject to its `i`th pair of buffers. The new buffers are other memory and begin
-    /// at other cache lines within a page, but at the same offset within a cache line as the first
-    /// ones. Returns the previous buffers. The caller must keep these, so that no later buffer gets
-    /// their memory.
+    /// Replaces both buffers by the `i`th pair of new ones. The new buffers are other memory and
+    /// begin at other cache lines within a page, but at the same offset within a cache line as the
+    /// first ones. Returns the previous buffers. The caller must keep these, so that no later
+    /// buffer gets their memory.
     pub(crate) fn relocate(&mut self, i: usize) -> (Region, Region) {
         // Both factors are odd, so 64 places use all 64 lines of a page, in a different order for
         // each buffer.
@@ -295,8 +297,8 @@ impl Subject {
         (std::mem::replace(&mut self.user, user), std::mem::replace(&mut self.packed, packed))
     }
 
-    /// Adds the code that `engine` uses for the datatype. Returns one line that says how the
-    /// datatype is moved.
+    /// Commits the datatype to `engine`, and adds moving the bytes by the result as a variant.
+    /// Returns one line that says how the datatype is moved.
     ///
     /// # Errors
     /// Those of [`Engine::commit`]: class `NoMem` if there is not enough memory for the layout. Any
@@ -308,7 +310,7 @@ impl Subject {
         Ok(if pack == unpack { pack } else { format!("pack {pack}; unpack {unpack}") })
     }
 
-    /// Adds hand-written loops.
+    /// Adds hand-written loops as a variant.
     ///
     /// # Errors
     /// Returns an error if the loops span other memory or move another number of bytes than the
@@ -326,21 +328,22 @@ impl Subject {
         Ok(())
     }
 
-    /// Adds a variant that calls the loops of variant `of` each time after it has read `lines`
-    /// cache lines of its own.
+    /// Adds a variant that reads `lines` cache lines of its own and then calls the loops of the
+    /// variant with index `of`.
     pub(crate) fn add_called(&mut self, of: usize, lines: usize) {
         let flags = (0..lines).map(|_| Flag::default()).collect();
         self.variants.push((self.variants[of].0, Variant::Called(of, flags)));
     }
 
-    /// Adds memcpy of the payload between the starts of both buffers. If entries of the type map
-    /// repeat, the payload may be longer than the user buffer. Then only as many bytes are copied
-    /// as the user buffer has.
+    /// Adds a memcpy between the starts of both buffers as a variant. It copies as many bytes as
+    /// the payload has. If entries of the type map repeat, the payload may be longer than the user
+    /// buffer. Then only as many bytes are copied as the user buffer has.
     pub(crate) fn add_memcpy(&mut self) {
         self.variants.push((Column::Memcpy, Variant::Memcpy));
     }
 
-    /// Returns the columns of the variants in their order.
+    /// Returns the column of the results that belongs to each variant, in the order of the
+    /// variants.
     pub(crate) fn columns(&self) -> Vec<Column> {
         self.variants.iter().map(|(column, _)| *column).collect()
     }
@@ -362,8 +365,8 @@ impl Subject {
 
     /// Moves all instances `repeats` times by the variant with index `v` in [`Subject::columns`].
     ///
-    /// The loop is directly around the innermost call, so that a single call costs about what it
-    /// costs a caller.
+    /// The loop that repeats is directly around the innermost call, so that the time of one
+    /// repetition is about what a call costs a program.
     #[inline(never)]
     pub(crate) fn run(&mut self, v: usize, direction: Direction, repeats: u32) {
         let (low, count, bytes) = (self.span.0, self.count, self.payload.min(self.user.len));
@@ -443,7 +446,7 @@ mod tests {
 
     #[test]
     fn every_page_of_a_buffer_is_its_own() {
-        // This region is so long that its memory comes directly from the system, as pages of zeros.
+        // A region of 1 MiB gets its memory directly from the system, as pages of zeros.
         let region = Region::new(1 << 20, 5);
         assert!(region.bytes().iter().all(|&b| b == FRESH_BYTE) && region.intact());
         assert_eq!(region.bytes().as_ptr() as usize % PAGE, 5);

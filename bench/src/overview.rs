@@ -28,9 +28,9 @@ const LAYOUTS: [(&str, &str); 10] = [
     ("vec_8B.L", "every other double"),
     ("NAS_LU_x.S", "contiguous bytes of NAS LU"),
 ];
-/// What the times are compared with: name, suffix of the record's name, columns with the times of
-/// ddtc and of what it is compared with, or with their ratio, colour (Okabe and Ito, 2008), and
-/// shape of the mark.
+/// The ways to pack that ddtc is compared with. Each has a name, the suffix of the file names of
+/// its records, and the columns of a record that give the ratio. The colour (Okabe and Ito, 2008)
+/// and the shape are those of its mark in the picture.
 const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ("best hand loop", ".csv", Figures::Ratio("ratio_to_best_loop"), "#d55e00", Shape::Circle),
     ("MPICH", "-break-even-mpich.csv", Figures::Pair("pack_ns", "host_pack_ns"), "#0072b2", Shape::Square),
@@ -43,7 +43,8 @@ const OVER: [(&str, &str, Figures, &str, Shape); 3] = [
     ),
 ];
 
-/// The columns of a record from which a ratio is taken.
+/// The columns of a record that give the ratio of two times: one column that has the ratio, or two
+/// columns with the times.
 #[derive(Clone, Copy)]
 enum Figures {
     Ratio(&'static str),
@@ -60,15 +61,15 @@ enum Shape {
 
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 322.0;
-/// Horizontal position at which the chart ends and the numbers begin.
+/// Horizontal position at which the chart ends and the numbers to the right of it begin.
 const RIGHT: f64 = 656.0;
 const TOP: f64 = 84.0;
 const ROW: f64 = 26.0;
-/// Ratios at the ends of the axis, as powers of two.
+/// Smallest and largest ratio on the axis, as exponents of 2.
 const ENDS: (i32, i32) = (-6, 1);
 
-/// Returns the picture, from the records of layouts and of applications whose names begin with
-/// these two strings.
+/// Returns the picture of the README. It is drawn from the records of layouts whose file names
+/// begin with `stem`, and from those of applications whose file names begin with `applications`.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read or parsed, or lacks a layout or an application.
@@ -82,7 +83,8 @@ pub(crate) fn picture(stem: &str, applications: &str) -> Result<String, Box<dyn 
     let mut out =
         Document::new(WIDTH, height, "font-family=\"sans-serif\" font-size=\"13\" fill=\"#222222\"");
     out.element("rect", "width=\"100%\" height=\"100%\" rx=\"6\" fill=\"#ffffff\"");
-    // The head line is also the legend. The same names are the heads of the columns of numbers.
+    // The title is also the legend: it has the mark and the name of everything that ddtc is
+    // compared with. The same names stand above the columns of numbers.
     words(&mut out, (16.0, 28.0), "start", "#222222", "Time to pack with ddtc, over that of");
     for (i, (name, _, _, colour, shape)) in OVER.into_iter().enumerate() {
         let x = 268.0 + 140.0 * i as f64;
@@ -136,7 +138,8 @@ fn axis(out: &mut Document, (top, bottom): (f64, f64)) {
     }
 }
 
-/// Returns the payload in bytes and the ratio of each layout in a record, for packing.
+/// Returns the payload in bytes of each layout in a record, and the time of packing with ddtc over
+/// that of what it is compared with.
 fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, Box<dyn Error>> {
     let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
@@ -161,7 +164,8 @@ fn ratios(file: &str, figures: Figures) -> Result<BTreeMap<String, (u64, f64)>, 
             Figures::Ratio(name) => number(column(name)?)?,
             Figures::Pair(ours, theirs) => number(column(ours)?)? / number(column(theirs)?)?,
         };
-        // In these records the second column is the payload. Only its name differs between them.
+        // In all records that are read here, the second column is the payload, under different
+        // names.
         found.insert(fields[0].to_owned(), (number(1)? as u64, ratio));
     }
     Ok(found)

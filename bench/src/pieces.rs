@@ -19,7 +19,8 @@ use crate::native::Subject;
 /// Sizes of a piece in bytes.
 const PIECES: [usize; 2] = [64 << 10, 4 << 10];
 
-/// Buffers for all instances of one type, and the committed type that moves them.
+/// Buffers for all instances of one datatype, with the committed datatype that moves the bytes
+/// between them.
 struct Buffers {
     committed: Committed,
     count: u64,
@@ -52,7 +53,8 @@ impl Buffers {
     }
 }
 
-/// Returns the offsets at which pieces of `piece` bytes start, in order or shuffled.
+/// Returns the offsets at which the pieces of a stream of `len` bytes start if each has `piece`
+/// bytes, in order or shuffled.
 fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
     let mut starts: Vec<usize> = (0..len).step_by(piece).collect();
     if shuffled {
@@ -68,8 +70,8 @@ fn starts(len: usize, piece: usize, shuffled: bool) -> Vec<usize> {
 /// shuffled instead of in the order of the stream.
 type Way = (usize, bool);
 
-/// Moves all pieces several times and compares the bytes each time. The number of repetitions is
-/// large enough that code is compiled which is compiled only after some use.
+/// Moves a message in pieces several times and compares the bytes each time. Some code is compiled
+/// only after it was needed several times, and the number of repetitions is large enough for that.
 fn verify(
     b: &mut Buffers,
     direction: Direction,
@@ -93,7 +95,8 @@ fn verify(
     Ok(())
 }
 
-/// Returns the nanoseconds for the whole message and for each way to move it in pieces.
+/// Returns the nanoseconds of moving the whole message at once, followed by those of each way to
+/// move it in pieces.
 fn measure(
     b: &mut Buffers,
     direction: Direction,
@@ -113,8 +116,8 @@ fn measure(
     failed.map_or(Ok(times), Err)
 }
 
-/// Returns buffers for all instances of an entry with `payload` bytes. `low` and `high` bound the
-/// mapped bytes of the user side.
+/// Returns buffers for all instances of `entry`, which have `payload` packed bytes. The bytes that
+/// are moved lie between the offsets `low` and `high` of the user side.
 fn buffers(
     engine: &Engine,
     entry: &CorpusEntry,
@@ -171,15 +174,15 @@ pub(crate) fn run<'e>(
         let mut b = buffers(&engine, entry, span, payload)?;
         b.whole(Direction::Pack)?;
         let (expected, before) = (b.packed.clone(), b.user.clone());
-        // The number of bytes that are transferred if no cache line stays in the cache from one
-        // piece to the next: the lines of the user side that each piece touches, and the payload on
-        // the packed side.
+        // `travels` returns the number of bytes that are transferred if no cache line stays in the
+        // cache from one piece to the next: the lines of the user side that each piece touches, and
+        // the payload on the packed side.
         let travels = |piece| Ok::<_, ddtc::Error>((lines_by_pieces(entry, piece)? + payload as u64) as f64);
         let whole = travels(payload)?;
         let left: Vec<f64> =
             ways.iter().map(|&(piece, _)| Ok(whole / travels(piece)?)).collect::<ddtc::Result<_>>()?;
-        // For each direction, all ways are checked first, and then measured in turn with the whole
-        // message.
+        // For each direction, all ways to move the message in pieces are checked first. Then they
+        // are measured in turn with moving the whole message.
         for direction in Direction::BOTH {
             let transposed = b.committed.schedule(direction).contains("transpose");
             let orders: Vec<Vec<usize>> = ways.iter().map(|&(p, s)| starts(payload, p, s)).collect();

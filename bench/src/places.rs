@@ -1,5 +1,6 @@
-//! Times over several places of the buffers. The time for few bytes depends on which cache lines
-//! the buffers share, and the time for many bytes on the pages that hold them.
+//! Times over several places of the buffers, that is, with buffers at several addresses. The time
+//! for few bytes depends on which cache lines the buffers share, and the time for many bytes on the
+//! pages that hold them.
 
 use ddtc::internal::kind::Direction;
 

@@ -14,20 +14,21 @@ use crate::compile;
 use crate::csource::Function;
 use crate::measure::{Effort, interleaved};
 
-/// A layout with a variable number of elements, and the C loop over it.
+/// A reduction into a layout with any number of elements, given as an operation and a datatype, and
+/// the C loop that does the same.
 struct Form {
     name: &'static str,
     op: Op,
     /// Size of an element in the packed stream, in bytes.
     element: i64,
     datatype: fn(i64) -> String,
-    /// Returns the body of a C function with the arguments `user` and `packed`, for a number of
-    /// elements.
+    /// Returns the body of a C function that does the reduction for the given number of elements.
+    /// The function has the arguments `user` and `packed`.
     c: fn(i64) -> String,
 }
 
-// Returns the body of a loop that adds `n` packed elements to elements at a distance of `stride`
-// elements.
+// Returns the body of a C function that adds `n` adjacent packed elements to elements in user
+// memory that are `stride` elements apart.
 fn loop_of(c_type: &str, n: i64, stride: i64) -> String {
     format!(
         "{c_type} *u = user, *p = packed; for (long i = 0; i < {n}; i++) u[i * {stride}] = p[i] + u[i * {stride}];"
@@ -125,7 +126,7 @@ fn numbers(len: usize, seed: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Measures all forms, prints a table and returns the record.
+/// Measures all reductions in [`FORMS`], prints a table and returns the record.
 ///
 /// # Errors
 /// Returns the errors of commits and of the C compiler, or an error if the bytes of ddtc or of the

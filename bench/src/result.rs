@@ -1,4 +1,4 @@
-//! Measured numbers of one layout, and what is derived from them.
+//! The times that were measured for one layout, and the figures that are derived from them.
 
 use ddtc::internal::kind::Direction;
 
@@ -10,7 +10,8 @@ use crate::measure::{Spread, geometric_mean, median};
 pub(crate) enum Column {
     /// The compiled kernel.
     Compiled,
-    /// The interpreter of nests on the normal nest.
+    /// The interpreter of nests, which moves the bytes by the normal nest of the layout and without
+    /// compiled code.
     Walk,
     /// The reference interpreter, which works by the type map.
     Interp,
@@ -22,7 +23,7 @@ pub(crate) enum Column {
     Blocks,
     /// One memcpy of as many bytes as the payload has, from the start of the user buffer.
     Memcpy,
-    /// Not measured: the bound of the model in `bound.rs`.
+    /// The minimum time according to the model in `bound.rs`, which is computed and not measured.
     Bound,
 }
 
@@ -53,7 +54,7 @@ impl Column {
         }
     }
 
-    /// Returns the name of the column for readers.
+    /// Returns the name of the column in the legend of a picture.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Column::Compiled => "compiled",
@@ -68,20 +69,21 @@ impl Column {
     }
 }
 
-/// Nanoseconds of one call by column. `None` for a column that was not measured.
+/// The nanoseconds of one call in each column, and `None` for a column that was not measured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Times([Option<Spread>; Column::ALL.len()]);
 
-/// Says whether compiled code is faster or slower than the best C loop at all places of the
-/// buffers. The fastest and the slowest tenth of the places are left out for this, as in
-/// [`Spread`].
+/// Result of comparing compiled code with the best C loop: whether one of them is faster at all
+/// places of the buffers. The fastest and the slowest tenth of the places are left out for this, as
+/// in [`Spread`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Compiled code takes less time at all places of the buffers.
+    /// Compiled code takes less time than the best C loop at all places of the buffers.
     Ahead,
-    /// Neither is faster at all places of the buffers.
+    /// The times of compiled code and of the best C loop over the places of the buffers overlap, so
+    /// neither of them is faster at all places.
     Even,
-    /// Compiled code takes more time at all places of the buffers.
+    /// Compiled code takes more time than the best C loop at all places of the buffers.
     Behind,
 }
 
@@ -97,12 +99,13 @@ impl Verdict {
 }
 
 impl Times {
-    /// Sets a column that was measured at one place.
+    /// Sets the time of a column that was measured with the buffers at one place only, or was
+    /// computed.
     pub(crate) fn set(&mut self, column: Column, nanoseconds: f64) {
         self.spread(column, Spread { low: nanoseconds, middle: nanoseconds, high: nanoseconds });
     }
 
-    /// Sets a column that was measured at several places.
+    /// Sets the times of a column that was measured at several places of the buffers.
     pub(crate) fn spread(&mut self, column: Column, spread: Spread) {
         self.0[column as usize] = Some(spread);
     }
@@ -112,12 +115,13 @@ impl Times {
         self.0[column as usize].map(|spread| spread.middle)
     }
 
-    /// Returns the times of a column over the places of the buffers.
+    /// Returns the median and the range of the times of a column over all places of the buffers.
     pub(crate) fn over_places(&self, column: Column) -> Option<Spread> {
         self.0[column as usize]
     }
 
-    /// Returns the faster one of the two columns of C loops with constant extents.
+    /// Returns the column of the best C loop: of the two styles of loops with constant extents, the
+    /// one whose median time is shorter.
     pub(crate) fn best_column(&self) -> Option<Column> {
         let times = [Column::Constant, Column::Blocks].into_iter().filter_map(|c| Some((c, self.get(c)?)));
         times.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(column, _)| column)
@@ -148,7 +152,7 @@ impl Times {
         })
     }
 
-    /// Returns the time of `column` over that of compiled code.
+    /// Returns the time of `column` divided by that of compiled code.
     pub(crate) fn over_compiled(&self, column: Column) -> Option<f64> {
         Some(self.get(column)? / self.get(Column::Compiled)?)
     }
@@ -157,11 +161,11 @@ impl Times {
 /// The numbers of one layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    /// Name, with the suffix of the size.
+    /// Name of the layout, with the suffix of its size.
     pub(crate) name: String,
     /// Number of bytes of all instances.
     pub(crate) payload: u64,
-    /// Short text of the engine that says which schedule was chosen.
+    /// Short text by which the engine says how it moves the bytes.
     pub(crate) schedule: String,
     /// Microseconds of a commit that compiles both directions. `None` if it was not measured.
     pub(crate) commit: Option<f64>,
@@ -189,19 +193,20 @@ impl Measured {
         if saved > 0.0 { Some((self.commit? * 1e3 / saved).ceil()) } else { None }
     }
 
-    /// Returns the name without the suffix of the size.
+    /// Returns the name of the layout without the suffix of its size.
     pub(crate) fn family(&self) -> &str {
         self.name.rsplit_once('.').map_or(&self.name, |(family, _)| family)
     }
 }
 
-/// Returns the geometric mean over `rows` of the ratios to the best C loop.
+/// Returns the geometric mean over `rows` of the time of compiled code relative to that of the best
+/// C loop.
 pub(crate) fn mean_ratio<'a>(rows: impl IntoIterator<Item = &'a Measured>, direction: Direction) -> f64 {
     geometric_mean(rows.into_iter().filter_map(|m| m.times_of(direction).ratio()))
 }
 
-/// Returns the rows of `runs`, in which each number is the median over the runs. All runs must have
-/// the same rows in the same order.
+/// Joins several runs of the same measurement: each number in the returned rows is the median over
+/// the runs. All runs must have the same rows in the same order.
 pub(crate) fn median_of_runs(mut runs: Vec<Vec<Measured>>) -> Vec<Measured> {
     let Some(mut rows) = runs.pop() else { return Vec::new() };
     for (i, row) in rows.iter_mut().enumerate() {

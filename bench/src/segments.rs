@@ -1,9 +1,9 @@
 //! Segments: how many of them are listed in a second, what counting them costs once a type is
-//! committed, and what it costs to start at any place. In the same run, `MPIX_Type_iov_len` and
-//! `MPIX_Type_iov` of an MPICH are measured for comparison.
+//! committed, and what it costs to start a list at any place.
 //!
-//! `segments.c` describes what is timed of the MPI library. It runs before and after the
-//! measurement of the same layout by ddtc, and the better number counts.
+//! The program `segments.c` times the MPI library, and its comment says which calls are timed. It
+//! runs before and after the measurement of the same layout by ddtc, and the better of its two
+//! times counts.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -25,9 +25,9 @@ use crate::measure::{Effort, interleaved, median};
 
 const PROGRAM: &str = include_str!("segments.c");
 
-/// Number of segments in the arrays into which lists are written.
+/// Number of segments in the array into which each part of a list is written.
 const ARRAY: usize = 1024;
-/// Number of segments that are asked for individually, at random places.
+/// Number of segments that are looked up one by one, at random places.
 const PLACES: usize = 1024;
 
 /// Maximum number of segments of a layout that are listed.
@@ -75,8 +75,8 @@ struct Row {
     find: f64,
 }
 
-/// Times of the MPI library in nanoseconds: a count, each segment of a list, and one segment in the
-/// middle.
+/// Times of the MPI library in nanoseconds: of counting the segments, for each segment of a list,
+/// and of getting one segment from the middle.
 #[derive(Clone, Copy, Debug)]
 struct MpiTimes {
     segments: u64,
@@ -86,8 +86,8 @@ struct MpiTimes {
 }
 
 impl MpiTimes {
-    /// Returns the shorter one of the two times of each kind. The number of segments is the same in
-    /// both runs.
+    /// Joins the results of two runs: each time is the shorter one of the two. The number of
+    /// segments is the same in both runs.
     fn minimum(self, other: MpiTimes) -> MpiTimes {
         MpiTimes {
             segments: self.segments,
@@ -98,8 +98,8 @@ impl MpiTimes {
     }
 }
 
-/// Measures all layouts, also by the MPI library if its compiler is given, prints a table and
-/// returns the record.
+/// Measures segments of all layouts by ddtc, and by the MPI library if `mpicc` is given, prints a
+/// table and returns the record.
 ///
 /// # Errors
 /// Returns the errors of commits and of the compiler, or an error if the listed segments do not
@@ -110,13 +110,15 @@ pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn 
     measure(&types, mpicc, quick, &folder)
 }
 
-/// Returns [`LAYOUTS`], and a DAG with one node a level that unfolds to 2^40 leaves.
+/// Returns [`LAYOUTS`] and a nest of 40 loops of two iterations each, that is, with 2^40 leaves.
+/// Each loop repeats the datatype inside it, so there is only one node on each level.
 fn layouts() -> ddtc::Result<Vec<(&'static str, Datatype)>> {
     let mut all: Vec<(&str, Datatype)> = LAYOUTS
         .iter()
         .map(|(name, text)| Ok((*name, corpus::datatype(text)?)))
         .collect::<ddtc::Result<_>>()?;
-    // The distances differ from level to level, so that no two levels can be merged into one loop.
+    // The distance between the two iterations differs from level to level, so that no two levels
+    // can be merged into one loop.
     let nested = (0..40).try_fold(Datatype::named(Named::Int), |t, level| {
         Datatype::hvector(2, 1, t.extent() + 1 + level % 3, &t)
     })?;
@@ -156,8 +158,8 @@ fn measure(
         "{:18} {:>14} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} | {:>14} {:>12} {:>9} {:>12}",
         "", "", "ns", "ns", "10^6/s", "10^6/s", "ns", "ns", "", "ns", "10^6/s", "ns"
     );
-    // The program of the MPI library runs before and after the measurement by ddtc, so that a drift
-    // of the machine does not favour either.
+    // The C program that calls the MPI library runs before and after the measurement by ddtc, so
+    // that a drift of the machine favours neither ddtc nor the MPI library.
     for (i, (name, t)) in types.iter().enumerate() {
         let run = |program: &PathBuf| run_mpi(program, i);
         let before = program.as_ref().map(run);
@@ -273,8 +275,8 @@ fn row(t: &Datatype, effort: Effort) -> Result<Row, Box<dyn Error>> {
     })
 }
 
-/// Lists `n` segments from the index `from` on, one array after the other, and passes each array to
-/// `each`.
+/// Writes `n` segments, beginning with the one of index `from`, into `array`, as many at a time as
+/// fit. Each time it calls `each` with the segments that it has just written.
 fn list(
     segments: &Segments<'_>,
     from: u64,
@@ -292,7 +294,8 @@ fn list(
     Ok(())
 }
 
-/// Counts the segments of one and of two instances in turn, [`PLACES`] times altogether.
+/// Asks for the number of segments [`PLACES`] times, in turn for one instance and for two. Returns
+/// the sum.
 fn count(committed: &Committed) -> ddtc::Result<u64> {
     (0..PLACES).try_fold(0, |sum: u64, i| {
         let segments = std::hint::black_box(committed).segments(1 + (i as u64 & 1))?;
@@ -300,9 +303,10 @@ fn count(committed: &Committed) -> ddtc::Result<u64> {
     })
 }
 
-/// Runs the program on layout `i` and returns its times.
+/// Runs the program `segments.c` on layout `i` and returns the times that it prints.
 fn run_mpi(program: &Path, i: usize) -> Result<MpiTimes, Box<dyn Error>> {
-    // The time limit is for a library that iterates over 2^40 segments.
+    // The time limit of 60 seconds is for an MPI library that would iterate over all 2^40 segments
+    // of a layout.
     let out = Command::new("timeout").arg("60").arg(program).arg(i.to_string()).output()?;
     let text = String::from_utf8_lossy(&out.stdout);
     let line = text.lines().find_map(|line| line.strip_prefix("segments "));

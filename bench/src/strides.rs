@@ -1,9 +1,9 @@
-//! Blocks of many lengths at many strides, in small and in large numbers: a grid that shows what
-//! individual layouts hide.
+//! A grid of layouts, with blocks of many lengths at many strides, in small and in large numbers.
+//! It shows what individual layouts hide.
 //!
 //! Layouts of applications have only the lengths and strides that occur in the applications. The
-//! grid shows how micro-kernels behave at other ones, in comparison with a C loop with the same
-//! constants.
+//! grid shows how fast micro-kernels are at other lengths and strides, in comparison with a C loop
+//! with the same constants.
 
 use crate::layouts::Row;
 use crate::loops::{Elem, Loops};

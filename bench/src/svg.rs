@@ -27,8 +27,8 @@ impl Document {
         let _ = writeln!(self.0, "<{name} {attributes}>{}</{name}>", escaped(text));
     }
 
-    /// Adds an element that shows `title` when the pointer rests on it. If `title` is empty, the
-    /// element shows nothing.
+    /// Adds an SVG element. A viewer shows `title` while the pointer rests on it. If `title` is
+    /// empty, the viewer shows nothing.
     pub fn titled(&mut self, name: &str, attributes: impl Display, title: &str) {
         if title.is_empty() {
             return self.element(name, attributes);
@@ -42,7 +42,7 @@ impl Document {
         let _ = writeln!(self.0, "<title>{title}</title>\n<desc>{description}</desc>");
     }
 
-    /// Adds CSS rules, which `rules` has one to a line.
+    /// Adds CSS rules to the document. `rules` has one rule on each line.
     pub fn styles(&mut self, rules: &str) {
         let _ = writeln!(self.0, "<style>\n{rules}</style>");
     }

@@ -17,16 +17,18 @@ const CHART: (f64, f64) = (720.0, 360.0);
 const MARGIN: (f64, f64) = (70.0, 60.0);
 /// Width of the legend to the right of a chart.
 const LEGEND: f64 = 250.0;
-/// Range of the ratios that are drawn. Ratios outside of it are drawn at the edge.
+/// Range of the ratios that the chart shows. Ratios outside of it are drawn at its edge.
 const RATIOS: Axis = Axis { low: 0.125, high: 2.0 };
-/// Colours of classes, which can be distinguished with impaired colour vision.
+/// Colours of the lines, one for each class of layouts. They can be distinguished with impaired
+/// colour vision.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d3b", "#7f7f7f"];
 
-/// Colour of the layout with the highest ratio.
+/// Colour of the dots that show, for each payload, the layout with the highest ratio.
 const WORST: &str = "#b2182b";
 
-/// Returns the class of a layout, by its name without the payload.
+/// Returns the class of layouts, such as transposes, to which a layout belongs. `family` is its
+/// name without the payload.
 fn class(family: &str) -> &'static str {
     match family {
         "NAS_LU_x" | "LAMMPS_full_rx" => "runs of bytes",
@@ -44,7 +46,8 @@ fn class(family: &str) -> &'static str {
     }
 }
 
-/// The ratios of all layouts at one payload in one direction.
+/// The ratios of all layouts at one payload in one direction: the time of compiled code over that
+/// of the best C loop.
 struct Point<'a> {
     payload: f64,
     ratios: Vec<(&'a str, f64)>,
@@ -61,8 +64,8 @@ impl Point<'_> {
     }
 }
 
-/// Returns the ratios of `rows` by payload. Rows without a hand-written loop have no ratio and are
-/// left out.
+/// Returns the ratios of `rows` as one point for each payload. Rows without a hand-written loop
+/// have no ratio and are left out.
 fn points(rows: &[Measured], direction: Direction) -> Vec<Point<'_>> {
     let point = |(payload, suffix): (i64, &str)| {
         let ratio = |m: &Measured| m.times_of(direction).ratio();
@@ -107,8 +110,8 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
         let (at, colour) = (down(ratio), if ratio == 1.0 { "#555555" } else { "#eeeeee" });
         let end = x + CHART.0;
         out.element("path", format_args!("d=\"M{x:.1} {at:.1}H{end:.1}\" stroke=\"{colour}\""));
-        // The line at 1.05, which is the aim of the project, is too close to 1 for a label of its
-        // own.
+        // The grid line at 1.05, which is the target of the project for the ratio, is too close to
+        // the line at 1 for a label of its own.
         if ratio != 1.05 {
             words(out, (x - 6.0, at + 3.0), "end", 9.0, &format!("{ratio}"));
         }
@@ -126,7 +129,7 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
             classes.entry(class).or_default().push((point.payload, geometric_mean(ratios)));
         }
     }
-    // Each line gets an entry in the legend, which grows downwards from `key`.
+    // Each line of the chart gets an entry in the legend, which grows downwards from `key`.
     let legend = x + CHART.0 + 40.0;
     let mut key = y + 10.0;
     let mut line = |out: &mut Document, name: &str, colour: &str, thick: f64, points: &[(f64, f64)]| {

@@ -23,7 +23,8 @@ fn figure(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| "-".into(), |v| format!("{v:.digits$}"))
 }
 
-/// Returns the table: one line for each layout, with GB/s and ratios in both directions.
+/// Returns the table for the terminal: one line for each layout, with bandwidths in GB/s and the
+/// ratio to the best C loop in both directions.
 pub(crate) fn table(rows: &[Measured]) -> String {
     let width = rows.iter().map(|m| m.name.len()).max().unwrap_or(0).max(6);
     let mut out = String::new();
@@ -62,8 +63,9 @@ pub(crate) fn table(rows: &[Measured]) -> String {
     out
 }
 
-/// Returns the closing lines: geometric means of the ratios to the best C loop, the five highest
-/// ratios, and the rows in which compiled code is slower at all places of the buffers.
+/// Returns the lines below the table: geometric means of the ratios to the best C loop, the five
+/// highest ratios, and the rows in which compiled code is slower than this loop at all places of
+/// the buffers.
 pub(crate) fn summary(rows: &[Measured]) -> String {
     let mut out = String::from(
         "\ntime of compiled code over that of the best C loop of constant extents (below 1: compiled code is faster)\n",
@@ -72,8 +74,8 @@ pub(crate) fn summary(rows: &[Measured]) -> String {
     if compared == 0 {
         out = String::from("\nno layout has a hand-written loop to compare with\n");
     }
-    // In each direction come the means of all rows and of each size, and then the rows with the
-    // highest ratios.
+    // For each direction, the geometric means over all rows and over the rows of each size come
+    // first, and then the rows with the highest ratios.
     for direction in Direction::BOTH.into_iter().filter(|_| compared > 0) {
         let _ = write!(
             out,
@@ -168,9 +170,9 @@ pub(crate) fn csv(comments: &[String], rows: &[Measured]) -> String {
             let times = m.times_of(direction);
             let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.4}"));
             let fields: Vec<String> = Column::ALL.iter().map(|&c| number(times.get(c))).collect();
-            // The two fields with the lowest and the highest time over the places of the buffers.
-            // They are empty if there is no verdict, for example because the buffers had only one
-            // place.
+            // `spread` returns two fields of the record: the lowest and the highest time of a
+            // column over the places of the buffers. They are empty if there is no verdict, for
+            // example because the buffers had only one place.
             let spread = |column: Option<Column>| {
                 let spread = times.verdict().and_then(|_| times.over_places(column?));
                 format!("{},{}", number(spread.map(|s| s.low)), number(spread.map(|s| s.high)))

@@ -1,12 +1,12 @@
 //! Commits of types with long tables, in comparison with work that no commit can avoid.
 //!
 //! Most of the cost of such commits is new memory: touching a page for the first time takes longer
-//! than filling it. So constructor and commit are compared with one memcpy of the arguments, and
-//! with a program that does only the unavoidable work: it copies the arguments, hashes them, and
-//! writes as many bytes as the nest and the kernel of the layout keep. The three take turns, and
-//! their results are kept until all cases are measured, so that none of them gets the memory of an
-//! earlier result. Page faults are counted too. They show whether memory was new. Short lists may
-//! get memory that was used before.
+//! than filling it. So constructor and commit together are compared with two other kinds of work.
+//! One is a memcpy of the arguments. The other, a function, does only what no commit can avoid: it
+//! copies the arguments, hashes them, and writes as many bytes as the nest and the kernel of the
+//! layout keep. The three kinds of work take turns. Their results are kept until all cases are
+//! measured, so that no work gets the memory of an earlier result. Page faults are counted too,
+//! since they show whether memory was new. Short lists may get memory that was used before.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -28,15 +28,16 @@ use crate::measure::median;
 /// A list of arguments.
 type List = Vec<i64>;
 
-/// A type, given by the lists that its constructors take.
+/// A datatype to be measured: its name, the lists of arguments that its constructors take, and the
+/// function that builds it from these lists.
 struct Case {
     name: &'static str,
     lists: Vec<List>,
     build: fn(&[List]) -> ddtc::Result<Datatype>,
 }
 
-// Returns the cases: two indexed types of 10^5 blocks, and the six lists of one LAMMPS exchange
-// from the corpus.
+// Returns the datatypes to be measured: two indexed types of 10^5 blocks, and a struct of the six
+// index lists of one LAMMPS exchange from the corpus.
 fn cases() -> Result<Vec<Case>, Box<dyn Error>> {
     let list = ddtc::internal::corpus::list;
     let entry = ddtc::internal::corpus::application().into_iter().find(|e| e.name == "LAMMPS_full.L");
@@ -92,7 +93,8 @@ fn faults() -> u64 {
     fields.split(' ').nth(7).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Microseconds and page faults of each repetition so far.
+/// The time in microseconds and the number of page faults of each repetition so far of one kind of
+/// work.
 #[derive(Default)]
 struct Timed([Vec<f64>; 2]);
 
@@ -112,7 +114,8 @@ impl Timed {
     }
 }
 
-/// Does only the unavoidable work: copies and hashes `arguments`, and writes `kept` bytes.
+/// Does only the work that no commit can avoid: copies `arguments`, hashes them, and writes `kept`
+/// bytes.
 fn minimum_work(arguments: &[u8], kept: usize) -> (Vec<u8>, u128, Vec<u8>) {
     let copy = arguments.to_vec();
     let hash = xxh3_128(&copy);
@@ -146,8 +149,8 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
         "over memcpy",
         "over least"
     );
-    // Everything is kept until all cases are done, since memory that one case frees would not be
-    // new to the next one.
+    // All committed types and copies are kept until all cases are done, since memory that one case
+    // frees would not be new to the next one.
     let (mut kept, mut copies, mut minimum_outputs) = (Vec::new(), Vec::new(), Vec::new());
     let wanted = |case: &Case| names.is_empty() || names.iter().any(|name| case.name.contains(name));
     for Case { name, lists, build } in cases()?.into_iter().filter(wanted) {
@@ -156,7 +159,7 @@ pub(crate) fn run(level: Level, quick: bool, names: &[String]) -> Result<String,
         let [mut constructors, mut commits, mut copying, mut minimum_works] =
             [(); 4].map(|()| Timed::default());
         for _ in 0..rounds {
-            // Each round has a new engine, which has not seen the layout.
+            // Each round commits to a new engine, which has not seen the layout.
             let engine = engine(level, false, false)?;
             let t = constructors.time(|| build(&lists))?;
             let committed = commits.time(|| engine.commit(&t))?;

@@ -11,8 +11,9 @@ use ddtc::internal::methods::*;
 
 use crate::measure::{Effort, interleaved};
 
-/// Returns the types whose wire forms are measured, each with the size in bytes of the arguments of
-/// its constructors, if a number is an int and an address or a datatype has 8 bytes.
+/// Returns the datatypes whose wire forms are measured. Each comes with a name and the size in
+/// bytes of the arguments of its constructors, where a number counts as an int and an address or a
+/// datatype has 8 bytes.
 fn forms() -> ddtc::Result<Vec<(&'static str, Datatype, usize)>> {
     let n = 100_000;
     let lengths: Vec<i64> = (0..n).map(|i| 1 + i % 8).collect();
@@ -67,9 +68,9 @@ pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
         let _ = writeln!(csv, "\"{case}\",{bytes},{share:.3},{out:.2},{back:.2}");
     }
 
-    // `dag` is a DAG that unfolds to 2^40 ints. It is compared with loops over 2^40 ints and over
-    // 2^40 + 1 ints, and with `other`, which has 2^40 elements of which the one in the middle is a
-    // float.
+    // The signatures of several datatypes are compared. `dag` is a DAG that unfolds to 2^40 ints.
+    // It is compared with loops over 2^40 ints and over 2^40 + 1 ints, and with `other`, which has
+    // 2^40 elements of which the one in the middle is a float.
     let dag = (0..40).try_fold("int".parse::<Datatype>()?, |t, _| {
         Datatype::structure(&[1, 1], &[0, t.extent()], &[t.clone(), t])
     })?;
@@ -85,7 +86,7 @@ pub(crate) fn run(quick: bool) -> Result<String, Box<dyn Error>> {
         1 => compare_signatures(1, &dag, all + 1, &int),
         _ => compare_signatures(1, &dag, 1, &other),
     };
-    // The answers are checked before they are timed.
+    // The answers of these three comparisons are checked before they are timed.
     for (v, &expected) in expected.iter().enumerate() {
         if compared(v)? != expected {
             return Err(format!("signature_compare: {:?}, not {expected:?}", compared(v)?).into());

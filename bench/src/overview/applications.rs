@@ -1,5 +1,6 @@
-//! The lower part of the picture: messages of applications with the preload library over those
-//! without it, under each MPI library. The numbers come from records of `benches/applications.py`.
+//! The lower part of the picture of the README: the time of applications' messages with the preload
+//! library over the time without it, under each MPI library. The numbers come from records of
+//! `benches/applications.py`.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,8 +20,8 @@ const CASES: [(&str, &str); 7] = [
     ("SPECFEM3D_", "SPECFEM3D, listed points"),
     ("FFT2", "FFT, transpose of blocks"),
 ];
-/// MPI libraries: name, suffix of the record's name, colour (Okabe and Ito, 2008), and shape of the
-/// mark.
+/// The MPI libraries under which applications were measured: name, suffix of the record's name,
+/// colour (Okabe and Ito, 2008), and shape of the mark.
 const MPI_LIBRARIES: [(&str, &str, &str, Shape); 3] = [
     ("MPICH", "-mpich.csv", "#0072b2", Shape::Square),
     ("Intel MPI", "-impi.csv", "#cc79a7", Shape::Triangle),
@@ -30,10 +31,11 @@ const MPI_LIBRARIES: [(&str, &str, &str, Shape); 3] = [
 /// Height of this part of the picture.
 pub(super) const HEIGHT: f64 = 84.0 + ROW * CASES.len() as f64;
 
-/// Minimum, median and maximum over the rows of an application.
+/// Minimum, median and maximum of the ratios in the rows of one application.
 type Span = [f64; 3];
 
-/// Draws this part of the picture below `top`.
+/// Draws the ratios of all applications below the height `top`, from the records whose file names
+/// begin with `stem`.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read or parsed, or lacks an application.
@@ -72,7 +74,8 @@ pub(super) fn draw(out: &mut Document, stem: &str, top: f64) -> Result<(), Box<d
     Ok(())
 }
 
-/// Returns the minimum, median and maximum over the rows of each application in a record.
+/// Returns the minimum, median and maximum of the ratios in the rows of each application in a
+/// record.
 fn spans(file: &str) -> Result<BTreeMap<&'static str, Span>, Box<dyn Error>> {
     let text = fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
     let mut lines = text.lines().filter(|l| !l.starts_with('#'));
