@@ -22,7 +22,7 @@ pub(crate) fn compiler() -> String {
     env::var("CC").unwrap_or_else(|_| "cc".into())
 }
 
-/// Returns the first line of the compiler's `--version`.
+/// Returns the first line that the C compiler prints with `--version`.
 ///
 /// # Errors
 /// Returns an error that says what to do if the C compiler cannot be run.

@@ -36,8 +36,8 @@ const LAYOUTS: [&str; 8] = [
 const FEW_CALLS: u32 = 1;
 const MANY_CALLS: u32 = 201;
 
-/// Calls the kernel of `name` in `direction` `calls` times, and does nothing else. This is the part
-/// that runs under valgrind.
+/// Calls the pack or unpack kernel of the layout `name` `calls` times, and does nothing else.
+/// Valgrind runs this program so that it does only this.
 ///
 /// # Errors
 /// Returns an error if the name is unknown or the commit fails.

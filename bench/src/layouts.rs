@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) comment: String,
     /// Number of instances.
     pub(crate) count: i64,
-    /// The datatype in the notation of the corpus.
+    /// The datatype as text, in the notation of corpus files.
     pub(crate) text: String,
     /// Hand-written loops that move the same bytes as the datatype, in the same order.
     pub(crate) loops: Loops,
@@ -151,7 +151,7 @@ fn structure(members: &[(i64, String)]) -> String {
     format!("struct(\n    [{ones}],\n    [{places}],\n    [{types}])")
 }
 
-/// Returns all rows, in the order of the corpus.
+/// Returns the rows of all application layouts at the sizes `sizes`, in the order of the corpus.
 pub(crate) fn rows(sizes: Sizes) -> Vec<Row> {
     let mut rows = Rows { sizes, rows: Vec::new() };
     wrf(&mut rows);

@@ -149,7 +149,8 @@ pub struct Args {
     /// Path of the preload library for --break-even, if it is not next to this program or in ../lib
     #[arg(long, value_name = "FILE", requires = "break_even")]
     library: Option<PathBuf>,
-    /// Count instructions per call of a handful of kernels under valgrind instead of measuring time
+    /// Instead of measuring time, count the instructions of one call of each of a few kernels,
+    /// under valgrind
     #[arg(long, conflicts_with_all = ["sweep", "corpus", "svg", "commit"])]
     instructions: bool,
     /// Measure nothing, but write layouts.h into this folder: functions that build the layouts by

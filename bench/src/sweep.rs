@@ -116,8 +116,8 @@ fn chart(out: &mut Document, (x, y): (f64, f64), direction: Direction, points: &
             words(out, (x - 6.0, at + 3.0), "end", 9.0, &format!("{ratio}"));
         }
     }
-    // For each class and payload, the geometric mean of the ratios of its layouts is one point of
-    // the class's line.
+    // The chart has a line for each class of layouts. For each payload, it has a point at the
+    // geometric mean of the ratios of the layouts in the class.
     let mut classes: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for point in points {
         let mut by_class: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
