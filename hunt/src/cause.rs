@@ -11,10 +11,11 @@
 //! * The effect on the byte (kept, flipped, or moved from elsewhere) was seen with this fault
 //!   before.
 //!
-//! It explains a wrong number if the fault made the same number wrong in a datatype of the same
-//! shape. If no known fault predicts a wrong byte, this single byte makes a difference that must be
-//! examined. Explained bytes are ignored while a difference is shrunk. Shrinking never adds a
-//! feature that may be a cause on its own ([`suspicious`]), unless the datatype had it before.
+//! A known fault explains a wrong number if it made the same number wrong in a datatype of the same
+//! shape. A single wrong byte that no known fault predicts is enough for a difference to be
+//! examined. Wrong bytes that known faults explain are ignored while a difference is shrunk.
+//! Shrinking never adds a feature that may be a cause on its own ([`suspicious`]), unless the
+//! datatype had it before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +25,10 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{CONSTRUCTORS, features};
 use crate::difference::{Check, Class, Difference};
 
-/// Returns the names of the numbers that differ between two texts. The name of a number is its
-/// index among the words of the text, for example "number 3". If the texts differ in more than
-/// their numbers, returns the words of `got` that are not numbers instead.
+/// Compares a text that states the expected result with one that states what the library did, and
+/// returns the names of the numbers that differ. The name of a number is its index among the words
+/// of the text, for example "number 3". If the texts differ in more than their numbers, returns the
+/// words of `got` that are not numbers instead.
 pub(crate) fn of_texts(expected: &str, got: &str) -> BTreeSet<String> {
     let parts = |text: &str| {
         let is_number = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -67,28 +69,31 @@ pub(crate) fn of_end(how: &str, said: &str) -> BTreeSet<String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Known {
     pub(crate) name: String,
-    /// Fingerprint of the cause (see [`fingerprint`]). `name` begins with it. Effects or a number
-    /// may follow in `name`, to distinguish the cause from an earlier one with the same
-    /// fingerprint.
+    /// Fingerprint of the cause, which is a text made from its family and its shape (see
+    /// [`fingerprint`]). The field `name` begins with this text. If an earlier cause has the same
+    /// fingerprint, `name` continues with the effects of this cause or a number.
     base: String,
     family: String,
     shape: BTreeSet<String>,
     effects: BTreeSet<String>,
-    /// Positions within an element at which bytes are wrong. `None` if a feature in `shape` is not
-    /// a property of single elements ([`ELEMENTS`]), if bytes were converted to external32, or if
-    /// no such position is known.
+    /// Positions of wrong bytes, as byte offsets within their basic element. `None` if a feature in
+    /// `shape` is not a property of single elements ([`ELEMENTS`]), if bytes were converted to
+    /// external32, or if no such position is known.
     lanes: Option<BTreeSet<i64>>,
-    /// Whether the cause does not depend on the shape of the datatype (see [`is_shapeless`]).
+    /// Whether this cause shows on datatypes of any shape, so that `shape` does not matter (see
+    /// [`is_shapeless`]).
     shapeless: bool,
 }
 
 impl Known {
-    /// Returns the known cause that a shrunk difference shows.
+    /// Makes the record of a new cause from a difference that was shrunk to a small datatype.
+    /// `name` is the name of the cause.
     fn from_difference(shrunk: &Difference, name: String) -> Known {
         let shape: BTreeSet<String> =
             shrunk.datatype.parse().map(|t| owned(&self::shape(&t))).unwrap_or_default();
         // Conversion to external32 reverses the bytes of an element and may change their number. So
-        // positions of wrong bytes within an element cannot distinguish causes there.
+        // in the check `external32` the positions of wrong bytes within an element cannot
+        // distinguish causes.
         let converts = shrunk.check == Check::External32;
         let of_element = !converts && shape.iter().all(|f| ELEMENTS.contains(&f.as_str()));
         Known {
@@ -113,7 +118,8 @@ impl Known {
                     && self.lanes.as_ref().is_none_or(|lanes| lanes.contains(&lane)))
     }
 
-    /// Returns true if the report must not list `other` separately from this cause.
+    /// Returns true if `other` is only another effect of this cause, so that the report must not
+    /// list it separately.
     ///
     /// This is so if three conditions hold. The causes have the same fingerprint. Neither of them
     /// flips bits, or ends or hangs a process. If both have positions within elements, those of
@@ -166,11 +172,13 @@ impl Causes {
             |k: &Known| found.mark.explained.as_ref().is_some_and(|name| *name == k.name) || k.covers(found);
         let Some((known, hits)) = self.known.iter_mut().find(|(k, _)| explains(k)) else { return false };
         *hits += 1;
-        // The intervals between two examinations double.
+        // A difference is examined only if the count of its cause is now a power of two, so
+        // examinations of one cause become rarer the more often it is seen.
         known.shapeless || !hits.is_power_of_two()
     }
 
-    /// Counts a shrunk difference. Returns the name of its cause if the cause is new.
+    /// Counts a difference that was shrunk to a small datatype under its cause. If the cause is
+    /// new, adds it to the known causes and returns its name. Otherwise returns none.
     pub(crate) fn name(&mut self, shrunk: &Difference) -> Option<String> {
         let base = fingerprint(shrunk);
         let same = |k: &Known| k.base == base && (k.shapeless || k.covers(shrunk));
@@ -201,7 +209,7 @@ impl Causes {
         Some(name)
     }
 
-    /// Returns how often each cause was seen, by the names of the causes.
+    /// Returns the number of times that each cause was seen. The keys are the names of the causes.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for (known, hits) in &self.known {
@@ -218,11 +226,13 @@ fn is_shapeless(d: &Difference) -> bool {
     d.class != Class::Bug || SHAPELESS.contains(&d.kind.as_str())
 }
 
-/// Returns the name of the cause of a difference that was shrunk. Wrong bytes have the same cause
-/// whichever call moves them.
+/// Returns the name of the cause of a difference that was shrunk. Most calls that move bytes belong
+/// to one family (see [`family`]), so wrong bytes get the same name whichever of these calls moved
+/// them.
 pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     let family = family(shrunk.check, &shrunk.kind);
-    // A difference that shows only after other cases cannot be attributed to its datatype.
+    // If a difference shows only after other cases ran in the same process, its datatype may not be
+    // to blame. So the name then has no features of the datatype.
     if is_shapeless(shrunk) || shrunk.kind.ends_with(AFTER_OTHERS) {
         return family;
     }
@@ -293,11 +303,12 @@ const TELLING: [&str; 20] = [
     "nothing",
 ];
 
-/// Features that, together with the constructors, name the cause if the shrunk datatype has no
-/// feature of `TELLING`.
+/// Features by which a cause is named if its shrunk datatype has no feature of `TELLING`. The name
+/// then consists of these features and of the constructors of the datatype.
 const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwards", "misaligned"];
 
-/// Suffixes of families in which each effect is a separate cause.
+/// Suffixes of the families of differences in which a process ended or hung. In such a family,
+/// differences with different effects always have separate causes.
 const APART: [&str; 2] = [".dies", ".hangs"];
 
 /// Features that are properties of single elements. The positions of wrong bytes within an element

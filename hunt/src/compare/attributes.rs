@@ -1,5 +1,5 @@
-//! Checks of attributes: which callbacks are called, how often, and with which arguments. The
-//! standard leaves the order of the callbacks open, so it is not checked.
+//! Checks of the attributes of a datatype: which callbacks are called, how often, and with which
+//! arguments. The standard leaves the order of the callbacks open, so it is not checked.
 
 use super::{Class, Context, Report};
 use crate::library::{Answer, CallbackCounts, Library};
@@ -45,8 +45,9 @@ fn checked(library: &Library, report: &mut Report<'_>) -> Answer<()> {
         CallbackCounts { copies: 3, deletes: 0, strange: 0 },
         "after MPI_Type_dup",
     );
-    // An attribute that was copied has the value that the callback wrote, which is 0x10 higher. The
-    // duplicate must also have the same bounds and size.
+    // An attribute of the duplicate must have the value that the copy callback wrote, which is 0x10
+    // more than the value of the original's attribute. The duplicate must also have the same bounds
+    // and size.
     for (i, want) in [Some(0x110), Some(0x210), None].into_iter().enumerate() {
         let got = library.attribute(copy, keyvals[i])?;
         if got != want {

@@ -117,8 +117,9 @@ fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     })
 }
 
-/// Returns true if the bounds of a type come from markers. The markers may be in its own
-/// constructor or in a type below it.
+/// Returns true if a datatype has lower-bound or upper-bound markers, which then determine its
+/// bounds. The markers may be set by its own constructor or by that of a datatype below it in the
+/// tree.
 fn is_marked(t: &Datatype) -> bool {
     t.nodes().any(|n| {
         matches!(
@@ -131,9 +132,10 @@ fn is_marked(t: &Datatype) -> bool {
     })
 }
 
-/// Returns the name of a family of readings of the standard, one of which gives `t` the bounds
-/// `got`. The children of `t` must have the library's bounds. Returns none if no known reading
-/// gives these bounds.
+/// Returns a name for the question, such as "zero-blocks", on which the standard can be read in
+/// several ways, if one of these readings gives `t` the bounds `got`. The children of `t` must have
+/// the bounds that the library gives them. Returns none if no known reading of the standard gives
+/// the bounds `got`.
 fn reading(t: &Datatype, got: Bounds) -> Option<&'static str> {
     let blocks = blocks(t)?;
     if t.size() == 0 {

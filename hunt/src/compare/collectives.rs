@@ -1,5 +1,6 @@
-//! Checks of collective and one-sided calls on `MPI_COMM_SELF`. One side uses the datatype, and the
-//! other a partner with the same signature. Also checks sums into a datatype of integers with
+//! Checks of collective and one-sided calls on `MPI_COMM_SELF`. One side of each transfer uses the
+//! datatype of the case. The other side uses its partner, which is a datatype with the same
+//! signature that stores the values without gaps. Also checks sums into a datatype of integers with
 //! `MPI_Accumulate`.
 
 use ddtc::internal::datatype::Named;

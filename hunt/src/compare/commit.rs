@@ -46,7 +46,8 @@ fn named_and_again(library: &Library, report: &mut Report<'_>) -> Answer<()> {
     library.commit(t)
 }
 
-/// Packs with the handle `t` and compares the bytes with the definition.
+/// Packs user memory with the handle `t`, and reports a difference of the given kind if the packed
+/// bytes are not those that the definition of the datatype gives.
 fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind: &str) -> Answer<()> {
     let from = area(map, USER);
     let want = gathered(map, from.data());
@@ -75,8 +76,9 @@ fn is_sound(library: &Library, report: &Report<'_>, map: &Map, t: Handle) -> boo
     packs(library, &mut tried, map, t, "").is_ok() && tried.found.is_empty()
 }
 
-/// Checks a datatype whose parts were freed before it was committed. Then checks its duplicate
-/// after the datatype itself was freed.
+/// Checks that a datatype packs correctly if its parts, which are the datatypes from which it was
+/// built, were freed before it was committed. Then checks its duplicate after the datatype itself
+/// was freed.
 fn orphaned(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()> {
     if !is_sound(library, report, map, report.subject.root().handle) {
         return Ok(());
@@ -97,7 +99,8 @@ fn orphaned(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()>
     library.free(copy)
 }
 
-/// Checks the last and the middle one of many equal datatypes that are all live.
+/// Builds many equal datatypes and checks two of them, the last one and the one in the middle,
+/// while all are live.
 fn among_many(library: &Library, report: &mut Report<'_>, map: &Map) -> Answer<()> {
     if !is_sound(library, report, map, report.subject.root().handle) {
         return Ok(());

@@ -31,8 +31,9 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     };
     let want = t.envelope();
     if envelope.combiner != want.combiner {
-        // A Fortran kind type may be returned as the named type that it stands for. The envelope of
-        // such a handle says `MPI_COMBINER_NAMED`.
+        // The combiner also differs if the library returned, for a Fortran kind type, the handle of
+        // the named type for which it stands. The envelope of such a handle says
+        // `MPI_COMBINER_NAMED`.
         let clause = |name: &str| format!("the combiner is {name}");
         let (want, got) = (clause(want.combiner.mpi_name()), clause(envelope.combiner.mpi_name()));
         return report.add_at(node, ("combiner", BUG, "envelope"), want, got);
@@ -79,16 +80,16 @@ fn one(library: &Library, report: &mut Report<'_>, node: &Node) {
     }
 }
 
-/// Checks a handle from the contents, which must name a datatype equal to `child`. Reports a
-/// difference if it does not.
+/// Checks `handle`, which the library returned among the contents of `node`. Reports a difference
+/// if the datatype of this handle is not equal to `child`.
 fn same(library: &Library, report: &mut Report<'_>, node: &Node, child: &Datatype, handle: Handle) {
     let Some(own) = report.subject.node(child) else { return };
     let (own_handle, bounds) = (own.handle, own.bounds);
     if is_named(child) {
         if handle != own_handle {
-            // If the type of the different handle has the same size and bounds as the expected
-            // type, it is taken for a synonym of that type, and the difference is classified as
-            // open.
+            // The library returned another handle than that of the expected type. If the type of
+            // the returned handle has the same size and bounds as the expected type, it is taken
+            // for a synonym of that type, and the difference is classified as open.
             let synonym = library.size(handle) == Ok(child.size()) && library.bounds(handle) == Ok(bounds);
             let name = library.name(handle).unwrap_or_else(|r| r.to_string());
             let what =

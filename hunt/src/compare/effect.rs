@@ -1,9 +1,9 @@
-//! The effects of a fault on wrong bytes.
+//! What a fault of a library did to the bytes that are wrong, called the effects of the fault.
 //!
-//! A check that shows wrong bytes is repeated with other patterns. A byte that has its earlier
-//! value in every run was *kept*, a byte that differs by the same bits in every run was *flipped*,
-//! and a byte that equals one byte of the moved data in every run was *moved* from there. By
-//! chance, a byte may meet one of these conditions in one run, but not in four.
+//! A check that shows wrong bytes is repeated with other patterns. A byte that in every run still
+//! has its value from before the call was *kept*, a byte that differs by the same bits in every run
+//! was *flipped*, and a byte that equals one byte of the moved data in every run was *moved* from
+//! there. A byte may meet one of these conditions by chance in one run, but hardly in all four.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,19 +15,21 @@ use crate::difference::Difference;
 use crate::difference::Mark;
 use crate::subject::Map;
 
-/// Number of further runs of a check that showed wrong bytes.
+/// Number of times that a check is repeated, with other patterns, after its first run showed wrong
+/// bytes.
 pub(super) const RUNS: u64 = 3;
-/// Maximum number of byte positions in an instance for which the way from the root of the datatype
-/// tree to the byte is computed. Once this number is exceeded, the remaining wrong bytes are
-/// ignored.
+/// Maximum number of byte positions in an instance for which the path from the root of the datatype
+/// tree to the byte is computed, when the wrong bytes of a difference are examined. Once this
+/// number is exceeded, the remaining wrong bytes are ignored.
 const MAX_POSITIONS: usize = 1 << 14;
 
-/// One comparison of bytes, in one run of a check.
+/// The bytes of one comparison that showed a difference, in one run of a check.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) kind: String,
     want: Vec<u8>,
-    /// The actual bytes. Bytes that are not compared are replaced by the expected ones.
+    /// The bytes that the library gave. Bytes that are not compared are replaced by the expected
+    /// ones, so that they do not count as wrong.
     got: Vec<u8>,
     before: Vec<u8>,
     source: Vec<u8>,
@@ -40,16 +42,16 @@ enum Place {
     Gap,
     /// The element of the byte is not known, so the byte gets the features of the whole datatype.
     Whole,
-    /// The byte has this index in the stream.
+    /// The byte has this index in the packed stream of all instances.
     At(usize),
 }
 
 /// Order in which the compared bytes are stored.
 pub(super) enum Order<'m> {
-    /// The same stream of `len` bytes one or more times in a row. The compared bytes before index
-    /// `from` do not belong to the stream.
+    /// The packed stream of `len` bytes, one or more times in a row. The compared bytes before
+    /// index `from` do not belong to the stream.
     Stream { from: usize, len: usize },
-    /// A stream whose elements have other sizes than in memory.
+    /// A packed stream in external32, in which elements have other sizes than in memory.
     Converted,
     /// User memory, from the lowest displacement of the map on.
     Memory(&'m Map),
@@ -103,7 +105,9 @@ impl Seen {
     }
 }
 
-/// Returns the name of the effect of the fault on byte `i`, given all runs.
+/// Returns the name of what a fault did to byte `i`, such as "kept" or "flipped". `runs` has the
+/// comparisons of all runs of the check. `moved` says of a byte whether its values in these runs
+/// were those of one byte of the source.
 fn effect(runs: &[&Seen], i: usize, moved: &dyn Fn(usize) -> bool) -> &'static str {
     let all = |holds: &dyn Fn(&Seen) -> bool| runs.iter().all(|run| holds(run));
     let bits = runs[0].want[i] ^ runs[0].got[i];
@@ -132,8 +136,9 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
     let len = runs.iter().map(|run| run.want.len()).min()?;
     let sources = runs.iter().map(|run| run.source.len()).min()?;
     let vector = |of: &dyn Fn(&Seen) -> u8| runs.iter().map(|run| of(run)).collect::<Vec<u8>>();
-    // A byte is wrong if it differs in at least one run. If one byte of the source had the same
-    // value as the wrong byte in every run, the wrong byte was moved from there.
+    // A byte is wrong if it differs from the expected byte in at least one run. If one byte of the
+    // source had the same value as the wrong byte in every run, the wrong byte was moved from
+    // there.
     let wrong: Vec<usize> = (0..len).filter(|&i| runs.iter().any(|run| run.want[i] != run.got[i])).collect();
     let there: BTreeSet<Vec<u8>> = match wrong.is_empty() {
         true => BTreeSet::new(),
@@ -146,8 +151,9 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
     let (mut ways, mut mark) = (HashMap::new(), Mark::default());
     let (mut below, mut explained): (Option<BTreeSet<&str>>, BTreeMap<String, usize>) =
         (None, BTreeMap::new());
-    // Each wrong byte that no known cause predicts adds its effect and its position in the element.
-    // `below` keeps only the features that are above all of these bytes in the datatype tree.
+    // Each wrong byte that no known cause predicts adds its effect and its position in the element
+    // to the mark. `below` keeps only the features that are above all of these bytes in the
+    // datatype tree.
     for &i in &wrong {
         let (start, way) = match runs[0].places[i] {
             Place::Gap | Place::Whole => (0, &whole),
@@ -156,8 +162,8 @@ pub(super) fn mark(d: &Difference, judged: &Datatype, runs: &[&Seen], known: &[K
                 if ways.len() > MAX_POSITIONS {
                     break;
                 }
-                // The way is computed once for each byte of an instance, and shared by all
-                // instances.
+                // The way, which is the path from the root of the datatype tree to the byte, is
+                // computed once for each byte position of an instance and shared by all instances.
                 let way = ways.entry(at).or_insert_with(|| way(judged, at).unwrap_or(whole.clone()));
                 (way.lane, &*way)
             }

@@ -1,5 +1,6 @@
-//! Checks of receives into which a shorter message arrives. They compare the numbers of instances
-//! and basic elements that the library counts, and the bytes that arrived.
+//! Checks of receives whose message is shorter than the receive buffer, or equally long. They
+//! compare the numbers of instances and basic elements that the library counts, and the bytes that
+//! arrived.
 
 use super::pack::{area, scattered};
 use super::values::{BEFORE, STREAM, patterned};
@@ -32,8 +33,9 @@ fn partial(context: &Context<'_>, report: &mut Report<'_>, map: &Map, elements: 
     let (library, count, root) = (context.library, report.subject.count, report.subject.root());
     let (t, judged) = (root.handle, root.judged.clone());
     let bytes: usize = map.entries[..elements].iter().map(|e| e.1).sum();
-    // The sender has the values without gaps, and uses a datatype that the library builds for this
-    // part of the type map. A message without elements is sent as zero units of `MPI_PACKED`.
+    // The sender has the values stored without gaps, and sends them with a datatype that is built
+    // for the first `elements` entries of the type map. A message without elements is sent as zero
+    // units of `MPI_PACKED`.
     let sent = Map {
         entries: map.entries[..elements].to_vec(),
         low: 0,

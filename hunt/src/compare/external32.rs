@@ -9,8 +9,8 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference};
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Returns memory for the map. Every entry has a value that both the native representation and
-/// external32 can hold.
+/// Returns user memory in which every entry of the type map `map` has a value that both the native
+/// representation and external32 can hold.
 pub(super) fn valued(map: &Map) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     for (i, &(at, _, named)) in map.entries.iter().enumerate() {
@@ -24,7 +24,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let (library, count) = (context.library, report.subject.count);
     let (t, judged) = (report.subject.root().handle, report.subject.root().judged.clone());
     if map.overlaps {
-        // Where values of different types overlap, the bytes need not be valid values.
+        // Where values of different types overlap, the bytes need not be valid values, so such
+        // datatypes are not checked.
         return;
     }
     let from = valued(map);
@@ -63,8 +64,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
         let compared = Compared { want: &want, got: &stream, before: &[], source: &want, order };
         report.add_bytes(("external-bytes", bug, "external32"), shown, &compared, |_| true);
     }
-    // The library then unpacks the reference stream, whether its own stream was right or not. The
-    // memory is compared with what the reference interpreter unpacks.
+    // The library then unpacks the stream that the reference interpreter packed, whether its own
+    // stream was right or not. The memory is compared with what the reference interpreter unpacks.
     let mut to = area(map, BEFORE);
     let mut expected = to.data().to_vec();
     if interp::external32::unpack(&judged, count, &want, &mut expected, origin).is_err() {

@@ -1,6 +1,6 @@
 //! Checks of messages from the process to itself. One side uses the datatype. The other side uses
 //! either the same datatype, or a partner with the same signature whose values are stored without
-//! gaps. A send buffer may overlap itself, a receive buffer may not.
+//! gaps. The entries of a send buffer may overlap, those of a receive buffer may not.
 
 use super::pack::{area, gathered, memory, scattered};
 use super::values::{BEFORE, STREAM, USER, patterned, stream_values};
@@ -22,19 +22,20 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
 
 type Partner = (crate::library::Handle, u64);
 
-/// Value of the bytes of a stream before the message arrives. It differs from the value of the
-/// guards.
+/// Value of the bytes of a receive buffer before the message arrives. It differs from the value of
+/// the guard bytes around the buffer.
 const EMPTY: u8 = 0x5a;
 
-/// Returns memory for the stream of a map.
+/// Returns a receive buffer for the values of `map` stored without gaps. All its bytes are
+/// [`EMPTY`].
 pub(super) fn stream_buffer(map: &Map) -> Area {
     let mut buffer = Area::new(0, map.size as i64, 0xa5);
     buffer.data_mut().fill(EMPTY);
     buffer
 }
 
-/// Compares a received stream with the expected bytes, and checks that the guards around it are
-/// unchanged.
+/// Compares `got`, a buffer without gaps into which a message arrived, with the expected bytes, and
+/// checks that the guard bytes around the buffer are unchanged.
 pub(super) fn arrived(
     report: &mut Report<'_>,
     map: &Map,

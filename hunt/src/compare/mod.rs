@@ -1,5 +1,6 @@
-//! The checks. Each compares what a library reports and does for a datatype with the definition and
-//! with compiled code of ddtc. Each check has one file.
+//! The checks. Each compares what an MPI library reports and does for a datatype with what the
+//! definition of the datatype gives. The check `pack` also compares compiled code of ddtc with the
+//! definition. Each check has a file of its own, except that `pack` and `unpack` share one.
 
 mod attributes;
 mod bounds;
@@ -33,20 +34,22 @@ pub(crate) use truncation::RECEIVE_SIZES;
 pub(crate) struct Context<'l> {
     pub(crate) library: &'l Library,
     pub(crate) engine: Engine,
-    /// Number of times that compiled code packed.
+    /// Number of times that code compiled by ddtc packed the datatype of a case.
     pub(crate) compiled: u64,
-    /// Whether expensive checks run on every case, or only on some.
+    /// Whether expensive checks run on every case (true), or only on some cases (false).
     pub(crate) thorough: bool,
-    /// Known causes. Bytes that they predict are left out of differences.
+    /// Causes of differences that were found earlier. Wrong bytes that these causes predict are not
+    /// counted in new differences.
     pub(crate) known: Vec<Known>,
 }
 
-/// Collector of the differences of one subject.
+/// Collector of the differences that checks find on one subject, which is a datatype that was built
+/// in the library.
 pub(crate) struct Report<'s> {
     pub(crate) subject: &'s Subject,
     check: Check,
     pub(crate) found: Vec<Difference>,
-    /// For each reported difference of bytes, the comparison of bytes that led to it.
+    /// For each reported difference between bytes, the bytes that were compared.
     seen: Vec<Seen>,
 }
 
@@ -102,7 +105,7 @@ impl<'s> Report<'s> {
         }
     }
 
-    /// Adds a difference that concerns one node.
+    /// Adds a difference that concerns one node of the datatype tree.
     fn add_at(
         &mut self,
         node: &Node,
@@ -155,7 +158,7 @@ impl<'s> Report<'s> {
     }
 }
 
-/// Result of one case.
+/// Result of running checks on one case, which is a datatype with a number of instances.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) found: Vec<Difference>,
@@ -221,8 +224,9 @@ fn one(context: &mut Context<'_>, report: &mut Report<'_>, check: Check) {
     }
 }
 
-/// Sets the marks of those differences of bytes from index `first` on that are classified as bugs.
-/// To determine the effects on the bytes, repeats the check [`RUNS`] times with other patterns.
+/// Repeats the check of `report` [`RUNS`] times with other patterns, if it found a bug in moved
+/// bytes, to determine what the fault did to these bytes. Stores the result as the mark of the
+/// difference. Only differences from index `first` of `report.found` on are considered.
 fn mark_differences(context: &mut Context<'_>, report: &mut Report<'_>, first: usize) {
     let seen = std::mem::take(&mut report.seen);
     let is_bug = |d: &Difference| d.class == Class::Bug;
@@ -262,7 +266,7 @@ fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Differenc
         return Vec::new();
     }
     // A library has good reasons to refuse numbers that do not fit in an int, or sums that do not
-    // fit in 64 bits.
+    // fit in 64 bits. So the refusal of such a datatype is classified as open.
     let large = node.is_large_count() || node.size() > i64::from(i32::MAX) || node.true_extent() > 1 << 31;
     let mark = Mark {
         effects: of_texts(&refusal.refuted(), &refusal.to_string()),
@@ -284,8 +288,8 @@ fn unbuilt(node: &Datatype, refusal: Refusal, checks: &[Check]) -> Vec<Differenc
     }]
 }
 
-/// Returns the first index at which two slices differ and `matters` is true. Bytes after the end of
-/// the shorter slice are not compared.
+/// Returns the first index at which two slices differ and for which `matters` returns true. Bytes
+/// after the end of the shorter slice are not compared.
 fn first_difference(got: &[u8], want: &[u8], matters: impl Fn(usize) -> bool) -> Option<usize> {
     if got == want {
         return None;
@@ -297,7 +301,8 @@ fn byte(what: &str, at: i64, value: u8) -> String {
     format!("{what} {at} is {value:#04x}")
 }
 
-/// Returns true if every byte of the map belongs to a value, so that every byte can be compared.
+/// Returns true if every mapped byte belongs to a value, and none is padding inside a value, so
+/// that every byte can be compared.
 fn plain_bytes(map: &Map) -> bool {
     !map.any(values::has_padding)
 }

@@ -1,5 +1,5 @@
-//! Checks of packing and unpacking: all instances in one call, and two calls in a row that continue
-//! at the position.
+//! Checks of packing and unpacking. Each moves all instances in one call. Packing is also checked
+//! with two calls in a row, of which the second continues at the position where the first ended.
 //!
 //! The packed format is the library's own. Packed bytes that differ from those of the type map are
 //! therefore classified as open if they unpack to the values that were packed. Streams for the
@@ -37,9 +37,9 @@ pub(super) fn area(map: &Map, seed: u64) -> Area {
     area
 }
 
-/// Compares memory with its expected contents: mapped bytes, gaps, and the guards around the
-/// memory. The memory had the pattern of [`BEFORE`] before the call, and `want` contains the bytes
-/// that the call must have moved.
+/// Compares user memory to which a call wrote with its expected contents: mapped bytes, gaps, and
+/// the guards around the memory. The memory had the pattern of [`BEFORE`] before the call, and
+/// `want` contains the bytes that the call must have moved.
 pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8], what: (&str, Class, &str)) {
     if got.guards().into_iter().flatten().any(|&b| b != 0xa5) {
         report.add_stray(
@@ -68,7 +68,8 @@ pub(super) fn memory(report: &mut Report<'_>, map: &Map, got: &Area, want: &[u8]
 }
 
 /// Returns the library's packed stream of all instances and its length. Returns none if the library
-/// refuses a call. Also checks that `MPI_Pack_size` gives an upper bound.
+/// refuses a call. Also checks that the result of `MPI_Pack_size` is not smaller than the size of
+/// the values.
 fn packed(
     context: &Context<'_>,
     report: &mut Report<'_>,
@@ -135,7 +136,7 @@ pub(super) fn pack(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map
     pieces(context, report, map, &from, &stream[..position]);
 }
 
-/// Returns the clause about the position after the last call.
+/// Returns the clause that states the position after the last call of `MPI_Pack` or `MPI_Unpack`.
 fn at_end(position: usize) -> String {
     format!("the position after the last call is {position}")
 }
@@ -149,7 +150,7 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
         return;
     }
     let (library, t) = (context.library, node.handle);
-    // The same stream twice in a row, after 5 bytes that must stay unchanged.
+    // This buffer gets the same stream twice in a row, after 5 bytes that must stay unchanged.
     let mut stream = vec![0xee; 2 * whole.len() + 5];
     let mut position = 5;
     for _ in 0..2 {
@@ -200,7 +201,8 @@ fn comes_back(
 
 /// Returns true if unpacking the library's packed stream into memory without gaps gives the right
 /// values. This is used for datatypes with overlapping entries, because MPI does not allow
-/// unpacking into them. Also returns true if there is no partner datatype with which to unpack.
+/// unpacking into them. Also returns true if no datatype of the same values without gaps can be
+/// made, with which to unpack.
 fn comes_flat(context: &Context<'_>, map: &Map, stream: &[u8], from: &Area) -> bool {
     let want = gathered(map, from.data());
     let Some((flat, n, free)) = super::partner::flat(context.library, map) else { return true };

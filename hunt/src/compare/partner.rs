@@ -1,4 +1,5 @@
-//! The other side of a transfer: the same values in the same order, stored without gaps.
+//! The partner of a datatype, which the other side of a transfer uses: a datatype of the same
+//! values in the same order, stored without gaps.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
@@ -6,8 +7,8 @@ use ddtc::internal::methods::*;
 use crate::library::{Area, Handle, Library};
 use crate::subject::Map;
 
-/// Returns the runs of elements of one basic type in packing order. Each run has the offset of its
-/// first byte in the stream, its number of elements, and its type.
+/// Splits the elements of a map, in packing order, into runs of the same basic type. Each run has
+/// the offset of its first byte in the stream, its number of elements, and its type.
 fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     let mut runs: Vec<(usize, i64, Named)> = Vec::new();
     let mut at = 0;
@@ -21,7 +22,7 @@ fn runs(map: &Map) -> Vec<(usize, i64, Named)> {
     runs
 }
 
-/// Maximum number of members of a partner that is built as a structure.
+/// Maximum number of members of a structure that [`flat`] builds.
 const MEMBERS: usize = 512;
 
 /// Returns a committed datatype that has the signature of the map and stores its values without
@@ -29,8 +30,8 @@ const MEMBERS: usize = 512;
 ///
 /// A map of one basic type gives that basic type, and other maps give a committed structure.
 /// Returns none if the map has more than [`MEMBERS`] runs, or if the library lacks one of the types
-/// or refuses the structure. `MPI_PACKED` cannot replace such a datatype, because it matches any
-/// signature only where a packing unit is sent.
+/// or refuses the structure. `MPI_PACKED` cannot replace such a datatype, because only bytes that
+/// `MPI_Pack` wrote may be sent with it.
 pub(super) fn flat(library: &Library, map: &Map) -> Option<(Handle, u64, bool)> {
     let runs = runs(map);
     if let [(_, n, named)] = runs[..] {

@@ -1,10 +1,11 @@
 //! Checks of messages that are longer than the receive buffer. The receive must return an error of
 //! class `MPI_ERR_TRUNCATE` and write only what its datatype maps.
 //!
-//! Each side uses either the datatype, or a partner with the same values stored without gaps. The
-//! first run has accessible memory for the whole message around the receive buffer, so that a write
-//! outside the buffer is seen. If no byte is written there, the same transfer runs again with an
-//! inaccessible page at one edge of the buffer, either before or after it.
+//! The sender and the receiver each use either the datatype of the case, or a partner with the same
+//! values stored without gaps. The first run of a transfer has accessible memory for the whole
+//! message around the receive buffer, so that a write outside the buffer is seen. If no byte is
+//! written there, the same transfer runs again with an inaccessible page at one edge of the buffer,
+//! either before or after it.
 
 use super::values::{BEFORE, STREAM, patterned};
 use super::{Check, Class, Context, Report, partner};
@@ -16,7 +17,8 @@ use ddtc::internal::methods::*;
 /// sizes at which libraries use different protocols. A receive has as many whole instances as fit
 /// in the size, but at least one.
 pub(crate) const RECEIVE_SIZES: [usize; 4] = [0, 4 << 10, 64 << 10, 160 << 10];
-/// Number of accessible bytes on each side of the memory that the whole message would fill.
+/// Number of accessible bytes on each side of the receive buffer beyond those that the whole
+/// message could fill.
 const SLACK: usize = 64;
 
 /// One end of the message.
@@ -53,7 +55,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
             if let Err(refusal) = one(context.library, report, counts, sides, hash) {
                 return report.refused(refusal);
             }
-            // One bug is sufficient, so the other sides and sizes are not checked after it.
+            // One bug is sufficient, so the remaining buffer sizes and combinations of sender and
+            // receiver are not checked.
             if report.found.iter().any(|d| d.check == Check::Truncation && d.class == Class::Bug) {
                 return;
             }
@@ -61,7 +64,7 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     }
 }
 
-/// Returns what one process sends or receives in a message of `count` instances: the datatype
+/// Returns the sender's or receiver's end of a message of `count` instances. It uses the datatype
 /// itself or, if `flat` is true, a datatype of the same values without gaps. Returns none if the
 /// type map is too large to be touched or has overlaps, or if the datatype without gaps cannot be
 /// made.
@@ -75,9 +78,9 @@ fn end(library: &Library, report: &Report<'_>, count: usize, flat: bool) -> Opti
     Some(End { handle, count: n, map: map.flat(), free })
 }
 
-/// Checks one pair of ends. The two counts are the number of instances of the receive and that of
-/// the message. If bit 0 of `sides` is set, the sender uses values without gaps; if bit 1 is set,
-/// the receiver does.
+/// Checks one combination of sender and receiver. `received` is the number of instances in the
+/// receive buffer, and `sent` the number in the message. If bit 0 of `sides` is set, the sender
+/// uses values without gaps; if bit 1 is set, the receiver does.
 fn one(
     library: &Library,
     report: &mut Report<'_>,

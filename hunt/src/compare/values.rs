@@ -14,7 +14,8 @@ pub(crate) fn pattern(seed: u64, i: usize) -> u8 {
     ((mixed ^ (mixed >> 29)) >> (i % 8 * 8)) as u8
 }
 
-/// Seeds for memory that is packed, for streams, and for memory before a call writes to it.
+/// Seeds of three patterns: `USER` for user memory that is packed or sent, `STREAM` for streams,
+/// and `BEFORE` for memory before a call writes to it.
 pub(crate) const USER: u64 = 1;
 pub(crate) const STREAM: u64 = 2;
 pub(crate) const BEFORE: u64 = 3;
@@ -32,7 +33,8 @@ std::thread_local! {
     static SALT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs a function with patterns and values that differ from those of salt 0.
+/// Runs a function with other patterns and values than usual. Each number `salt` above 0 selects a
+/// different set of them.
 pub(crate) fn salted(salt: u64, run: impl FnOnce()) {
     SALT.set(salt);
     run();
@@ -43,8 +45,9 @@ pub(crate) fn patterned(seed: u64, bytes: &mut [u8]) {
     bytes.iter_mut().enumerate().for_each(|(i, byte)| *byte = pattern(seed, i));
     let salt = SALT.get();
     if salt > 0 {
-        // The bits for one salt and position are independent of those for all others. So if two
-        // bytes differ by the same bits in every run, this cannot be chance.
+        // The bits for one salt and position are independent of those for all others. So if a byte
+        // differs from the expected byte by the same bits in every run of a check, this cannot be
+        // chance.
         for (i, byte) in bytes.iter_mut().enumerate() {
             *byte ^= mixed((salt << 56) ^ (seed << 48) ^ i as u64);
         }
@@ -63,7 +66,8 @@ pub(crate) fn is_value(named: Named, i: usize) -> bool {
     !has_padding(named) || i % 16 < 10
 }
 
-/// Returns, for each byte of a stream, whether it belongs to a value.
+/// Returns, for each byte of the packed stream of `map`, whether it belongs to a value. The other
+/// bytes are padding inside values.
 pub(crate) fn stream_values(map: &Map) -> Vec<bool> {
     map.entries.iter().flat_map(|&(_, len, named)| (0..len).map(move |i| is_value(named, i))).collect()
 }
@@ -106,8 +110,8 @@ pub(crate) fn value(named: Named, i: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns 16.0 or 1.5 with either sign as a little-endian number of `size` bytes. The format is
-/// x87's extended format if `x87` is true, else an IEEE format.
+/// Returns one of the numbers 16.0, 1.5, -16.0 and -1.5, which `i` selects, in little-endian order
+/// and `size` bytes. The format is x87's extended format if `x87` is true, else an IEEE format.
 fn real(size: usize, x87: bool, i: usize) -> Vec<u8> {
     let (negative, large) = (i % 2 == 1, i.is_multiple_of(3));
     let exponent: i32 = if large { 4 } else { 0 };
