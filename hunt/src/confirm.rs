@@ -21,13 +21,14 @@ pub(crate) struct Compiler {
     guard: PathBuf,
 }
 
-/// Time after which a program counts as hanging. Time in which the machine ran something else is
-/// not counted.
+/// Time after which the program of a finding counts as hanging. Time in which the program waited
+/// for a processor is not counted.
 const HANGS: Duration = Duration::from_secs(30);
 
 impl Compiler {
-    /// Returns the compiler for programs of a library. It is `CC` from the environment, or `cc`.
-    /// The header is in the folder `include`, or else in a usual place near the library.
+    /// Finds what is needed to compile programs for the MPI library `mpi`. The compiler is `CC`
+    /// from the environment, or `cc`. The header `mpi.h` is in the folder `include`, or else in a
+    /// usual place near the library.
     ///
     /// # Errors
     /// Returns a text that says what is wrong, and names the option that concerns it. Possible
@@ -43,8 +44,8 @@ impl Compiler {
         let cc = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
         let mpi = mpi.canonicalize().map_err(|e| format!("{}: {e}", mpi.display()))?;
         let near = || {
-            // The places are LIB/../include and those of Debian: LIB/TRIPLET/openmpi/include and
-            // include/TRIPLET/mpich.
+            // The usual places of `mpi.h` are LIB/../include, where LIB is the library's folder,
+            // and those of Debian: LIB/TRIPLET/openmpi/include and include/TRIPLET/mpich.
             let lib = mpi.parent()?;
             let debian = lib.file_name()?;
             let places = [
@@ -111,9 +112,9 @@ impl Compiler {
             .to_owned())
     }
 
-    /// Compiles and runs the program of a finding. Returns true if it shows the finding, that is,
-    /// if it exits with a status other than 0, is ended by a signal, or hangs. The compiled program
-    /// is removed afterwards.
+    /// Compiles and runs the program of a finding. Returns true if the program shows the finding,
+    /// that is, if it exits with a status other than 0, is ended by a signal, or hangs. The
+    /// compiled program is removed afterwards.
     ///
     /// # Errors
     /// Returns an error if the program does not compile or start, or cannot be waited for.

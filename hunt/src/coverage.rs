@@ -1,5 +1,5 @@
-//! The features of datatypes. The features of the cases show what a run has tried, and the features
-//! of a finding show what a fault depends on.
+//! The features of datatypes, such as "stride -1" or "empty member". The features of the cases show
+//! what a run has tried, and the features of a finding show what a fault depends on.
 
 use std::collections::BTreeSet;
 
@@ -67,7 +67,8 @@ pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
     found
 }
 
-/// Adds the features that one node has by itself, independent of everything below its children.
+/// Adds the features of one node: those of its constructor or basic type, its bounds and its direct
+/// children. Features that only deeper nodes have are not added.
 fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
     numbers(node, found);
     if let Combiner::Named(n) = node.combiner() {
@@ -232,8 +233,8 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("long table");
         }
     }
-    // Constructors with a count or a block length of 0, and those with displacements or strides
-    // that are not a multiple of the child's alignment.
+    // The last features are those of constructors with a count or a block length of 0, and of
+    // constructors with displacements or strides that are not a multiple of the child's alignment.
     match t.combiner() {
         Combiner::Contiguous { count: 0, .. }
         | Combiner::Vector { count: 0, .. }

@@ -1,5 +1,5 @@
 //! Differences between a library and the definition. A difference records the check that saw it,
-//! the expected result, and the rule of the standard that decides.
+//! the expected result, and the rule of the standard that says which result is right.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -91,7 +91,7 @@ impl FromStr for Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
-    /// The standard decides, and the library deviates from it.
+    /// The standard says what the result must be, and the library deviates from that.
     Bug,
     /// The library does not report a wrong argument (MPI does not require that it does), or takes
     /// very long for a call on a huge datatype.
@@ -111,14 +111,17 @@ impl Class {
     }
 }
 
-/// The details that distinguish a difference from other differences of the same kind.
+/// The details that distinguish a difference from other differences of the same kind, because
+/// another fault may have caused those.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended.
+    /// What went wrong: the effects of the fault on bytes, the positions of numbers that differ in
+    /// the texts, or the way in which a process ended.
     pub(crate) effects: BTreeSet<String>,
     /// Positions of wrong bytes within their basic elements.
     pub(crate) lanes: BTreeSet<i64>,
-    /// Features that are above every wrong byte in the datatype tree.
+    /// Features that all wrong bytes have in common: those of the whole datatype, and those of the
+    /// nodes that are above every wrong byte in the datatype tree.
     pub(crate) below: BTreeSet<String>,
     /// Name of the known cause that explains the whole difference, if there is one.
     pub(crate) explained: Option<String>,
@@ -132,12 +135,13 @@ pub(crate) struct Difference {
     /// cause ([`crate::cause::fingerprint`]).
     pub(crate) kind: String,
     pub(crate) class: Class,
-    /// Name of the rule of the standard that decides. [`crate::rules`] has its section and text.
+    /// Name of the rule of the standard that says which result is right. [`crate::rules`] has the
+    /// section and the text of the rule.
     pub(crate) rule: String,
     /// The datatype that shows the difference: the datatype of the case, or a node of it.
     pub(crate) datatype: String,
-    /// The same datatype with the library's bounds. The check computed the expected result from
-    /// these bounds.
+    /// The datatype of the field `datatype`, but with the bounds that the library gives its nodes.
+    /// The check computed the expected result from these bounds.
     pub(crate) judged: String,
     pub(crate) count: u64,
     /// Whether the datatype is built with at least one large-count constructor.

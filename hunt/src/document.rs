@@ -109,7 +109,8 @@ fn document(run: &Summary, findings: &[Finding], published: Option<&str>) -> Str
     out
 }
 
-/// Writes the entry of a finding. `folder` is the folder of its program with a slash, or empty.
+/// Appends the entry of a finding to a document. `folder` is the path of the folder that has the C
+/// program of the finding, with a slash at the end. It is empty if the document is in that folder.
 fn entry(out: &mut String, f: &Finding, folder: &str) {
     let _ = write!(out, "\n### {}\n\n", f.fingerprint);
     wrap(out, &summary(f), "", "");
@@ -137,7 +138,8 @@ fn entry(out: &mut String, f: &Finding, folder: &str) {
     item("Origin.", &found);
 }
 
-/// Returns the sentences that apply the rule to the program.
+/// Returns the sentences that say what the program of a finding must show according to the rule of
+/// the standard.
 fn expected(f: &Finding) -> String {
     match f.class {
         Class::Bug => format!("By this rule, {}.", f.expected),
@@ -146,7 +148,8 @@ fn expected(f: &Finding) -> String {
     }
 }
 
-/// Returns the sentences about the program of a finding, and about its run.
+/// Returns the sentences that name the C program of a finding and say whether it showed the finding
+/// when it was run.
 fn reproduced(f: &Finding, folder: &str) -> String {
     let Some(program) = &f.program else {
         return "There is no program, because the datatype or its values are too large for one.".to_owned();
@@ -172,9 +175,10 @@ const LACKS: &str = "it has not all functions of the program";
 /// a signal and printed nothing.
 const SIGNAL: &str = "the process ends by a signal";
 
-/// Returns the sentences about runs of the same program on other libraries. An entry with the name
-/// and version of the finding's own library is left out. It is kept if the finding is about a
-/// library with the standard ABI, because it then describes that library with its other ABI.
+/// Returns the sentences about runs of the same program on other libraries. A run on a library with
+/// the same name and version as the finding's own library is left out. But it is kept if the
+/// finding is about a library with the standard ABI, because it was then a run on the same library
+/// with MPICH's own ABI.
 fn elsewhere(f: &Finding) -> String {
     let has_name = |e: &Elsewhere| e.library == f.library.title();
     let others = || f.elsewhere.iter().filter(|e| !has_name(e) || f.library.is_standard());
@@ -285,10 +289,10 @@ impl Published {
     }
 }
 
-/// Renders all texts of a folder of published findings. It has a folder for each run, with
-/// `findings.jsonl`, `run.json` and the programs. Writes the document of each run next to its
-/// folder, the comment at the head of each program, and `differences.md`. Returns the paths of the
-/// documents.
+/// Renders all texts of a folder of published findings. The folder has a subfolder for each run,
+/// with `findings.jsonl`, `run.json` and the programs. Writes the document of each run next to its
+/// subfolder, the comment at the head of each program, and `differences.md`. Returns the paths of
+/// the documents.
 ///
 /// # Errors
 /// Returns an error if no folder has findings, or if a file cannot be read or written. The error
@@ -325,7 +329,8 @@ pub fn publish(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(written)
 }
 
-/// Replaces the comment at the head of a program.
+/// Replaces the comment at the head of a finding's program by a new one that is made from the
+/// finding.
 fn renew_head(path: &Path, f: &Finding) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let rest = text.split_once("\n */\n").filter(|_| text.starts_with("/*\n"));
@@ -337,7 +342,7 @@ fn renew_head(path: &Path, f: &Finding) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the document about the differences of all runs that are not bugs.
+/// Returns the document about those differences of all published runs that are not bugs.
 fn differences(runs: &[Published]) -> String {
     let mut out = "# Differences, not bugs\n\n".to_owned();
     let intro = "MPI libraries differ here from each other, or from ddtc, and none of them breaks a rule of the MPI \
@@ -364,7 +369,8 @@ fn differences(runs: &[Published]) -> String {
     out
 }
 
-/// Writes the section about one difference, with a row for each library.
+/// Appends the section about the difference called `name`, with a table that has a row for each
+/// finding in `group`.
 fn difference(out: &mut String, name: &str, group: &[(&str, &Finding)]) {
     let Some((_, first)) = group.first() else { return };
     let rule = first.rule();

@@ -45,7 +45,7 @@ impl About {
     }
 }
 
-/// What the program of a finding does with another MPI library.
+/// What the program of a finding did when it ran on another MPI library than the one under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Elsewhere {
     /// Name and version of the library.
@@ -55,14 +55,16 @@ pub(crate) struct Elsewhere {
     pub(crate) said: Option<String>,
 }
 
-/// The rule that decides about a finding. Its section and text are in [`rules`] and not in the
-/// record, so that they can be changed without another run.
+/// Name of the rule of the standard by which a finding is judged. The section and the text of the
+/// rule are in [`rules`] and not in the record of the finding, so that they can be changed without
+/// another run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RuleName {
     pub(crate) name: String,
 }
 
-/// A finding: one cause, which is reported once, as a line of findings.jsonl.
+/// A finding: one cause of differences between a library and the standard. Each cause is reported
+/// once, as a line of findings.jsonl.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) fingerprint: String,
@@ -86,8 +88,8 @@ pub(crate) struct Finding {
     /// as in [`crate::difference::Difference`].
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// Effects on bytes, positions of numbers that differ, or the way in which a process ended. See
-    /// [`super::cause`].
+    /// What went wrong: the effects of the fault on bytes, the positions of numbers that differ in
+    /// the texts, or the way in which a process ended. See [`super::cause`].
     #[serde(default)]
     pub(crate) effects: BTreeSet<String>,
     /// File name of the finding's C program in the folder of the run. None if no program can be
@@ -121,14 +123,15 @@ impl Finding {
         self.rule.name.starts_with("misuse.")
     }
 
-    /// Returns the section and the text of the rule that decides.
+    /// Returns the section and the text of the rule of the standard by which the finding is judged.
+    /// Both are empty if no rule has the name that the finding gives.
     pub(crate) fn rule(&self) -> Rule {
         let unknown = Rule { section: "", text: "" };
         rules::rule(&self.rule.name, self.check, &self.kind).unwrap_or(unknown)
     }
 }
 
-/// All findings so far, and their causes.
+/// All findings of a run so far, their causes, and the file to which the findings are written.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     path: PathBuf,
@@ -152,7 +155,8 @@ impl Ledger {
     pub(crate) fn new(folder: &Path) -> io::Result<Ledger> {
         let path = folder.join("findings.jsonl");
         let file = File::options().append(true).create(true).open(&path)?;
-        // A file system without locks does not prevent a run.
+        // Only a lock of another run is an error here, so that a run can also write to a file
+        // system without locks.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(io::Error::other("another hunt is writing findings.jsonl: name another folder"));
         }
@@ -211,7 +215,7 @@ impl Ledger {
         self.unwritten.len()
     }
 
-    /// Returns how often each cause was seen.
+    /// Returns the number of times that each cause was seen. The keys are the names of the causes.
     pub(crate) fn hits(&self) -> BTreeMap<String, u64> {
         self.causes.hits()
     }

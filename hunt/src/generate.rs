@@ -63,7 +63,7 @@ fn corpus() -> &'static [(Datatype, u64)] {
 impl Means<'_> {
     /// Returns `t` changed so that the library can build it: `bounds` nodes become resized ones,
     /// legacy constructors become their successors, and types and constructors that the library
-    /// lacks are replaced by another type. Returns none if such a datatype cannot be built.
+    /// lacks are replaced by another type. Returns none if ddtc cannot make the changed datatype.
     pub(crate) fn buildable(self, t: &Datatype) -> Option<Datatype> {
         let library = self.library;
         let spare = || Datatype::named(Named::Int);
@@ -113,7 +113,7 @@ impl Means<'_> {
     }
 }
 
-/// Leaves of corner trees.
+/// Basic types that are the leaves of corner trees.
 const LEAVES: [Named; 16] = [
     Named::Int,
     Named::Char,
@@ -207,7 +207,8 @@ fn step(c: &mut Choices<'_>, t: &Datatype) -> ddtc::Result<Datatype> {
             Datatype::resized(lb, extent, t)
         }
         14 => {
-            // Some processes may own no element of this distributed array.
+            // There may be more processes than elements, so that some processes own no element of
+            // this distributed array.
             let kind = c.pick(&[ddtc::Distribution::Block, ddtc::Distribution::Cyclic]);
             let (size, n) = (c.within(1, 4), c.within(1, 6));
             let rank = c.within(0, size - 1);

@@ -22,11 +22,12 @@ pub(super) struct Found {
     pub(super) difference: Difference,
 }
 
-/// Divisor for the time of differences that end processes. Such differences are postponed once the
-/// time spent on them reaches [`ALWAYS`] plus one `SHARE`th of the run so far. The time is limited
-/// because starting a library again takes as long as thousands of cases.
+/// Divisor that limits the time for examining differences that end processes. Such differences are
+/// postponed once the time spent on them reaches [`ALWAYS`] plus one `SHARE`th of the run so far.
+/// The time is limited because starting a library again takes as long as thousands of cases.
 const SHARE: u32 = 3;
-/// Time that may be spent on differences that end processes however short the run is.
+/// Time that may always be spent on examining differences that end processes, however short the run
+/// has been so far.
 const ALWAYS: Duration = Duration::from_secs(4);
 
 /// The judge of one job.
@@ -70,7 +71,8 @@ impl<'s> Judge<'s> {
         at.case + 1
     }
 
-    // Returns true if time may be spent on differences that end processes.
+    // Returns true if a difference that ends processes may be examined now, because the time spent
+    // on such differences has not reached the limit that [`SHARE`] describes.
     fn has_time(&self) -> bool {
         self.spent < ALWAYS + self.shared.elapsed() / SHARE
     }
@@ -122,7 +124,7 @@ impl<'s> Judge<'s> {
     }
 
     /// Shrinks differences and records those with new causes. Once the time of the run is over, the
-    /// rest are only counted.
+    /// remaining differences are only counted.
     pub(super) fn judge(&mut self, mut found: Vec<Found>) {
         // Bugs come first, because the time may not suffice for all differences.
         found.sort_by_key(|f| f.difference.class);
@@ -164,7 +166,8 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Adds a combination of check and features that workers must avoid.
+    /// Adds `new` to the list of what workers must avoid, unless it is there already. It is a
+    /// check, with the features of the datatypes for which the check must be skipped.
     fn avoid(&self, new: Option<Avoid>) {
         let mut avoid = locked(&self.shared.avoid);
         let new = new.filter(|new| !avoid.contains(new));
@@ -191,8 +194,8 @@ fn provisional(d: &Difference) -> Option<Avoid> {
     if deep { Some(Avoid { check: d.check, features: vec!["depth 8".to_owned()] }) } else { exactly(d) }
 }
 
-/// Returns the difference with a suffix in its kind, which says that it shows only after other
-/// cases.
+/// Returns the difference with a suffix in its kind, which says that the difference shows only
+/// after other cases ran in the same process.
 fn after_others(d: &Difference) -> Difference {
     let mut d = d.clone();
     d.kind += AFTER_OTHERS;

@@ -48,7 +48,7 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Returns the clause that says what the standard requires of the call instead of the refusal.
+    /// Returns the clause that says what the refused call must do according to the standard.
     pub(crate) fn refuted(&self) -> String {
         format!("{} returns MPI_SUCCESS", self.call)
     }
@@ -191,8 +191,8 @@ impl Library {
         }
     }
 
-    /// Returns success for code 0, or else an error with the name of the call and the class of the
-    /// code.
+    /// Turns `code`, which the MPI function `call` returned, into a result. Code 0 is success. For
+    /// other codes returns an error with the name of the function and the error class of the code.
     fn done(&self, call: &'static str, code: c_int) -> Answer<()> {
         if code == 0 { Ok(()) } else { Err(Refusal { call, class: self.class(code) }) }
     }

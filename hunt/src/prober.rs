@@ -1,5 +1,5 @@
-//! The prober, which asks a worker about one datatype at a time and finds the smallest datatype
-//! that still shows a difference.
+//! The prober. It lets a worker run a check on one datatype at a time, to find the smallest
+//! datatype that still shows a difference.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +13,21 @@ use crate::difference::{Check, Class, Difference, Mark};
 use crate::process::{Death, How, NoWorker, Start, Worker, kept_waiting_here};
 use crate::protocol::{Reply, Request};
 
-/// A worker that answers questions about single datatypes. It is started when the first question is
-/// asked.
+/// The prober of one job, with a worker that runs checks on single datatypes. The worker is started
+/// when the first request is sent.
 pub(crate) struct Prober<'s> {
     start: &'s Start,
     number: usize,
     worker: Option<Worker>,
-    /// Numbers of workers that died or hung because of a question. `deaths` includes the workers
-    /// that hung.
+    /// Numbers of workers that ended while they ran a check for this prober. `deaths` is the number
+    /// of all of them, and `hangs` of those that were killed because they hung.
     pub(crate) deaths: u64,
     pub(crate) hangs: u64,
-    /// Deadline for the answer to the current question.
+    /// Time at which the search in progress must end: the shrinking of a difference, or the search
+    /// for an earlier case that is to blame.
     until: Instant,
-    /// Known causes. Workers leave the bytes that they predict out of their answers.
+    /// Known causes of differences, which each request contains. The worker ignores wrong bytes
+    /// that these causes predict.
     pub(crate) known: Vec<Known>,
     /// End of the run, after which nothing is shrunk.
     end: Option<Instant>,
@@ -50,11 +52,11 @@ const HANGS: u64 = 2;
 const SHRINKS: Duration = Duration::from_secs(20);
 const CULPRIT: Duration = Duration::from_secs(8);
 
-/// Number of times that a check is run if the expected result is the end of the process. A check is
-/// repeated because a spoiled heap shows late.
+/// Number of times that one request runs a check if the difference in question is that the process
+/// ends. A single run may not end the process, because a spoiled heap often shows only later.
 const TIMES: u32 = 20;
-/// Number of earlier cases that are examined if a case ended a worker, because one of the earlier
-/// cases may be to blame.
+/// Maximum number of earlier cases that are run again after a case ended a worker. One of these
+/// cases may be to blame, for example because it spoiled the heap.
 pub(crate) const BEFORE: u64 = 6;
 
 /// Returns the clause that says how a process ended and what it printed.
@@ -65,7 +67,8 @@ pub(crate) fn ended(how: How, said: &str) -> String {
     }
 }
 
-/// Returns the difference for a worker that ended.
+/// Returns the difference that says that a worker died or hung during `check` on `count` instances
+/// of the datatype `t`.
 pub(crate) fn of_death(
     how: How,
     said: &str,
@@ -82,6 +85,7 @@ pub(crate) fn of_death(
         _ => "dies",
     };
     // A library that lists 2^31 blocks needs much time, and no rule of the standard forbids that.
+    // So a hang on such a large datatype is not classified as a bug.
     let huge = t.parse().is_ok_and(|t| features(&t).contains("past 2^31"));
     let class = if how == How::Hang && huge { Class::Quality } else { Class::Bug };
     // The call of the check `truncation` is erroneous. It must return nevertheless, because the
@@ -110,7 +114,8 @@ impl<'s> Prober<'s> {
         Prober { start, number, worker: None, deaths: 0, hangs: 0, until, known: Vec::new(), end }
     }
 
-    /// Returns true if the time of the current question, or of the run, is over.
+    /// Returns true if the time for the search in progress (`until`), or the time of the run, is
+    /// over.
     fn is_late(&self) -> bool {
         let now = Instant::now();
         now > self.until || self.end.is_some_and(|end| now > end)
@@ -139,7 +144,7 @@ impl<'s> Prober<'s> {
     }
 
     /// Runs a check on `count` instances of a datatype and returns the differences that it shows.
-    /// If the worker ends, the result is one difference that says so.
+    /// If the library ends or hangs the worker, returns one difference that says so.
     ///
     /// # Errors
     /// Returns an error if no new worker can be started.
@@ -192,10 +197,11 @@ impl<'s> Prober<'s> {
         })
     }
 
-    /// Runs the given cases again, beginning with the last, and returns the first case that ends
-    /// the process, together with the difference that it shows. Such a case may also have spoiled
-    /// the heap for a later case. Each case that the library can build is run with each of the
-    /// checks. Returns none if no case ends the process or if the time is over.
+    /// Looks for the case that is to blame for the end of a process, which may be an earlier case
+    /// that spoiled the heap. Runs the given cases again, beginning with the last, and returns the
+    /// first that ends the process, together with this difference. Each case that the library can
+    /// build is run with each of the checks. Returns none if no case ends the process or if the
+    /// time is over.
     pub(crate) fn culprit(
         &mut self,
         cases: std::ops::RangeInclusive<u64>,
@@ -285,8 +291,8 @@ impl<'s> Prober<'s> {
     }
 }
 
-/// Replaces constructors and types by more common ones as long as `shows` returns true. So the
-/// result for a cause is, as far as possible, always the same datatype.
+/// Replaces constructors and types by more common ones as long as `shows` returns true. In this way
+/// differences of one cause end, as far as possible, at the same datatype.
 fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
     // A difference of a deep tree often depends only on the depth. So the first attempt replaces
     // all constructors at once, and later attempts replace them one by one.
@@ -321,7 +327,8 @@ fn canonical(mut t: Datatype, shows: &mut dyn FnMut(&Datatype) -> bool) {
     }
 }
 
-/// Returns the rank of a constructor or type. A node is only replaced by nodes of lower rank.
+/// Returns the rank of the constructor or type of a node, which is lower the more common it is.
+/// When a datatype is simplified, nodes are replaced only by nodes of lower rank.
 fn rank(t: &Datatype) -> u32 {
     match t.combiner() {
         Combiner::Named(n) => LEAVES.iter().position(|l| l == n).map_or(100, |i| i as u32),
@@ -348,7 +355,8 @@ const LEAVES: [Named; 9] = [
     Named::LongDouble,
 ];
 
-/// Returns the simpler datatypes that may take the place of a node.
+/// Returns the datatypes of lower rank that may take the place of a node while a difference is
+/// simplified.
 fn simpler(t: &Datatype) -> Vec<Datatype> {
     let own = rank(t);
     if let Combiner::Named(_) = t.combiner() {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::difference::Check;
 use crate::protocol::{At, Place, Reply, Request};
 
-/// Time after which a worker counts as hanging. Time in which the worker waited for a processor is
-/// not counted. A case takes microseconds.
+/// Time after which a worker that begins no other case or check counts as hanging. Time in which
+/// the worker waited for a processor is not counted. A case normally takes microseconds.
 const HANGS: Duration = Duration::from_secs(10);
 /// Time after which a worker that has not started counts as hanging. It is longer than the time
 /// limit of a case ([`HANGS`]), since many workers may start at once.
@@ -98,7 +98,8 @@ impl std::fmt::Display for How {
     }
 }
 
-/// This program as it runs now. Its file may have been deleted or replaced since it was started.
+/// Path by which this program starts itself again as a worker. It works even if the program's file
+/// was deleted or replaced since the program was started.
 const RUNNING: &str = "/proc/self/exe";
 
 /// What is needed to start workers.
@@ -233,7 +234,7 @@ impl Worker {
         }
     }
 
-    /// Returns the next reply to a question about one datatype.
+    /// Returns the next reply of a worker that runs one check on one datatype ([`Request::Try`]).
     ///
     /// # Errors
     /// Returns the same errors as [`Worker::reply`], but the time limit is half as long.
@@ -295,8 +296,8 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Without requests the worker finalizes the library and ends. It is killed if that takes
-        // longer than two seconds.
+        // When its standard input is closed, the worker finalizes the library and ends. It is
+        // killed if that takes longer than two seconds.
         drop(self.requests.take());
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(2) {

@@ -70,9 +70,9 @@ fn checks(out: &mut String, call: &str) {
     let _ = write!(out, "\nstatic void check(MPI_Datatype t)\n{{\n    {call}\n}}\n");
 }
 
-/// Returns the program of a difference, which includes `finding.h`. Returns none if a datatype does
-/// not parse, is too large to be touched, or has a stream in external32 that is too long for a
-/// program.
+/// Returns the text of a C program that shows a difference. The program includes `finding.h`.
+/// Returns none if a datatype does not parse, is too large to be touched, or has a stream in
+/// external32 that is too long for a program.
 fn case(d: &Difference, title: &str) -> Option<String> {
     let flagged = |text: &str| {
         let t: Datatype = text.parse().ok()?;
@@ -81,8 +81,8 @@ fn case(d: &Difference, title: &str) -> Option<String> {
         }
         rebuilt(&t, &mut |_, combiner| Some(Datatype::new(combiner).ok()?.with_large_count()))
     };
-    // The head is followed by the function that builds the datatype and, for checks that move
-    // bytes, by the function that enumerates its type map.
+    // In the program, the head is followed by the function that builds the datatype and, for checks
+    // that move bytes, by the function that enumerates its type map.
     let (plain, judged) = (flagged(&d.datatype)?, flagged(&d.judged)?);
     let mut out = head(title, d.check.name());
     let moves = !matches!(d.check, Check::Bounds | Check::Decode | Check::Attributes);
@@ -169,8 +169,9 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
 
 /// Returns the C call that checks the bounds for one kind of difference.
 fn bounds(kind: &str, judged: &Datatype) -> String {
-    // The root of `judged` has the library's bounds. The constructor below the root has the bounds
-    // according to the definition.
+    // The root of the tree `judged` may be a node that MPI does not have, which only carries the
+    // bounds that the library returned. `defined` is the datatype without that node. Its bounds are
+    // those of the definition, which the program expects.
     let defined = judged.constructed();
     match kind {
         "size" => format!("check_size(t, {});", c::literal(defined.size())),
@@ -226,8 +227,8 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
         field("addresses", "MPI_Aint", numbers(&contents.addresses));
         field("counts", "MPI_Count", numbers(&contents.large_counts));
     }
-    // The datatypes among the contents are described by their combiners, their sizes, and the
-    // bounds that the library gives them.
+    // In the program, the datatypes among the contents are described by their combiners, their
+    // sizes, and the bounds that the library gives them.
     let judged = judged.constructed();
     let children = plain.combiner().children().zip(judged.combiner().children()).map(|(p, j)| {
         let combiner = p.envelope().combiner.mpi_name();
@@ -253,9 +254,9 @@ fn decode(plain: &Datatype, judged: &Datatype, synonyms: bool) -> String {
 /// Maximum length in bytes of a stream that is written into a program.
 const WRITTEN: usize = 1 << 14;
 
-// Writes the values of all instances, without gaps, in the native representation and in external32.
-// Returns none if the datatype is too large, a value does not fit external32, or a stream is too
-// long.
+// Writes two C arrays with the values of all instances, stored without gaps: one in the native
+// representation and one in external32. Returns none if the datatype is too large, a value does not
+// fit external32, or a stream is too long.
 fn external32(out: &mut String, judged: &Datatype, count: u64) -> Option<()> {
     let map = Map::new(judged, count)?;
     let mut stream = Vec::new();
@@ -288,7 +289,8 @@ mod tests {
         decode(&t, &t, false)
     }
 
-    /// The values of the constants differ between libraries, so a program must use their names.
+    /// The values of MPI's constants, such as `MPI_ORDER_C`, differ between libraries, so a program
+    /// must use their names.
     #[test]
     fn contents_name_the_constants_of_mpi() {
         for (t, integers) in [

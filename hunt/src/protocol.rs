@@ -19,8 +19,8 @@ pub(crate) enum Request {
     /// bytes that known causes of differences explain are left out. A difference that consists only
     /// of such bytes is marked as explained.
     Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
-    /// Run one check on one datatype in text notation, `times` times in a row. Repetition helps
-    /// because a spoiled heap shows late.
+    /// Run one check on one datatype in text notation, `times` times in a row. Repetition helps to
+    /// see whether the check ends the process, because a spoiled heap often shows only later.
     Try { datatype: String, large: bool, count: u64, check: Check, times: u32, known: Vec<Known> },
     /// Return the datatype of a case without running it.
     Show { case: u64 },
@@ -85,7 +85,8 @@ pub(crate) struct Place(pub(crate) File);
 pub(crate) struct At {
     pub(crate) case: u64,
     pub(crate) check: Check,
-    /// Number that grows with every write.
+    /// Number that grows with every write, so that the main process sees that the worker is not
+    /// hanging.
     pub(crate) mark: u64,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Run {
     pub(crate) seconds: f64,
     /// Cases per second of all jobs together, averaged over the whole run.
     pub(crate) rate: f64,
-    /// Cases a second of one worker, over the time in which it runs cases.
+    /// Cases per second of one worker, counting only the time in which workers ran cases.
     pub(crate) rate_of_one: f64,
     pub(crate) jobs: usize,
     pub(crate) checks: Vec<&'static str>,

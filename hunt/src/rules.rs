@@ -1,4 +1,5 @@
-//! The rules of MPI 5.0 that decide about differences, in our own words, with their sections.
+//! The rules of MPI 5.0 by which differences between a library and the standard are judged, in our
+//! own words and with their sections.
 //!
 //! Records of findings have only the name of a rule. A change of the words here changes every
 //! document when it is rendered again, and needs no new run of the fuzzer.
@@ -15,7 +16,8 @@ pub struct Rule {
     pub text: &'static str,
 }
 
-/// Name of the rule about legal calls. Its section depends on the call.
+/// Name of the rule that legal calls succeed. The section that `rule` gives for it depends on the
+/// call.
 const LEGAL: &str = "legal";
 
 /// Name, section of MPI 5.0 and text of each rule.
@@ -149,7 +151,8 @@ const RULES: [(&str, &str, &str); 22] = [
 ];
 
 /// Returns the rule with the given name, or none if no rule has this name. `check` and `kind` are
-/// those of the difference. They determine the section if the rule is the one about legal calls.
+/// those of the difference that is judged by the rule. They matter only for the rule that legal
+/// calls succeed, whose section depends on the call.
 #[must_use]
 pub fn rule(name: &str, check: Check, kind: &str) -> Option<Rule> {
     if let Some(call) = name.strip_prefix("misuse.") {
@@ -200,7 +203,7 @@ fn legal(check: Check, kind: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// The texts go into bug reports as they are.
+    /// The texts of the rules go into bug reports as they are, so they must be full sentences.
     #[test]
     fn rules_are_full_sentences() {
         let own = RULES.iter().map(|r| (r.0, r.2));

@@ -122,7 +122,7 @@ fn tidy(hunt: &Hunt) {
 /// describes itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
     let name = match Library::from_version_text(said).family {
-        // Relatives of MPICH begin the text with their own name.
+        // MPI libraries that are derived from MPICH begin this text with their own name.
         Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
         family => family.name().to_owned(),
     };
@@ -137,7 +137,8 @@ fn named(said: &str, flavour: &str, path: &Path) -> About {
 impl Shared<'_> {
     // Runs cases until all case numbers are handed out or the time is over.
     fn job(&self, number: usize) -> Result<(), Box<dyn Error>> {
-        // Workers with even numbers run cases, and those with odd numbers answer questions.
+        // Workers with even numbers run cases. Those with odd numbers run single checks, by which
+        // the judge shrinks differences.
         let end = self.hunt.seconds.map(|s| self.began + Duration::from_secs_f64(s.clamp(0.0, 1e9)));
         let mut judge = Judge::new(self, Prober::new(&self.start, 2 * number + 1, end));
         let mut worker = None;
@@ -187,8 +188,8 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Returns a new worker. The library has started before, so if it does not start now, up to
-    /// five attempts are made.
+    /// Starts a worker and returns it. The library has already started in an earlier worker, so up
+    /// to five attempts are made if it does not start now.
     fn started(&self, number: usize) -> Result<Worker, Box<dyn Error>> {
         let mut last = None;
         for _ in 0..5 {
@@ -231,7 +232,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Makes the forbidden calls, each of which may end its worker.
+    /// Lets workers make the calls with forbidden arguments, and records each call that is not
+    /// refused. If a call ends its worker, a new worker continues with the next call.
     fn misuses(&self, number: usize) -> Result<(), Box<dyn Error>> {
         let mut from = 0;
         while from < MISUSES.len() {

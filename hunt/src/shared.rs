@@ -109,7 +109,8 @@ impl Shared<'_> {
         }
     }
 
-    // Writes the program of a new cause, confirms it, and records the finding.
+    // Records the finding for `d`, a difference with a new cause called `name`. Writes a C program
+    // that shows the difference, and runs that program to confirm the finding.
     pub(crate) fn found(&self, d: &Difference, name: String, original: &str, case: u64) {
         let t: Option<ddtc::internal::datatype::Datatype> = d.datatype.parse().ok();
         let constructors = t.map_or(0, |t| t.nodes().filter(|n| n.basic().is_none()).count());

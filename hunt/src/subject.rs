@@ -13,7 +13,8 @@ use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 /// A node of a datatype in the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The node as it was given to the library.
+    /// The node in the original tree of the case, with the bounds of the definition instead of the
+    /// library's.
     pub(crate) plain: Datatype,
     /// The node according to the definitions. Its children have the library's bounds.
     pub(crate) defined: Datatype,
@@ -26,7 +27,8 @@ pub(crate) struct Node {
 /// A datatype in the library. It is freed by [`Subject::free`].
 #[derive(Debug)]
 pub(crate) struct Subject {
-    /// The nodes, with children before their users. The last node is the datatype itself.
+    /// The nodes of the datatype tree, each after its children. The last node is the datatype
+    /// itself.
     pub(crate) nodes: Vec<Node>,
     pub(crate) count: u64,
     map: std::cell::OnceCell<Option<Map>>,
@@ -182,7 +184,8 @@ impl Map {
     }
 }
 
-/// Returns true if a datatype has an element of two parts.
+/// Returns true if a datatype has an element of two parts: a value with an index, such as
+/// `MPI_DOUBLE_INT`.
 pub(crate) fn has_pairs(t: &Datatype) -> bool {
     t.nodes().any(|n| match n.combiner() {
         Combiner::Named(n) => n.parts().len() > 1,

@@ -7,7 +7,8 @@ use crate::difference::Check;
 use crate::finding::Finding;
 use crate::library::MISUSES;
 
-/// Returns the functions that the program of a check calls, as they stand in a sentence.
+/// Returns the names of the MPI functions that the C program for a check calls, as a list for use
+/// in a sentence.
 fn calls(check: Check) -> &'static str {
     match check {
         Check::Bounds => "MPI_Type_size, MPI_Type_get_extent and MPI_Type_get_true_extent",
@@ -184,8 +185,8 @@ fn steps(f: &Finding, kind: &str) -> String {
     }
 }
 
-/// Returns what a program of the check `truncation` does, as the rest of the sentence that
-/// [`steps`] describes.
+/// Returns what a program of the check `truncation` does, as the rest of a sentence that begins
+/// with "It builds the datatype, commits it and" (see [`steps`]).
 fn overflow(kind: &str) -> String {
     format!(
         "sends itself messages that are longer than the receive buffer, which has room for one instance to 160 \

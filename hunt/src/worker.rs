@@ -113,15 +113,16 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Minimum time between two reports of finished cases. If the worker dies, it has not reported the
-/// cases since its last report.
+/// Minimum time between two reports of a worker about the cases that it has finished. If the worker
+/// dies, it has not reported the cases that it ran since its last report.
 const OFTEN: Duration = Duration::from_millis(50);
 /// Number of cases at the beginning of a run that are all examined for new features.
 const RARE: u64 = 1 << 13;
-/// Every `BOLD`th case also runs the checks that must otherwise be avoided.
+/// Every case whose number is a multiple of `BOLD` also runs the checks that are avoided in other
+/// cases because they ended the library.
 const BOLD: u64 = 4096;
 
-/// Counts that were not reported yet.
+/// Counts of the cases that a worker has run since its last report.
 struct Sum {
     started: Instant,
     done: Done,
@@ -166,8 +167,8 @@ impl Worker<'_> {
         let (place, mark) = (&self.place, &mut self.mark);
         compare::run(&mut self.context, t, count, checks, &mut |check| {
             *mark += 1;
-            // If the disk is full, the main process reports that. If the worker then ends, its
-            // current case is unknown.
+            // An error, for example because the disk is full, is ignored here, since the main
+            // process reports a full disk. If the worker then ends, its current case is unknown.
             let _ = place.set(At { case, check, mark: *mark });
         })
     }

@@ -130,8 +130,8 @@ functions! {
 }
 
 impl Functions {
-    /// Returns the name of a required function that the library lacks. Without these functions
-    /// nothing can be checked.
+    /// Returns the name of a function that the library lacks and without which nothing can be
+    /// checked. Returns none if the library has all these functions.
     pub(super) fn absent(&self) -> Option<&'static str> {
         let needed = [
             (self.init.is_some(), "Init"),

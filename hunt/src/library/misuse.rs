@@ -1,5 +1,5 @@
-//! Calls with arguments that MPI forbids. The check examines whether the library returns an error.
-//! MPI does not require a library to detect such arguments.
+//! Calls with arguments that MPI forbids. They are made to see whether the library returns an
+//! error. MPI does not require a library to detect such arguments.
 
 use std::ffi::c_int;
 
@@ -194,7 +194,7 @@ pub(crate) static MISUSES: [Misuse; 8] = [
     },
 ];
 
-/// Calls a constructor, and frees the datatype if the call makes one.
+/// Calls a constructor of datatypes, and frees the new datatype if the library accepts the call.
 fn made<F>(
     library: &Library,
     with: impl Fn(*mut std::ffi::c_void) -> Option<F>,

@@ -20,9 +20,9 @@ pub(crate) struct CallbackCounts {
 static COPIES: AtomicU32 = AtomicU32::new(0);
 static DELETES: AtomicU32 = AtomicU32::new(0);
 static STRANGE: AtomicU32 = AtomicU32::new(0);
-/// `EXTRA` is the extra state of every keyval of the fuzzer. `VALUE` is added to each attribute
-/// value, so it is the minimum of all values that are passed as pointers. Neither is the address of
-/// an object.
+/// Numbers that MPI gets in place of pointers, so neither is the address of an object. `EXTRA` is
+/// the extra state of every keyval of the fuzzer. `VALUE` is added to the value of each attribute,
+/// so a callback that gets a smaller value got a wrong one.
 const EXTRA: usize = 0x5eed;
 const VALUE: usize = 0x1000;
 
@@ -69,8 +69,8 @@ macro_rules! made {
         // of this macro pass datatypes of this library and pointers to arrays of the lengths that
         // the other arguments say, which live until the call returns. `new` has room for a handle.
         $self.done($call, unsafe { function($($arg,)* (&raw mut new).cast()) })?;
-        // MPI_DATATYPE_NULL means that there is no such type. `MPI_Type_get_value_index` returns it
-        // (MPI 5.0, section 6.9.4).
+        // If a constructor returns MPI_DATATYPE_NULL, the type counts as one that the library
+        // lacks. `MPI_Type_get_value_index` may return this handle (MPI 5.0, section 6.9.4).
         let new = new & $self.abi.handle_mask;
         if new == $self.type_null { Err(absent($call)) } else { Ok(Handle(new)) }
     }};

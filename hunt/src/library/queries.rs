@@ -27,8 +27,8 @@ impl Library {
         self.small_size(t).map(i64::from)
     }
 
-    /// Returns the size from `MPI_Type_size`, which is `MPI_UNDEFINED` if the size does not fit an
-    /// int.
+    /// Returns the size of a datatype from `MPI_Type_size`, which is `MPI_UNDEFINED` if the size
+    /// does not fit an int.
     pub(crate) fn small_size(&self, t: Handle) -> Answer<c_int> {
         let size = self.f.size.ok_or(absent("MPI_Type_size"))?;
         let mut small: c_int = 0;

@@ -90,7 +90,7 @@ impl Area {
         &mut self.bytes[self.start..self.start + self.span]
     }
 
-    /// Returns all bytes, including the guards.
+    /// Returns all bytes of the area, including the guard bytes before and after the data.
     pub(crate) fn all(&self) -> &[u8] {
         &self.bytes
     }
@@ -237,8 +237,8 @@ impl Library {
         Ok(at as i64)
     }
 
-    /// Sends a message from the process to itself with `MPI_Sendrecv`. `from` is sent with one
-    /// datatype and received into `to` with another datatype.
+    /// Sends a message from the process to itself with `MPI_Sendrecv`. The bytes of the area `from`
+    /// are sent with the datatype `out`, and received into the area `to` with the datatype `into`.
     pub(crate) fn exchange(
         &self,
         (from, sent, out): (&Area, u64, Handle),
@@ -315,7 +315,7 @@ impl Library {
                 let code = send(from.read(), sent, out.0, 0, 7, self.myself);
                 let waited = wait(word, at);
                 // Some libraries report the truncation to the sender. Here the sender is the same
-                // process.
+                // process, so the error of the send counts if the receive reports none.
                 if waited == 0 { code } else { waited }
             } else {
                 self.done(CALL, isend(from.read(), sent, out.0, 0, 7, self.myself, word))?;

@@ -37,8 +37,8 @@ pub(super) fn record_bounds(t: &Datatype) -> String {
     out
 }
 
-/// Writes the function that enumerates the type map. Returns none for a datatype that is too large
-/// to be touched.
+/// Writes the C function that enumerates the type map of a datatype. Returns none for a datatype
+/// that is too large to be touched.
 pub(super) fn write_walk(out: &mut String, t: &Datatype, count: u64) -> Option<()> {
     Map::new(t, count)?;
     let nodes = nodes(t);
@@ -60,8 +60,8 @@ fn list(values: impl IntoIterator<Item = i64>) -> String {
 /// Returns the C calls that visit all copies of the children of a node, or the entries of a basic
 /// type. Returns none if the map of the node cannot be computed or is too large.
 fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
-    // `row` repeats blocks of copies of one child at a constant stride, and `table` has blocks at
-    // listed displacements.
+    // Both closures return the call of a C function that visits blocks of copies of one child. The
+    // blocks of `row` have a constant stride, and those of `table` are at listed displacements.
     let row = |n: i64, copies: i64, stride: &str, child: usize| {
         format!("        row(at, {n}, {copies}, {stride}, {child});\n")
     };
@@ -108,8 +108,9 @@ fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
             })
         }
         Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } => {
-            // Which elements belong to the part does not depend on their type. So the same part of
-            // an array of bytes gives the indices of these elements.
+            // Which elements of the array belong to the subarray or to the process does not depend
+            // on the type of the elements. So the type map of the same constructor with elements of
+            // one byte gives the indices of these elements.
             let mut combiner = t.combiner().clone();
             if let Combiner::Subarray { oldtype, .. } | Combiner::Darray { oldtype, .. } = &mut combiner {
                 *oldtype = Datatype::named(Named::Byte);
