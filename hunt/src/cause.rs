@@ -13,9 +13,9 @@
 //!
 //! A known fault explains a wrong number if it made the same number wrong in a datatype of the same
 //! shape. A single wrong byte that no known fault predicts is enough for a difference to be
-//! examined. Wrong bytes that known faults explain are ignored while a difference is shrunk.
-//! Shrinking never adds a feature that may be a cause on its own ([`suspicious`]), unless the
-//! datatype had it before.
+//! examined. Wrong bytes that known faults explain are ignored while a difference is shrunk. A
+//! datatype is never shrunk to one that has a feature which may be a cause on its own
+//! ([`suspicious`]) and which it did not have before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,7 +138,8 @@ impl Known {
         self.base == other.base && !is_apart(self) && !is_apart(other) && lanes
     }
 
-    /// Returns true if this cause predicts everything about a difference.
+    /// Returns true if this cause predicts a difference completely: its family, its effects, and
+    /// the positions and the common features of its wrong bytes.
     fn covers(&self, d: &Difference) -> bool {
         self.family == family(d.check, &d.kind)
             && (self.shapeless
@@ -242,11 +243,11 @@ pub(crate) fn fingerprint(shrunk: &Difference) -> String {
     format!("{family}.{}{large}", words.join("+"))
 }
 
-/// Returns the name of the family to which a check and a kind of difference belong. Differences of
-/// one family can have one cause.
+/// Returns the name of the family of a difference, which follows from its check and its kind.
+/// Differences of one family can have the same cause, those of different families cannot.
 pub(crate) fn family(check: Check, kind: &str) -> String {
-    // Kinds of differences in moved bytes: the check found other bytes than those that the call had
-    // to move.
+    // Kinds of differences in moved bytes: a call moved wrong bytes, or wrote to places that it
+    // must not change.
     const BYTES: [&str; 14] = [
         "packed",
         "packed-at-position",
@@ -311,8 +312,9 @@ const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwar
 /// differences with different effects always have separate causes.
 const APART: [&str; 2] = [".dies", ".hangs"];
 
-/// Features that are properties of single elements. The positions of wrong bytes within an element
-/// belong to a cause only if its shape has no other features.
+/// Features that are properties of a single basic element, such as its size. Only a cause whose
+/// shape has no other features than these also records at which positions within an element bytes
+/// are wrong.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
 /// Returns the features of a shrunk datatype that identify its cause: the most significant feature
@@ -377,12 +379,12 @@ mod tests {
         let again = "indexed([1,1],[0,9],vector(8,1,-1,char))";
         causes.explain(&difference(again, &["moved"], &[0]));
         assert!(causes.explain(&difference(again, &["moved"], &[0])));
-        // Neither the same shape with another effect nor the same effect at another shape is
-        // explained.
+        // A difference of the same shape with another effect is not explained. Neither is a
+        // difference of another shape with the same effect.
         assert!(!causes.explain(&difference(again, &["flipped"], &[0])));
         assert!(!causes.explain(&difference("indexed([1,1],[0,9],int)", &["moved"], &[0])));
-        // Bytes that are not written are the same finding as bytes that go to a wrong place. From
-        // now on they are explained too.
+        // Bytes that were not written (`kept`) have the same cause as bytes that came from a wrong
+        // place (`moved`). From now on the cause explains both.
         assert_eq!(causes.name(&difference("vector(2,1,-1,byte)", &["kept"], &[0])), None);
         assert!(
             causes.explain(&difference(again, &["kept"], &[0]))

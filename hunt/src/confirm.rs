@@ -10,7 +10,7 @@ use ddtc_hosts::abi::{MPICH, OPEN_MPI, STANDARD};
 
 use crate::process::{Clock, surroundings};
 
-/// What is needed to compile programs for the library.
+/// What is needed to compile C programs for the MPI library under test.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     cc: String,
@@ -90,11 +90,11 @@ impl Compiler {
     fn compile(&self, source: &Path, out: &Path) -> Result<(), String> {
         let mut command = Command::new(&self.cc);
         command.args(["-O1", "-w", "-I"]).arg(&self.include).arg("-include").arg(&self.guard);
-        // Undefined symbols in the library are permitted, because its dependencies are found when
-        // the program runs. If the library wraps another MPI library, some functions of the program
-        // come from the wrapped library, so the dependencies are linked too. `--no-as-needed` makes
-        // the program load the library even if it uses none of the functions that the library
-        // itself defines.
+        // Undefined symbols in the MPI library are permitted, because its dependencies are found
+        // when the program runs. If the library wraps another MPI library, some functions of the
+        // program come from the wrapped library, so the dependencies are linked too.
+        // `--no-as-needed` makes the program load the library even if it uses none of the functions
+        // that the library itself defines.
         command.args(["-Wl,--allow-shlib-undefined", "-Wl,--copy-dt-needed-entries"]);
         command.arg("-o").arg(out).arg(source).arg("-Wl,--no-as-needed").arg(&self.mpi);
         if let Some(folder) = self.mpi.parent() {

@@ -60,7 +60,8 @@ pub(crate) const CONSTRUCTORS: [&str; 16] = [
     "value_index",
 ];
 
-/// Returns the features of a datatype: its constructors and its shapes.
+/// Returns all features of a datatype: the names of its constructors, and properties such as
+/// "stride -1".
 pub(crate) fn features(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = of_whole(t);
     t.nodes().for_each(|node| of_node(node, &mut found));
@@ -92,7 +93,8 @@ fn of_node(node: &Datatype, found: &mut BTreeSet<&'static str>) {
     }
 }
 
-/// Returns the features of a datatype as a whole, which belong to no single node.
+/// Returns the features that belong to a datatype as a whole and not to a single node, such as its
+/// depth.
 fn of_whole(t: &Datatype) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     if t.size() == 0 {
@@ -160,8 +162,8 @@ pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
     }
 }
 
-// Adds the features of a basic type: `pair` if it is a pair, or else its size, and `long double` if
-// it is or contains one.
+// Adds the features of a basic type: `pair` if it is a value with an index, or else its size, and
+// also `long double` if it is or contains a long double.
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
         _ if n.parts().len() > 1 => "pair",
@@ -200,16 +202,17 @@ fn numbers(t: &Datatype, found: &mut BTreeSet<&'static str>) {
             found.insert("backwards");
         }
     };
-    // Regular constructors: the stride of a vector is in elements, that of an hvector in bytes. If
-    // there are fewer than two blocks, the stride has no effect and is not a feature.
+    // The first features are those of constructors with a stride, and of the constructor that sets
+    // markers. The stride of a vector is in elements, that of an hvector in bytes. If there are
+    // fewer than two blocks, the stride has no effect and is not a feature.
     match t.combiner() {
         Combiner::Vector { count, stride: s, oldtype, .. } => stride(*s, oldtype.extent(), *count),
         Combiner::Hvector { count, stride: s, .. } => stride(*s, 1, *count),
         Combiner::Resized { .. } => _ = found.insert("marker"),
         _ => {}
     }
-    // Constructors with lists. A constructor of blocks that all have the same length has a list of
-    // displacements, but no list of lengths.
+    // The next features are those of constructors with lists of displacements. A constructor of
+    // blocks that all have the same length has a list of displacements, but no list of lengths.
     let tables: &[&[i64]] = match t.combiner() {
         Combiner::Indexed { blocklengths, displacements, .. }
         | Combiner::Hindexed { blocklengths, displacements, .. }

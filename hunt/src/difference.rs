@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 pub enum Check {
     /// Size, bounds and true bounds of every node.
     Bounds,
-    /// `MPI_Pack` of whole buffers and at a position.
+    /// `MPI_Pack` of all instances in one call, and from a position that is not 0.
     Pack,
     /// `MPI_Unpack`, including the gaps, which it must not write.
     Unpack,
     /// Envelope and contents of every node.
     Decode,
-    /// `MPI_Get_count` and `MPI_Get_elements` of receives that are not full.
+    /// `MPI_Get_count` and `MPI_Get_elements` after receives whose message was shorter than the
+    /// buffer.
     Elements,
     /// `MPI_Pack_external` and `MPI_Unpack_external`.
     External32,
@@ -29,7 +30,8 @@ pub enum Check {
     Messages,
     /// Collective and one-sided calls.
     Collectives,
-    /// Committing and freeing, many handles, and forbidden arguments.
+    /// Committing and freeing of datatypes, many live datatypes at once, and calls with forbidden
+    /// arguments.
     Commit,
     /// Messages that are longer than the receive.
     Truncation,

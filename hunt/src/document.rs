@@ -21,7 +21,7 @@ use crate::wording::{action, summary, why_open};
 /// Maximum length of a line in columns. Only a line with a single word may be longer.
 const COLUMNS: usize = 100;
 
-/// The parts of `run.json` that a document needs.
+/// The parts of `run.json`, the record of a run, that are needed for the document of the run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Summary {
@@ -47,7 +47,8 @@ pub(crate) fn save(folder: &Path, run: &Run, findings: &[Finding]) -> Result<(),
     Ok(files::save(&folder.join("findings.md"), document(&summary, findings, None))?)
 }
 
-/// Name of the document that all published runs share. It has the differences that are not bugs.
+/// File name of the document that lists, for all published runs together, the differences that are
+/// not bugs.
 const DIFFERENCES: &str = "differences.md";
 
 /// Returns the document of a run. For a published document, `published` is the name of the folder

@@ -25,7 +25,8 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// Returns the name and the version of the library as they stand in sentences.
+    /// Returns the name and the version of the library in the form in which sentences have them,
+    /// such as "Open MPI" followed by its version.
     pub(crate) fn title(&self) -> String {
         let families =
             [(Family::Mpich, "MPICH"), (Family::Intel, "Intel MPI"), (Family::OpenMpi, "Open MPI")];
@@ -33,7 +34,7 @@ impl About {
         format!("{} {}", known.map_or(self.name.as_str(), |(_, name)| name), self.version)
     }
 
-    /// Returns true if the library has the standard ABI of MPI 5.0.
+    /// Returns true if the library under test has the standard ABI of MPI 5.0.
     pub(crate) fn is_standard(&self) -> bool {
         self.flavour == STANDARD.name
     }
@@ -107,13 +108,15 @@ pub(crate) struct Finding {
     /// Seconds since the run began.
     #[serde(default)]
     pub(crate) seconds: f64,
-    /// Other MPI libraries on which the program ran. A run of the fuzzer leaves this empty.
+    /// Other MPI libraries on which the program of the finding ran. It is empty after a run of the
+    /// fuzzer, which runs the program on one library only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) elsewhere: Vec<Elsewhere>,
 }
 
 impl Finding {
-    /// Returns true if the finding is a bug, unless its program ran and did not show it.
+    /// Returns true if the finding is a bug of the library. It does not count as a bug if its
+    /// program ran and did not show it.
     pub(crate) fn is_bug(&self) -> bool {
         self.class == Class::Bug && self.confirmed != Some(false)
     }
@@ -200,7 +203,7 @@ impl Ledger {
     pub(crate) fn write(&mut self) -> io::Result<()> {
         while let Some(line) = self.unwritten.front() {
             if let Err(error) = self.file.write_all(line) {
-                // Remove a line that was written only in part.
+                // Remove the line from the file if only a part of it was written.
                 let _ = self.file.set_len(self.written);
                 return Err(error);
             }

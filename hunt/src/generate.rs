@@ -27,9 +27,9 @@ pub(crate) fn case(means: Means<'_>, seed: u64, case: u64) -> Option<(Datatype, 
         seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ case.wrapping_mul(0x9e6c_63d0_876a_68ed) ^ 0x6875_6e74,
     );
     let (t, mut count) = match c.below(16) {
-        // The deep trees come early, with every depth at which libraries have a limit, because some
-        // faults depend on the depth alone. But they are not the very first cases: a case that ends
-        // a library costs as much time as thousands of other cases.
+        // The cases with deep trees come early, with every depth at which libraries have a limit,
+        // because some faults depend on the depth alone. But they are not the very first cases: a
+        // case that ends a library costs as much time as thousands of other cases.
         _ if (NESTS..NESTS + DEPTHS.len() as u64).contains(&case) => {
             let leaf = Datatype::named(c.pick(&LEAVES));
             (deep(&mut c, leaf, DEPTHS[(case - NESTS) as usize])?, 1)
@@ -71,7 +71,7 @@ impl Means<'_> {
             let made = match combiner {
                 Combiner::Named(n) if library.named(n).is_none() => spare(),
                 // The standard defines packing units only for whole buffers (MPI 5.0, section 5.2),
-                // and not for members of a datatype.
+                // and not for members of a datatype. So `MPI_BYTE` takes the place of `MPI_PACKED`.
                 Combiner::Named(Named::Packed) => Datatype::named(Named::Byte),
                 Combiner::Bounds { lb, extent, oldtype } => Datatype::resized(lb, extent, &oldtype).ok()?,
                 Combiner::ValueIndex { .. } if !library.has_value_index() => spare(),
@@ -133,7 +133,8 @@ const LEAVES: [Named; 16] = [
     Named::TwoInt,
 ];
 
-/// Strides around the values at which constructors behave differently.
+/// Strides of random constructors. Many are near 0, because MPI libraries often have separate code
+/// for strides of -1, 0 and 1.
 const STRIDES: [i64; 12] = [-1, 0, 1, -1, 2, -2, 3, 4, 8, -8, 16, 7];
 
 // Returns a random corner tree. Deep trees and numbers above 2^31 end or hang some libraries, so
@@ -272,7 +273,7 @@ fn deep(c: &mut Choices<'_>, mut t: Datatype, levels: u64) -> Option<Datatype> {
     Some(t)
 }
 
-/// Returns a datatype with a table of up to 257 blocks.
+/// Returns a datatype with a list of up to 257 displacements of blocks.
 fn table(c: &mut Choices<'_>, t: &Datatype) -> Option<Datatype> {
     let n = c.pick(&[64, 255, 256, 257]);
     let n = n.min(4096 / t.size().max(1));

@@ -59,8 +59,8 @@ impl<'s> Judge<'s> {
         if let Some((datatype, count, large)) = self.prober.show(at.case) {
             let difference = of_death(death.how, &death.said, at.check, (&datatype, large), count);
             let found = Found { case: at.case, datatype, count, difference };
-            // A difference that ends workers is judged each time it occurs, until workers avoid
-            // such cases.
+            // The difference is examined at once if there is time for that. Otherwise workers avoid
+            // such cases until it is examined.
             if self.has_time() {
                 self.deadly(found);
             } else {
@@ -77,8 +77,8 @@ impl<'s> Judge<'s> {
         self.spent < ALWAYS + self.shared.elapsed() / SHARE
     }
 
-    /// Judges the differences that were postponed, as long as there is time for them. At the end of
-    /// the run (`end`) it judges all of them.
+    /// Examines the differences that were postponed because they end processes, as long as there is
+    /// time for them. At the end of the run (`end`) it examines or records all of them.
     pub(super) fn go_on(&mut self, end: bool) {
         while end || self.has_time() {
             let Some(found) = self.later.pop_front() else { return };
@@ -133,7 +133,8 @@ impl<'s> Judge<'s> {
             if self.shared.is_over() {
                 return self.shared.unseen(1 + remaining.len() as u64);
             }
-            // Another job, or the previous difference, may have found the cause in the meantime.
+            // Another job, or the examination of the previous difference, may have found the cause
+            // of this difference in the meantime.
             if locked(&self.shared.ledger).causes.explain(&found.difference) {
                 continue;
             }

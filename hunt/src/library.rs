@@ -164,7 +164,8 @@ impl Library {
         self.named[named as usize]
     }
 
-    /// Returns true if the library has the large-count constructors.
+    /// Returns true if the library has the large-count variants of the constructors, such as
+    /// `MPI_Type_contiguous_c`.
     pub(crate) fn has_large_counts(&self) -> bool {
         self.f.contiguous_c.is_some() && self.f.envelope_c.is_some() && self.f.contents_c.is_some()
     }

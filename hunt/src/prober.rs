@@ -38,7 +38,7 @@ pub(crate) enum Shrunk {
     Alone(Box<Difference>),
     /// Known causes explain the whole difference.
     Explained,
-    /// A new process, in which no other case ran before, does not show the difference.
+    /// The difference does not show in a new process, in which no other case ran before.
     NotAlone,
 }
 
@@ -183,8 +183,8 @@ impl<'s> Prober<'s> {
     }
 
     /// Runs the check of `like` on another datatype and count. If the check shows a difference of
-    /// the same kind and class as `like`, returns this difference. It must have no effects that
-    /// `like` does not have, and no known cause may explain it.
+    /// the same kind and class as `like`, returns this difference. The difference must have no
+    /// effects that `like` does not have, and no known cause may explain it.
     fn again(&mut self, like: &Difference, t: &Datatype, large: bool, count: u64) -> Option<Difference> {
         let times = if like.is_deadly() { TIMES } else { 1 };
         let found = self.ask((&t.to_string(), large), count, like.check, times).ok()?;
@@ -224,8 +224,9 @@ impl<'s> Prober<'s> {
     }
 
     /// Shrinks a difference: finds the smallest datatype and count that show the same kind of
-    /// difference with the same effects. Bytes that known causes predict are ignored. Shrinking
-    /// adds no shape that may be a cause on its own, unless the datatype had it before.
+    /// difference with the same effects. Bytes that known causes predict are ignored. A datatype is
+    /// never shrunk to one that has a feature which may be a cause on its own and which it did not
+    /// have before.
     pub(crate) fn shrunk(&mut self, found: &Difference, whole: (&str, u64)) -> Shrunk {
         // Start with a new process, so that earlier cases have no influence.
         self.worker = None;
@@ -270,8 +271,8 @@ impl<'s> Prober<'s> {
             // take as long as a hang.
             return Shrunk::Alone(Box::new(best));
         }
-        // The datatype itself is shrunk as long as it shows the difference. The number of ended
-        // processes and the time are limited.
+        // Now the datatype itself is shrunk. A smaller datatype is accepted if it still shows the
+        // difference. The number of processes that may end on the way, and the time, are limited.
         let count = best.count;
         let mut shows = |prober: &mut Prober<'_>, t: &Datatype| {
             let spent = prober.deaths - deaths > DEATHS || prober.hangs - hangs > HANGS;

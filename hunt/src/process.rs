@@ -286,7 +286,8 @@ impl Worker {
         let text = std::fs::read(&self.errors).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        // An assertion that failed says more than the stack trace after it.
+        // A line about a failed assertion or about the allocator says more than the stack trace
+        // after it, so it is preferred to the last line.
         let telling =
             lines.iter().find(|l| l.contains("ssert") || l.contains("free()") || l.contains("malloc"));
         let said = telling.or(lines.last()).map_or(String::new(), |l| l.chars().take(300).collect());
@@ -340,7 +341,8 @@ mod tests {
             child.kill().and_then(|()| child.wait()).unwrap();
         }
         assert!(left_out, "Linux's schedstat says nothing");
-        // For a process that has ended, the waiting time is unknown, so the function returns zero.
+        // For a process that has ended, the waiting time is unknown, so `kept_waiting` returns
+        // zero.
         assert_eq!(kept_waiting(loops[0].id()), Duration::ZERO);
     }
 }

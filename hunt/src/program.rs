@@ -2,8 +2,8 @@
 //! what the library did, and exit with status 1.
 //!
 //! A program has the constructors of the datatype, the expected results according to the
-//! definition, and a call of a check function of `finding.h`. It either includes that file or
-//! contains the necessary parts of it. In the second case it can be sent to people who have no
+//! definition, and a call of a check function of `finding.h`. A program either includes that file
+//! or contains the necessary parts of it. In the second case it can be sent to people who have no
 //! other file.
 
 use std::fmt::Write;
@@ -52,7 +52,8 @@ pub(crate) fn program(d: &Difference, title: &str) -> Option<String> {
     Some(alone(&case(d, title)?, FINDING_H))
 }
 
-/// Returns the program, as a single file, for a forbidden call that the library accepted.
+/// Returns the program, as a single file, for a call with a forbidden argument. `which` is the
+/// index of the call in [`MISUSES`].
 pub(crate) fn of_misuse(which: usize, title: &str) -> String {
     let mut out = head(title, "misuse");
     checks(&mut out, &format!("check_refused({});", MISUSES[which].call));
@@ -136,9 +137,10 @@ fn case(d: &Difference, title: &str) -> Option<String> {
     Some(out)
 }
 
-/// Writes the C function that builds the datatype. Returns the number of its handles. If `moves` is
-/// true, the C function also records the bounds that the library gives the nodes. If `orphan` is
-/// true, also writes a C function that frees the parts of the datatype after it was built.
+/// Writes the C function that builds the datatype. Returns the number of handles that the datatype
+/// has in that function. If `moves` is true, the C function also records the bounds that the
+/// library gives the nodes. If `orphan` is true, also writes a C function that frees the parts of
+/// the datatype after it was built.
 fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     let mut calls = String::new();
     let root = c::constructors(t, HostBounds::Omitted, &mut calls);
@@ -167,7 +169,8 @@ fn build(out: &mut String, t: &Datatype, moves: bool, orphan: bool) -> usize {
     made.len().max(1)
 }
 
-/// Returns the C call that checks the bounds for one kind of difference.
+/// Returns the C call that checks the size or the bounds of the datatype, depending on the kind of
+/// the difference.
 fn bounds(kind: &str, judged: &Datatype) -> String {
     // The root of the tree `judged` may be a node that MPI does not have, which only carries the
     // bounds that the library returned. `defined` is the datatype without that node. Its bounds are

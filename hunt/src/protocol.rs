@@ -16,8 +16,8 @@ use crate::difference::{Check, Difference};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Run the cases with numbers in `from..to`, except for the checks that must be avoided. Wrong
-    /// bytes that known causes of differences explain are left out. A difference that consists only
-    /// of such bytes is marked as explained.
+    /// bytes that known causes of differences explain are left out of the reported differences. A
+    /// difference that consists only of such bytes is marked as explained.
     Run { from: u64, to: u64, avoid: Vec<Avoid>, known: Vec<Known> },
     /// Run one check on one datatype in text notation, `times` times in a row. Repetition helps to
     /// see whether the check ends the process, because a spoiled heap often shows only later.
@@ -45,7 +45,7 @@ pub(crate) enum Reply {
     Refused { reason: String },
     /// A case showed differences.
     Found { case: u64, datatype: String, count: u64, large: bool, differences: Vec<Difference> },
-    /// More cases of the request are done, but not yet all of them.
+    /// Results of some cases of the request. Other cases of the same request are not done yet.
     Some(Box<Done>),
     /// All cases of the request are done.
     Done(Box<Done>),

@@ -164,9 +164,9 @@ pub fn rule(name: &str, check: Check, kind: &str) -> Option<Rule> {
     Some(Rule { section, text })
 }
 
-/// Returns the section for the rule about legal calls. If `kind` names a refused call for which a
-/// section is listed here, returns that section. Otherwise returns the section about the calls of
-/// `check`.
+/// Returns the section of MPI 5.0 for the rule that legal calls succeed. If `kind` names a refused
+/// call for which a section is listed here, returns that section. Otherwise returns the section
+/// about the calls of `check`.
 fn legal(check: Check, kind: &str) -> &'static str {
     let refused = kind.strip_prefix("refused-").map(|call| call.trim_end_matches("_c"));
     match refused {

@@ -30,7 +30,7 @@ const BATCH: f64 = 0.5;
 /// Maximum number of workers that may die in a row without a finished request between them. After
 /// that a job gives up.
 const MAX_DEATHS: u64 = 1000;
-/// Maximum number of differences of one request that are examined.
+/// Maximum number of differences that are examined among those that the cases of one request show.
 const MAX_FOUND: usize = 64;
 
 /// Runs the fuzzer, prints what it found, and returns the number of bugs.
@@ -72,8 +72,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
         unsaved: Mutex::new(Vec::new()),
         avoid: Mutex::new(Vec::new()),
     };
-    // Each job has a thread of its own. The first job that fails stops the others. This thread
-    // shows the progress until all jobs are done.
+    // Each job has a thread of its own. The first job that fails stops the others. The thread that
+    // called `run` shows the progress until all jobs are done.
     let failed = Mutex::new(None);
     std::thread::scope(|scope| {
         let jobs: Vec<_> = (0..hunt.jobs)
@@ -122,7 +122,8 @@ fn tidy(hunt: &Hunt) {
 /// describes itself.
 fn named(said: &str, flavour: &str, path: &Path) -> About {
     let name = match Library::from_version_text(said).family {
-        // MPI libraries that are derived from MPICH begin this text with their own name.
+        // MPI libraries that are derived from MPICH begin the text in which they describe
+        // themselves with their own name.
         Family::Other => said.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("").to_lowercase(),
         family => family.name().to_owned(),
     };
@@ -180,7 +181,8 @@ impl Shared<'_> {
                 judge.go_on(false);
             }
         }
-        // All differences that were postponed are judged or recorded at the end.
+        // At the end of the job, the differences that were postponed are examined or, if the time
+        // is over, only recorded.
         judge.go_on(true);
         let mut totals = locked(&self.totals);
         totals.workers.died += judge.prober.deaths - judge.prober.hangs;
@@ -202,15 +204,15 @@ impl Shared<'_> {
         Err(last.unwrap_or_default().into())
     }
 
-    /// Receives the replies to a request for cases and returns the differences that they show.
-    /// `from` is set to the number after the cases that were counted.
+    /// Receives the replies to a request to run cases, and returns the differences that the cases
+    /// show. `from` is set to the number after the cases that were counted.
     fn batch(&self, worker: &mut Worker, from: &mut u64) -> Result<Vec<Found>, (Death, Vec<Found>)> {
         let mut found = Vec::new();
         loop {
             match worker.reply() {
                 Ok(Reply::Found { case, datatype, count, large: _, differences }) => {
                     // Differences that a known cause explains are dropped, and so are differences
-                    // beyond the maximum number.
+                    // beyond the maximum number [`MAX_FOUND`].
                     for difference in differences {
                         if found.len() < MAX_FOUND && !locked(&self.ledger).causes.explain(&difference) {
                             found.push(Found { case, datatype: datatype.clone(), count, difference });

@@ -78,7 +78,8 @@ impl Shared<'_> {
         *(if hung { &mut workers.hung } else { &mut workers.died }) += 1;
     }
 
-    /// Counts cases that a worker ran but did not report, because it ended first.
+    /// Adds to the totals the cases that a worker ran but did not report, because it ended before
+    /// its next report.
     pub(crate) fn passed(&self, cases: u64) {
         locked(&self.totals).cases += cases;
     }

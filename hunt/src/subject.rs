@@ -10,15 +10,17 @@ use ddtc::internal::methods::*;
 
 use crate::library::{Answer, Bounds, Handle, Library, Refusal};
 
-/// A node of a datatype in the library.
+/// A node of a datatype tree, which was built in the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// The node in the original tree of the case, with the bounds of the definition instead of the
     /// library's.
     pub(crate) plain: Datatype,
-    /// The node according to the definitions. Its children have the library's bounds.
+    /// The node with the bounds that follow from the definitions if its children have the bounds
+    /// that the library gives them.
     pub(crate) defined: Datatype,
-    /// The node with the library's own bounds, if these differ from the bounds of the definitions.
+    /// The node with the bounds that the library gives it. Checks that move bytes compute the
+    /// expected bytes from this datatype.
     pub(crate) judged: Datatype,
     pub(crate) handle: Handle,
     pub(crate) bounds: Bounds,
@@ -131,7 +133,8 @@ impl Subject {
         library.commit(self.root().handle)
     }
 
-    /// Returns the type map, or none if it is too large for moving bytes.
+    /// Returns the type map of all instances, or none if it is too large for the checks that move
+    /// bytes.
     pub(crate) fn map(&self) -> Option<&Map> {
         self.map.get_or_init(|| Map::new(&self.root().judged, self.count)).as_ref()
     }
@@ -178,7 +181,7 @@ impl Map {
         Map { entries, low: 0, high, size: self.size, overlaps: false, mapped }
     }
 
-    /// Returns true if `is` returns true for the basic type of at least one entry.
+    /// Returns true if the map has at least one entry for whose basic type `is` returns true.
     pub(crate) fn any(&self, is: impl Fn(Named) -> bool) -> bool {
         self.entries.iter().any(|e| is(e.2))
     }

@@ -75,7 +75,8 @@ pub fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         replies,
         tried: BTreeSet::new(),
     };
-    // The loop ends after the last request. Only after the loop is the library finalized.
+    // The loop ends when the main process closes the standard input of this worker. The library is
+    // finalized after that.
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
             Request::Run { from, to, avoid, known } => {
@@ -116,7 +117,8 @@ fn say(to: &mut File, reply: &Reply) -> Result<(), Box<dyn Error>> {
 /// Minimum time between two reports of a worker about the cases that it has finished. If the worker
 /// dies, it has not reported the cases that it ran since its last report.
 const OFTEN: Duration = Duration::from_millis(50);
-/// Number of cases at the beginning of a run that are all examined for new features.
+/// Number of cases at the beginning of a run whose features are all computed, to find those that
+/// were not seen before.
 const RARE: u64 = 1 << 13;
 /// Every case whose number is a multiple of `BOLD` also runs the checks that are avoided in other
 /// cases because they ended the library.
@@ -136,8 +138,8 @@ impl Sum {
         Sum { started: Instant::now(), done: Done::default(), features: BTreeMap::new(), compiled }
     }
 
-    // Returns the counts for a report, with `to` as the number after the last case, and begins new
-    // counts.
+    // Returns the counts since the last report and starts counting from 0 again. `to` is the number
+    // of the last finished case, plus one.
     fn take(&mut self, to: u64, context: &Context<'_>) -> Box<Done> {
         let sum = std::mem::replace(self, Sum::new(context));
         let mut done = sum.done;
@@ -210,8 +212,8 @@ impl Worker<'_> {
             if let Some(shown) = shown.as_ref().filter(|_| counted) {
                 self.count(&mut sum, shown, number);
             }
-            // Checks that are known to end the library for datatypes with these features are left
-            // out, except in one of [`BOLD`] cases.
+            // Checks that are known to end the library for datatypes with the features of this case
+            // are left out, except in one of [`BOLD`] cases.
             checks.clear();
             checks.extend_from_slice(&args.only);
             if let Some(shown) = shown.filter(|_| !number.is_multiple_of(BOLD)) {

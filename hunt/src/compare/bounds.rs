@@ -77,8 +77,8 @@ struct Block<'t> {
 }
 
 /// Returns the blocks of a constructor. If the blocks have a constant stride, only the first and
-/// the last block are returned, since they determine all bounds. Returns none for constructors
-/// whose bounds all libraries compute in the same way.
+/// the last block are returned, since these two determine the bounds of the datatype. Returns none
+/// for constructors whose bounds all libraries compute in the same way.
 fn blocks(t: &Datatype) -> Option<Vec<Block<'_>>> {
     let row = |count: i64, copies: i64, stride: i64, child| {
         let block = |at| Block { at, copies, child };
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn what_none_gives_is_wrong() {
-        // For a stride of -1 byte, Open MPI 5.0.11 gives bounds like these.
+        // The bounds in the first two assertions are like those that Open MPI 5.0.11 gives for a
+        // stride of -1 byte.
         assert_eq!(reading_of("vector(8,1,-1,char)", 0, 8), None);
         assert_eq!(reading_of("vector(8,1,-1,char)", -7, 9), None);
         assert_eq!(reading_of("resized(0,8,int)", 0, 12), None);

@@ -94,7 +94,8 @@ fn sum(context: &Context<'_>, report: &mut Report<'_>, map: &Map) {
     }
     let mut want = target.data().to_vec();
     for (i, &(at, ..)) in map.entries.iter().enumerate() {
-        // Both numbers are less than 110, so the sum fits the lowest byte.
+        // Both addends are positive and less than 110, so their sum fits in the lowest byte of the
+        // integer.
         want[(at - map.low) as usize] = value(named, i)[0] + value(named, 7)[0];
     }
     match library.one_sided(2, (&mut origin, map.entries.len() as u64, basic), (&mut target, count, t)) {

@@ -8,8 +8,8 @@ use crate::library::{Answer, Handle, Library};
 use crate::subject::{Map, Subject, is_predefined};
 use ddtc::internal::methods::*;
 
-/// Minimum number of live handles in the check with many datatypes. It is more than the first
-/// handle table of any library can hold.
+/// Minimum number of handles that are live when a datatype is checked among many others. This
+/// number is more than the first handle table of any library can hold.
 const MIN_LIVE_HANDLES: usize = 1100;
 
 pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>) {
@@ -68,9 +68,9 @@ fn packs(library: &Library, report: &mut Report<'_>, map: &Map, t: Handle, kind:
     Ok(())
 }
 
-/// Returns true if the datatype itself packs according to the definition. If even the datatype
-/// itself packs wrongly, wrong bytes of its duplicate or of an equal datatype prove nothing about
-/// how the library handles objects.
+/// Returns true if the handle `t`, which is that of the datatype itself, packs according to the
+/// definition. If even this handle packs wrongly, wrong bytes of its duplicate or of an equal
+/// datatype prove nothing about how the library handles objects.
 fn is_sound(library: &Library, report: &Report<'_>, map: &Map, t: Handle) -> bool {
     let mut tried = Report::new(report.subject, report.check);
     packs(library, &mut tried, map, t, "").is_ok() && tried.found.is_empty()

@@ -36,7 +36,7 @@ pub(super) struct Seen {
     places: Vec<Place>,
 }
 
-/// The place to which a compared byte belongs.
+/// The place in the datatype to which a compared byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Gap,

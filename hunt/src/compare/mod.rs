@@ -89,8 +89,8 @@ impl<'s> Report<'s> {
         self.add_of(&plain, &judged, count, (kind, class, rule_name), expected, got);
     }
 
-    /// Adds a difference for bytes that were written where nothing may be written: outside an area,
-    /// or in a gap.
+    /// Adds a difference for bytes that were written where the call must not write: outside the
+    /// memory of the datatype, or in a gap.
     fn add_stray(
         &mut self,
         what: (&str, Class, &str),

@@ -10,7 +10,7 @@ use super::{Class, Compared, Context, Order, Report, byte, first_difference, pla
 use crate::library::Area;
 use crate::subject::Map;
 
-/// Returns the bytes that `MPI_Pack` must give according to the definition.
+/// Returns the packed bytes that the values in `memory` must give according to the type map.
 pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     let mut stream = Vec::with_capacity(map.size);
     for &(at, len, _) in &map.entries {
@@ -20,7 +20,7 @@ pub(super) fn gathered(map: &Map, memory: &[u8]) -> Vec<u8> {
     stream
 }
 
-/// Unpacks `stream` into `memory` according to the definition.
+/// Stores the packed bytes `stream` in `memory`, at the places that the type map defines.
 pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
     let mut next = 0;
     for &(at, len, _) in &map.entries {
@@ -30,7 +30,7 @@ pub(super) fn scattered(map: &Map, stream: &[u8], memory: &mut [u8]) {
     }
 }
 
-/// Returns memory for the map that is filled with the pattern of `seed`.
+/// Returns user memory for the type map `map`, filled with the pattern that belongs to `seed`.
 pub(super) fn area(map: &Map, seed: u64) -> Area {
     let mut area = Area::new(map.low, map.high, 0xa5);
     patterned(seed, area.data_mut());

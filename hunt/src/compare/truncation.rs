@@ -44,8 +44,8 @@ pub(super) fn run(context: &mut Context<'_>, report: &mut Report<'_>, map: &Map)
     let size = report.subject.root().judged.size() as usize;
     let hash = report.subject.root().plain.structural_hash();
     for (i, bytes) in RECEIVE_SIZES.into_iter().enumerate() {
-        // Every receive maps pages of memory anew, and a large receive takes as long as ten cases.
-        // So larger receives are checked for fewer datatypes.
+        // Every receive of this check maps new pages of memory, and a large receive takes as long
+        // as ten cases. So larger receives are checked for fewer datatypes.
         let some = context.thorough || hash.is_multiple_of([2, 8, 32, 64][i]);
         if !some {
             continue;
@@ -108,13 +108,15 @@ fn between(library: &Library, report: &mut Report<'_>, from: &End, to: &End, has
     patterned(STREAM, data.data_mut());
     let (low, high) = (from.map.low.min(to.map.low), from.map.high.max(to.map.high));
     let reach = (high - low).max(from.map.size as i64) as usize;
-    // The receive is posted before or after the send. In each of these orders the first transfer
-    // has accessible memory on both sides, and the second one has an inaccessible page at one edge.
+    // The receive is posted before or after the send. In each of these orders there are two
+    // transfers. The first has accessible memory on both sides of the receive buffer, and the
+    // second has an inaccessible page at one edge of it.
     for posted in [false, true] {
         for fence in [None, Some(false), Some(true)] {
-            // Checking both edges would take twice the time, so only one edge is checked for each
-            // datatype. The hash of the datatype selects the edge, so each edge is checked for
-            // about half of the datatypes.
+            // A transfer with an inaccessible page at each of the two edges of the receive buffer
+            // would take twice the time, so only one edge is checked for each datatype. The hash of
+            // the datatype selects the edge, so each edge is checked for about half of the
+            // datatypes.
             if fence.is_some_and(|after| after == hash.is_multiple_of(2)) {
                 continue;
             }

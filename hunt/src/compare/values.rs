@@ -8,7 +8,7 @@ use ddtc::internal::datatype::{Class, Named};
 use crate::subject::Map;
 
 /// Returns byte `i` of the pattern of `seed`. Each group of eight consecutive bytes comes from one
-/// 64-bit mix of the seed and the group's position.
+/// 64-bit number, which is computed from the seed and the position of the group.
 pub(crate) fn pattern(seed: u64, i: usize) -> u8 {
     let mixed = (i as u64 / 8 + 1 + (seed << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ (mixed >> 29)) >> (i % 8 * 8)) as u8
@@ -28,8 +28,8 @@ fn mixed(n: u64) -> u8 {
 }
 
 std::thread_local! {
-    /// Number that selects one of several sets of patterns and values. It is 0 outside of
-    /// [`salted`].
+    /// Number that selects one of several sets of test patterns and values, so that a check can be
+    /// repeated with other bytes. It is 0 outside of [`salted`].
     static SALT: Cell<u64> = const { Cell::new(0) };
 }
 

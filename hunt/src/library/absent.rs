@@ -9,14 +9,14 @@ use ddtc::internal::datatype::{Combiner, Named};
 
 use super::{Handle, Library};
 
-/// Value that stands for the size of a type that the library does not have.
+/// Value that takes the place of a size if the library does not have the type.
 const NONE: i64 = -1;
 /// A number of decimal digits that no integer type has.
 const DIGITS: i64 = 1000;
 
 impl Library {
-    /// Removes the handles of some markers and named types: those for which the library has no
-    /// size, or a size that differs from ddtc's.
+    /// Removes the handles of all markers, and of the named types for which the library has no size
+    /// or a size that differs from ddtc's.
     pub(super) fn drop_absent_types(&mut self) {
         // MPICH has handles even for types that the compiler lacked when MPICH was built. These
         // handles are MPI_DATATYPE_NULL, or their types have no size.
@@ -43,9 +43,10 @@ impl Library {
         elsewhere(&mut std::iter::once_with(ask)).is_none_or(|answers| answers.len() == 1)
     }
 
-    /// Returns the sizes of types in bytes. Other processes ask the library for them. If one of
-    /// these processes dies, the type that it asked for last has no size, and a new process
-    /// continues with the next type.
+    /// Returns the sizes of types in bytes. Child processes ask the library for them, because some
+    /// libraries end a process that asks for a type which they lack. If one of these processes
+    /// dies, the type that it asked for last has no size, and a new process continues with the next
+    /// type.
     fn sizes(&self, of: &[(Named, Handle)]) -> Vec<i64> {
         // MPICH reads the size of a type from its handle, even if the type exists only in a later
         // version of MPICH. Such a type has no name, or the name of an extension (MPIX_), so its

@@ -26,9 +26,9 @@ static STRANGE: AtomicU32 = AtomicU32::new(0);
 const EXTRA: usize = 0x5eed;
 const VALUE: usize = 0x1000;
 
-// The copy callback of all keyvals. It increments `COPIES`, and `STRANGE` for unexpected arguments.
-// It lets the duplicate have the attribute only if the value is even, and the new value is 16
-// higher.
+// The copy callback of all keyvals. It increments `COPIES`, and for unexpected arguments also
+// `STRANGE`. If the value of the attribute is even, the duplicate gets the attribute with a value
+// that is higher by 16. If it is odd, the duplicate does not get the attribute.
 unsafe extern "C" fn copy(
     _: u64,
     _: c_int,
@@ -50,8 +50,8 @@ unsafe extern "C" fn copy(
     0
 }
 
-// The delete callback of all keyvals. It only increments `DELETES`, and `STRANGE` for unexpected
-// arguments.
+// The delete callback of all keyvals. It only increments `DELETES`, and for unexpected arguments
+// also `STRANGE`.
 unsafe extern "C" fn delete(_: u64, _: c_int, value: *mut c_void, extra: *mut c_void) -> c_int {
     DELETES.fetch_add(1, Ordering::Relaxed);
     if extra.addr() != EXTRA || value.addr() < VALUE {
@@ -307,8 +307,8 @@ impl Library {
         Ok(Handle(new & self.abi.handle_mask))
     }
 
-    /// Returns the handles as an array of C handles. If the ABI has handles of 4 bytes, each word
-    /// of the result holds two of them.
+    /// Returns `handles` as an array in the form in which C functions of the library take it. If
+    /// the ABI has handles of 4 bytes, each word of the result holds two of them.
     pub(super) fn array(&self, handles: &[Handle]) -> Vec<u64> {
         if self.abi.handle_bytes == 8 {
             return handles.iter().map(|h| h.0).collect();
@@ -392,8 +392,8 @@ impl Library {
         self.done("MPI_Type_delete_attr", unsafe { delete(t.0, keyval) })
     }
 
-    /// Returns the numbers of calls of callbacks since the last call of this method, and resets the
-    /// numbers.
+    /// Returns how often the attribute callbacks were called since the last call of this method,
+    /// and sets these counts to 0.
     pub(crate) fn callbacks(&self) -> CallbackCounts {
         CallbackCounts {
             copies: COPIES.swap(0, Ordering::Relaxed),

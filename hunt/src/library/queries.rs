@@ -58,8 +58,8 @@ impl Library {
         Ok(Bounds { lb: lb as i64, extent: extent as i64 })
     }
 
-    /// Returns the envelope. Calls the large-count variant of `MPI_Type_get_envelope` if the
-    /// library has that variant.
+    /// Returns the envelope of a datatype. Calls the large-count variant of `MPI_Type_get_envelope`
+    /// if the library has that variant.
     ///
     /// # Errors
     /// Returns a text that names the error code of the library, or a combiner that its ABI does not
@@ -75,8 +75,8 @@ impl Library {
     /// must free the derived datatypes among the contents.
     ///
     /// # Errors
-    /// Returns a text as [`Library::envelope`] does. This includes the case that a length in
-    /// `envelope` is negative.
+    /// Returns a text that names the error, as [`Library::envelope`] does. This includes the case
+    /// that a length in `envelope` is negative.
     pub(crate) fn contents(&self, t: Handle, envelope: &Envelope) -> Result<Contents<Handle>, String> {
         // SAFETY: `queries` has functions of this library with its ABI, `t` is a datatype of this
         // library, `envelope` is what the library returned for it, and it is not a named type. The

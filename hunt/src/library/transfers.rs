@@ -65,9 +65,9 @@ impl Area {
     /// after the displacements from `low` to `high`.
     ///
     /// One inaccessible page is as close as possible: the page after the memory if `after_end` is
-    /// true, or the page before it otherwise. Its distance is the slack plus at most 15 bytes,
-    /// which alignment to 16 may need. If the system gives no pages, returns memory on the heap, as
-    /// [`Area::new`] does.
+    /// true, or the page before it otherwise. Its distance from the displacements is the slack plus
+    /// at most 15 bytes, which may be needed to align displacement 0 to 16 bytes. If the system
+    /// gives no pages, returns memory on the heap, as [`Area::new`] does.
     pub(crate) fn fenced(low: i64, high: i64, fill: u8, slack: [usize; 2], after_end: bool) -> Area {
         let span = usize::try_from(high - low).unwrap_or(0);
         let [before, after] = slack;
@@ -80,7 +80,8 @@ impl Area {
         Area { bytes, start, low, span }
     }
 
-    /// Returns the bytes from the lowest displacement to the highest.
+    /// Returns the bytes of the area without the guards, from the lowest displacement to the
+    /// highest.
     pub(crate) fn data(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.span]
     }
@@ -117,7 +118,7 @@ pub(crate) struct Received {
     pub(crate) status: Status,
 }
 
-/// Memory for the status of any library.
+/// Memory that is large enough for the status of a receive (`MPI_Status`) of any MPI library.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status([u8; 64]);
@@ -126,9 +127,9 @@ fn int(call: &'static str, n: usize) -> Answer<c_int> {
     c_int::try_from(n).map_err(|_| absent(call))
 }
 
-/// The transfers. The callers guarantee that every datatype is committed, and that an area holds
-/// all bytes that `count` instances of its datatype map. The length of a stream is that of its
-/// slice.
+/// The calls that move bytes. The callers guarantee that every datatype is committed, and that an
+/// area holds all bytes that `count` instances of its datatype map. The number of packed bytes, or
+/// of bytes for them, is the length of the slice `stream`.
 impl Library {
     /// Calls `MPI_Pack` at `position`, and sets `position` to the place after the packed bytes.
     pub(crate) fn pack(

@@ -25,7 +25,7 @@ fn included(line: &str) -> Option<&str> {
 }
 
 /// Returns the program with the necessary parts of `header` in place of the line that includes the
-/// header. The result is one file, for people who have nothing else.
+/// header. The result is a single file, which can be compiled by people who have no other file.
 #[must_use]
 pub fn alone(program: &str, header: &str) -> String {
     let checks: Vec<&str> = program.lines().filter_map(|line| line.strip_prefix("#define ")).collect();
@@ -107,7 +107,7 @@ mod tests {
             let text = alone(&format!("#define {name}\n{INCLUDE}\n"), FINDING_H);
             assert!(!text.contains("#if defined CHECK") && text.contains("int main("), "{text}");
             assert!(text.contains(&format!("static void check_{}(MPI_Datatype t", check.name())), "{text}");
-            // The program has no function of another check.
+            // A program that stands alone has only the check functions of its own check.
             let own = text.matches("static void check_").count();
             assert_eq!(own, if check == crate::Check::Bounds { 5 } else { 1 }, "{text}");
         }

@@ -60,8 +60,8 @@ fn list(values: impl IntoIterator<Item = i64>) -> String {
 /// Returns the C calls that visit all copies of the children of a node, or the entries of a basic
 /// type. Returns none if the map of the node cannot be computed or is too large.
 fn body(t: &Datatype, number: &dyn Fn(&Datatype) -> usize) -> Option<String> {
-    // Both closures return the call of a C function that visits blocks of copies of one child. The
-    // blocks of `row` have a constant stride, and those of `table` are at listed displacements.
+    // `row` and `table` return the call of a C function that visits blocks of copies of one child.
+    // The blocks of `row` have a constant stride, and those of `table` are at listed displacements.
     let row = |n: i64, copies: i64, stride: &str, child: usize| {
         format!("        row(at, {n}, {copies}, {stride}, {child});\n")
     };
