@@ -40,7 +40,7 @@ pub(crate) const FEATURES: [&str; 29] = [
     "past 2^31",
 ];
 
-/// The constructors, by their names in the text notation.
+/// The constructors of datatypes, by their names in ddtc's text notation of datatypes.
 pub(crate) const CONSTRUCTORS: [&str; 16] = [
     "dup",
     "contiguous",

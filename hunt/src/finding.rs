@@ -25,8 +25,8 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// Returns the name and the version of the library in the form in which sentences have them,
-    /// such as "Open MPI" followed by its version.
+    /// Returns the usual name of the library, such as "Open MPI", followed by its version, for use
+    /// in sentences.
     pub(crate) fn title(&self) -> String {
         let families =
             [(Family::Mpich, "MPICH"), (Family::Intel, "Intel MPI"), (Family::OpenMpi, "Open MPI")];

@@ -113,7 +113,8 @@ impl Means<'_> {
     }
 }
 
-/// Basic types that are the leaves of corner trees.
+/// Basic types at the leaves of corner trees, which are small random datatypes with corner cases of
+/// the standard.
 const LEAVES: [Named; 16] = [
     Named::Int,
     Named::Char,
@@ -137,8 +138,8 @@ const LEAVES: [Named; 16] = [
 /// for strides of -1, 0 and 1.
 const STRIDES: [i64; 12] = [-1, 0, 1, -1, 2, -2, 3, 4, 8, -8, 16, 7];
 
-// Returns a random corner tree. Deep trees and numbers above 2^31 end or hang some libraries, so
-// they are made only if `dear` is true.
+// Returns a random corner tree, which is a small datatype with corner cases of the standard. Deep
+// trees and numbers above 2^31 end or hang some libraries, so they are made only if `dear` is true.
 fn corner(c: &mut Choices<'_>, dear: bool) -> Option<Datatype> {
     let mut t = Datatype::named(c.pick(&LEAVES));
     match c.below(12) {

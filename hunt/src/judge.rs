@@ -1,5 +1,5 @@
-//! The judge of differences. It shrinks each difference to a small datatype that still shows it,
-//! and records causes that are new.
+//! The judge of differences, which are deviations of a library from the definition. It shrinks each
+//! difference to a small datatype that still shows it, and records causes that are new.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

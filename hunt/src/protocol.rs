@@ -62,7 +62,7 @@ pub(crate) enum Reply {
 /// Results of some cases.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// Number of the last finished case, plus one.
+    /// Number of the last case that the worker finished, plus one.
     pub(crate) to: u64,
     /// Number of checks that were avoided.
     pub(crate) avoided: u64,

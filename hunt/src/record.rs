@@ -32,7 +32,7 @@ pub(crate) struct Run {
     /// which this happened. `avoided` is the number of checks that were skipped for this reason.
     pub(crate) avoid: Vec<Avoid>,
     pub(crate) avoided: u64,
-    /// Number of times that compiled code packed for comparison with the library.
+    /// Number of times that code compiled by ddtc packed the datatype of a case.
     pub(crate) compiled: u64,
     pub(crate) workers: Workers,
     /// Number of findings of each class.

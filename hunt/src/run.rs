@@ -89,8 +89,8 @@ pub fn run(hunt: &Hunt) -> Outcome {
             .collect();
         shared.watch(&|| jobs.iter().all(std::thread::ScopedJoinHandle::is_finished));
     });
-    // The files are completed even if a job failed. In that case the error of the job is returned,
-    // and an error about the files is only printed.
+    // The files of the run are completed even if a job failed. In that case the error of the job is
+    // returned, and an error about the files is only printed.
     let finished = shared.finish();
     match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
         Some(error) => {
@@ -147,8 +147,8 @@ impl Shared<'_> {
             self.misuses(2 * number)?;
         }
         let (mut batch, mut deaths) = (FIRST, 0);
-        // A request may take several workers, each of which continues after the case at which the
-        // previous one died.
+        // One request may need several workers. If a worker dies, the next one continues after the
+        // case at which it died.
         while let Some(numbers) = self.take(batch) {
             let mut from = numbers.start;
             while from < numbers.end && !self.is_over() {

@@ -50,7 +50,8 @@ pub(crate) struct Map {
     pub(crate) size: usize,
     /// Whether a byte is mapped more than once.
     pub(crate) overlaps: bool,
-    /// For each byte from `low` on, whether it is mapped.
+    /// For each byte from displacement `low` to displacement `high`, whether an entry of the type
+    /// map has it.
     pub(crate) mapped: Vec<bool>,
 }
 
@@ -60,7 +61,7 @@ const LARGEST: i64 = 256 << 10;
 const WIDEST: i64 = 1 << 20;
 
 impl Subject {
-    /// Builds `t` in the library.
+    /// Builds the datatype `t` and all its nodes in the MPI library.
     ///
     /// # Errors
     /// Returns the node that the library refused, and the library's error. If bounds that are

@@ -150,7 +150,8 @@ fn pieces(context: &Context<'_>, report: &mut Report<'_>, map: &Map, from: &Area
         return;
     }
     let (library, t) = (context.library, node.handle);
-    // This buffer gets the same stream twice in a row, after 5 bytes that must stay unchanged.
+    // This buffer gets the packed stream of the datatype twice in a row, after 5 bytes that must
+    // stay unchanged.
     let mut stream = vec![0xee; 2 * whole.len() + 5];
     let mut position = 5;
     for _ in 0..2 {
