@@ -27,14 +27,15 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 VERSION = "cargo-mutants 27.1.0"
-# Names of the modules in src/ whose mutants are tried. Their code decides which bytes are moved
+# Names of the modules below src/ whose mutants are tried. Their code decides which bytes are moved
 # where. LEFT_OUT has files of these modules whose mutants are not tried: the text form, the
-# verifier and the evaluation of nests, and micro-kernels for another architecture.
-ROOMS = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest",
-         "nest_interpreter", "normalize", "refine", "schedule", "segments"]
-LEFT_OUT = ["src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
+# verifier and the evaluation of nests, micro-kernels for another architecture, and the oracles.
+MODULES = ["apply", "emit", "interval", "kernel", "legalize", "load", "lower", "micro", "nest",
+           "nest_interpreter", "normalize", "refine", "schedule", "segments"]
+LEFT_OUT = ["src/fuzzing", "src/nest/text.rs", "src/nest/verify.rs", "src/nest/eval.rs", "src/micro/isa/neon"]
 # Number of entries at the start of JUDGES that run on all mutants before any of the other entries
 # runs. The tests in these entries notice most of the mutants, and take little time.
 FIRST = 3
@@ -77,6 +78,16 @@ pub(crate) fn is(n: usize) -> bool {
 """
 
 
+def files_of(module):
+    """Returns the paths of a module's file and folder, each as a pattern of cargo-mutants.
+
+    Ends the script if no module below src/ has this name.
+    """
+    files = [str(file) for file in sorted(Path("src").glob(f"**/{module}.rs"))]
+    folders = [f"{folder}/**" for folder in sorted(Path("src").glob(f"**/{module}")) if folder.is_dir()]
+    return files + folders or sys.exit(f"error: MODULES has {module}, and src/ has no such module")
+
+
 def listed():
     """Returns the mutants of the modules in MODULES, sorted by name.
 
@@ -85,7 +96,7 @@ def listed():
     version = subprocess.run(["cargo", "mutants", "--version"], capture_output=True, text=True).stdout.strip()
     if version != VERSION:
         sys.exit(f"error: found '{version}', need {VERSION}: cargo install cargo-mutants --version {VERSION.split()[1]} --locked")
-    globs = [g for module in MODULES for g in ("-f", f"src/{module}.rs", "-f", f"src/{module}/**")]
+    globs = [word for module in MODULES for pattern in files_of(module) for word in ("-f", pattern)]
     text = subprocess.run(["cargo", "mutants", "--list", "--json", *globs], check=True, capture_output=True, text=True).stdout
     mutants = [m for m in json.loads(text) if not m["file"].startswith(tuple(LEFT_OUT))]
     return sorted(mutants, key=lambda m: m["name"])
