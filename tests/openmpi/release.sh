@@ -49,8 +49,8 @@ judge_release() {
     local run=("$cache/install/bin/mpiexec" -n 2) status=0 name
     step "truncated messages, with truncation-5.patch and without"
     judge truncated 'error class' "${run[@]}" -x "LD_PRELOAD=$(echo "$cache"/patched/*)" "$cache/truncated"
-    timeout 600 "${run[@]}" "$cache/truncated" >"$cache/truncated-bare.log" 2>&1 || status=$?
-    grep 'error class' "$cache/truncated-bare.log" || true
+    timeout 600 "${run[@]}" "$cache/truncated" >"$cache/truncated-unpatched.log" 2>&1 || status=$?
+    grep 'error class' "$cache/truncated-unpatched.log" || true
     # The fault is in the protocol by which a receiver reads the memory of the sender. If the kernel
     # does not let one process read another (ptrace is forbidden), Open MPI uses other protocols, and
     # the fault cannot appear.
