@@ -311,15 +311,16 @@ impl From<u32> for Accesses {
 pub mod cost {
     use crate::kind::Direction;
 
-    /// Maximum length of a copy that is written inline, in units of the widest access of the level.
-    /// A longer copy becomes a call of a micro-kernel, except in a loop that [`WRITTEN_LOOP`]
-    /// allows.
+    /// Maximum length of a copy that is written inline as moves, in units of the widest access of
+    /// the level. A longer copy becomes a call of a micro-kernel, which is a precompiled loop.
+    /// Loops that [`WRITTEN_LOOP`] allows are an exception.
     ///
-    /// Zen 4, 2026-11: a call of `memcpy` takes 1.4 ns for 64 to 128 B, while inline moves of 16 B
-    /// take 1.1 ns for 64 B and 2.2 ns for 128 B. A wider move takes no longer than a narrow one,
-    /// so the limit counts moves. Zen 5, 2026-11: structs with runs of 100, 70 and 86 B pack about
-    /// twice as fast with moves of 32 and 64 B as by one call of the micro-kernel that reads the
-    /// rows from columns.
+    /// The limit counts moves and not bytes, because a wide move takes no longer than a narrow one.
+    /// On Zen 4 (2026-11), a call of `memcpy` takes 1.4 ns for 64 to 128 B. Inline moves of 16 B
+    /// take 1.1 ns for 64 B, which are 4 moves, and 2.2 ns for 128 B, which are 8 moves. So the two
+    /// take the same time between 4 and 8 moves. On Zen 5 (2026-11), structs with runs of 100, 70
+    /// and 86 B pack about twice as fast with moves of 32 and 64 B as by one call of the
+    /// micro-kernel that reads the rows from columns.
     pub const INLINE_MOVES: u64 = 6;
     /// Maximum size of a node of the nest, such as a whole loop, that is written out as
     /// straight-line code instead of becoming a call. The size is the number of bytes that the node

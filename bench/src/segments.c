@@ -2,8 +2,9 @@
  *
  *   segments INDEX      prints "segments SEGMENTS BYTES LEN LIST MIDDLE" for the layout. LEN is the
  *                       time of MPIX_Type_iov_len for the whole type. LIST is the time for each
- *                       segment if MPIX_Type_iov lists all segments, or the first 2^20 of them,
- *                       into an array of 1024. MIDDLE is the time of one segment in the middle.
+ *                       segment when all segments are listed, or the first 2^20 of them if there
+ *                       are more. Each call of MPIX_Type_iov lists the next 1024 segments, into the
+ *                       same array. MIDDLE is the time of one segment in the middle.
  *
  * Times are in nanoseconds. Each is the minimum over a first call and several rounds. A round
  * repeats the call until 200 us have passed, and gives the mean time of its calls. */

@@ -98,12 +98,14 @@ impl MpiTimes {
     }
 }
 
-/// Measures segments of all layouts by ddtc, and by the MPI library if `mpicc` is given, prints a
+/// Measures how fast ddtc counts, lists and finds the segments of all layouts, which are their
+/// contiguous pieces of user memory. Measures the MPI library too if `mpicc` is given. Prints a
 /// table and returns the record.
 ///
 /// # Errors
-/// Returns the errors of commits and of the compiler, or an error if the listed segments do not
-/// have as many bytes as lie between their ends in the packed stream.
+/// Returns the errors of commits and of the compiler. Also returns an error if the sum of the
+/// lengths of the listed segments differs from the number of packed bytes between the start of the
+/// first and the end of the last of them.
 pub(crate) fn run(mpicc: Option<&OsStr>, quick: bool) -> Result<String, Box<dyn Error>> {
     let types = layouts()?;
     let folder = ddtc::internal::files::temporary_folder("ddtc-segments")?;

@@ -1,5 +1,7 @@
-//! Exports for packing, unpacking and packed sizes in external32. Some calls take a handle. Others
-//! take an object that a runtime looks up once for a committed type and a leaf operation.
+//! Functions of the C interface for packing, unpacking and packed sizes in external32. Some of them
+//! take the handle of a datatype. Others take an object that belongs to one committed type and one
+//! leaf operation. A leaf operation is what happens to values while they are moved: conversion to
+//! external32, or a reduction. A runtime looks up such an object once and uses it for many calls.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;

@@ -64,7 +64,8 @@ pub(crate) struct Args {
     /// configuration folder]
     #[arg(long, value_name = "FILE")]
     proofs: Option<PathBuf>,
-    /// Prove an MPI library that was not tried, and measure nothing
+    /// Only test calls under an MPI library that was not tried, and write the proof; measure
+    /// nothing
     #[arg(long)]
     only_prove: bool,
     /// Seconds after which a message that is tried counts as lost
@@ -225,9 +226,12 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
          # packing by hand; noise in percent. For `inside`: microseconds with compiled code inside the library, of converted calls and\n\
          # of packing by hand; noise.\n",
     );
-    // For each call and layout class, and for each power of two `2^bit`: whether converted calls
-    // were faster than unconverted ones, by more than `MIN_GAIN_PERCENT` plus twice the noise, for
-    // all measured payloads of `2^bit` to `2^(bit + 1) - 1` bytes.
+    // Maps each call and layout class to one result for each power of two `2^bit`, with `bit` as
+    // the key. The result covers all measured payloads of `2^bit` to `2^(bit + 1) - 1` bytes. It is
+    // true if, for every one of them, the calls that the preload library converted were faster than
+    // those of the unmodified library. (A call is converted if compiled code packs or unpacks its
+    // buffer.) The gain must exceed `MIN_GAIN_PERCENT` plus twice the noise. For `Call::Inside`,
+    // compiled code inside the library is compared with converted calls instead.
     let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();

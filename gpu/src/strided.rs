@@ -151,8 +151,10 @@ impl Strided {
     }
 
     /// Returns the strides of the layout for words of `width` bytes, in the form in which a kernel
-    /// gets them as parameters. A kernel with sums of 32 bits uses only the lower 32 bits of each
-    /// stride and of each step.
+    /// gets them as parameters: the stride of the innermost loop and, for each other loop, a
+    /// divisor and a step. The step is the stride of that loop, less the distance by which all
+    /// iterations of the next inner loop advance. A kernel with sums of 32 bits uses only the lower
+    /// 32 bits of each stride and of each step.
     pub fn chain(&self, width: u32) -> Chain<u32, u64> {
         let loops = self.word_loops(width);
         let divisions = loops.windows(2).map(|pair| {

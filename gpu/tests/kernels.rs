@@ -177,11 +177,15 @@ fn instances(t: &Datatype) -> u64 {
     (MAX_BYTES / t.size() as u64).clamp(1, 5)
 }
 
-/// Packs and unpacks instances of `t` by four calls, of which two move all packed bytes and two
-/// move only a part of them. In two of the calls, the addresses of both sides are aligned to the
-/// layout's unit. In the two others, one of the addresses lies `skew` bytes after an aligned
-/// address. Datatypes that are too large, have no bytes, or are not served by the kernel are
-/// skipped.
+/// Packs and unpacks instances of `t` by the kernel and checks the moved bytes, with four choices
+/// of the range and of the addresses of the two buffers:
+///
+/// * All packed bytes, where both addresses are aligned to the layout's unit.
+/// * A part of the packed bytes, where both addresses are aligned.
+/// * All packed bytes, where the address in user memory lies `skew` bytes after an aligned address.
+/// * A part of the packed bytes, where the packed address lies `skew` bytes after an aligned one.
+///
+/// Datatypes that are too large, have no bytes, or are not served by the kernel are skipped.
 fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     if t.size() == 0 || t.size() as u64 > MAX_BYTES {
         return;

@@ -387,7 +387,8 @@ impl Abi {
         Err(format!("unknown MPI library '{}'", signs.version))
     }
 
-    /// Returns the combiner that has a value in this ABI; `None` if no combiner has it.
+    /// Returns the combiner whose constant, such as `MPI_COMBINER_VECTOR`, has the value `value` in
+    /// this ABI; `None` if no combiner has this value.
     pub fn combiner(&self, value: c_int) -> Option<CombinerKind> {
         let at = self.combiners.iter().position(|&c| c == value && c != NONE)?;
         Some(COMBINERS[at])

@@ -39,7 +39,8 @@ pub const LOST: Range<usize> = 10..16;
 const EXTENDED: &[Named] =
     &[Named::LongDouble, Named::CLongDoubleComplex, Named::CxxLongDoubleComplex, Named::LongDoubleInt];
 
-/// Named types of [`EXTENDED`], and all others that consist of parts of 16 bytes.
+/// Named types with parts of 16 bytes: those of [`EXTENDED`], and all others whose values consist
+/// only of such parts, such as a complex number of two reals of 16 bytes.
 const OF_16_BYTES: &[Named] = &[
     Named::LongDouble,
     Named::CLongDoubleComplex,

@@ -280,12 +280,15 @@ pub fn find(name: &str) -> Option<&'static MpiFunction> {
 }
 
 /// Returns true if an object that refers to the symbol `name` may start, complete, ask about or
-/// free a converted request without the preload library seeing the call.
+/// free a converted request by a call that the preload library does not see.
 ///
-/// The function must be one that does such things to a request. The result is then true in two
-/// cases: `name` is the `PMPI_` or `QMPI_` name of a wrapped function, or `name` is any name of a
-/// function with [`Handling::Bypass`]. Names in Fortran (lower or upper case, with underscores at
-/// the end) count only in the second case.
+/// This is so only for functions that do one of these things to a request, and only in two cases:
+///
+/// * `name` is the `PMPI_` or `QMPI_` name of the function. A call by this name bypasses the
+///   wrapper that the preload library may have.
+/// * The preload library has no wrapper of the function, so that its calls are never seen
+///   ([`Handling::Bypass`]). Then `name` may be any name of the function. Names in Fortran (lower
+///   or upper case, with underscores at the end) count only in this case.
 pub fn touches_requests_unseen(name: &str) -> bool {
     let profiling = ["PMPI", "QMPI"].iter().any(|prefix| name.starts_with(prefix));
     if profiling && find(name).is_some_and(MpiFunction::touches_converted) {

@@ -133,7 +133,8 @@ pub enum Call {
     FileRead,
     /// Puts into a window: `MPI_Put` and `MPI_Rput`.
     Put,
-    /// Gets from a window that make a request: `MPI_Rget`.
+    /// Gets from a window by `MPI_Rget`, which returns a request. `MPI_Get` returns none and is not
+    /// converted.
     Get,
     /// Messages that would otherwise be packed first, but whose bytes compiled code moves inside
     /// Open MPI, by Open MPI's convertor hook.

@@ -65,7 +65,8 @@ pub struct TypeRow {
     pub hash: String,
     /// Counters, byte counts and times of the type, in the order of their names in [`COUNTS`].
     pub counts: [u64; COUNTS.len()],
-    /// Schedules of the compiled code, each a line that sums up a plan.
+    /// How compiled code moves the bytes of the type: for each direction (pack or unpack) in which
+    /// it was used, one line that sums up the plan of the code.
     pub schedules: Vec<String>,
     /// Results of timing the type, and what follows from them.
     pub timings: Vec<String>,

@@ -250,7 +250,8 @@ pub enum TrialStatus {
         /// other releases of its series if the release was not run. If the transport is known and
         /// some of these runs used it, only those count.
         kinds: Kinds,
-        /// Release itself if it was run, else the newest release of its series that was run.
+        /// Release that the user is told was tried: the library's own release if it was run,
+        /// otherwise the newest release of its series that was run.
         on: Library,
     },
     /// The release was not run, and at most one other release of its series was. Only `MPI_Pack`

@@ -312,9 +312,9 @@ const SHAPES: [&str; 5] = ["zero blocklength", "stride -1", "stride 0", "backwar
 /// differences with different effects always have separate causes.
 const APART: [&str; 2] = [".dies", ".hangs"];
 
-/// Features that are properties of a single basic element, such as its size. Only a cause whose
-/// shape has no other features than these also records at which positions within an element bytes
-/// are wrong.
+/// Features that are properties of a single basic element, such as its size. If all features of a
+/// cause's shape are in this list, the cause also records at which positions within an element
+/// bytes are wrong.
 const ELEMENTS: [&str; 7] = ["32-byte", "16-byte", "8-byte", "4-byte", "2-byte", "1-byte", "long double"];
 
 /// Returns the features of a shrunk datatype that identify its cause: the most significant feature

@@ -117,8 +117,9 @@ impl Class {
 /// another fault may have caused those.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
-    /// What went wrong: the effects of the fault on bytes, the positions of numbers that differ in
-    /// the texts, or the way in which a process ended.
+    /// What went wrong. For wrong bytes, the effects of the fault on them. If the text of the
+    /// expected result and the text of what the library did differ in numbers, the positions of
+    /// these numbers in the texts. If a process ended, the way in which it ended.
     pub(crate) effects: BTreeSet<String>,
     /// Positions of wrong bytes within their basic elements.
     pub(crate) lanes: BTreeSet<i64>,

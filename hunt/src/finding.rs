@@ -89,8 +89,10 @@ pub(crate) struct Finding {
     /// as in [`crate::difference::Difference`].
     pub(crate) expected: String,
     pub(crate) got: String,
-    /// What went wrong: the effects of the fault on bytes, the positions of numbers that differ in
-    /// the texts, or the way in which a process ended. See [`super::cause`].
+    /// What went wrong. For wrong bytes, the effects of the fault on them. If the text of the
+    /// expected result and the text of what the library did differ in numbers, the positions of
+    /// these numbers in the texts. If a process ended, the way in which it ended. See
+    /// [`super::cause`].
     #[serde(default)]
     pub(crate) effects: BTreeSet<String>,
     /// File name of the finding's C program in the folder of the run. None if no program can be

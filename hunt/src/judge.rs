@@ -151,8 +151,10 @@ impl<'s> Judge<'s> {
     }
 
     fn shrunk(&mut self, found: &Found) -> Shrunk {
-        // A difference that a known cause explains is sometimes examined, because it may also show
-        // another cause. In that case the bytes that known causes predict must not be left out.
+        // While a difference is shrunk, wrong bytes that known causes predict are ignored. A
+        // difference that a known cause explains as a whole is sometimes examined nevertheless,
+        // because it may also show another cause. All its wrong bytes would be ignored, so it is
+        // shrunk without the list of known causes.
         self.prober.known = match found.difference.mark.explained {
             Some(_) => Vec::new(),
             None => locked(&self.shared.ledger).causes.list(),

@@ -48,7 +48,8 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Returns the clause that says what the refused call must do according to the standard.
+    /// Returns what the standard requires in place of this refusal, as text: that the call returns
+    /// `MPI_SUCCESS`.
     pub(crate) fn refuted(&self) -> String {
         format!("{} returns MPI_SUCCESS", self.call)
     }

@@ -360,8 +360,9 @@ fn no_fallback(engine: &Engine) -> Check {
     ensure(fallbacks == 0, "compiled", || format!("{fallbacks} compiles failed"))
 }
 
-/// Checks everything about `count` instances of `t` at one level, with new engines, and cuts that
-/// depend only on the datatype and the count.
+/// Checks everything about `count` instances of `t` at one CPU level, with new engines, which are
+/// datatype compilers with their own caches. The ranges into which the packed stream is cut are
+/// random, but depend only on the datatype and the count.
 ///
 /// # Errors
 /// As [`Oracle::check`].

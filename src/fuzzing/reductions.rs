@@ -76,7 +76,9 @@ pub(super) fn chosen(t: &Datatype, count: u64, c: &mut Choices<'_>) -> (Datatype
 }
 
 /// Returns random bytes. If `tame` is a size, values of this size that follow each other without
-/// gaps become numbers of similar magnitude, so that their sums are rounded.
+/// gaps become numbers of similar magnitude. Sums of such numbers are rounded, so they show whether
+/// code adds in the same order and precision as the reference interpreter. Of two random numbers,
+/// one is usually so much smaller that adding it changes nothing.
 fn bytes(seed: u64, len: usize, tame: Option<usize>) -> Vec<u8> {
     let mut bytes = patterned(seed, len);
     if let Some(size) = tame {

@@ -17,7 +17,8 @@ const HASH: usize = 16;
 const NODES: usize = 32;
 const CHECKSUM: usize = 8;
 
-/// Returns the properties of all nodes of a datatype that are not part of their constructors.
+/// Returns, for each node of a datatype: its large-count flag, its size, bounds and alignment,
+/// and the hash of its signature. These properties are not part of the node's constructor.
 fn facts(t: &Datatype) -> Vec<(bool, [i64; 6], u64)> {
     let facts = |t: &Datatype| {
         let numbers = [t.size(), t.lb(), t.ub(), t.true_lb(), t.true_ub(), t.alignment()];

@@ -135,8 +135,9 @@ int main(void)
     BYTES(ints + 1, lengths, BLOCKS * sizeof(int));
     BYTES(addresses, places, BLOCKS * sizeof(ddtc_aint));
 
-    /* A window of this type with 100000 blocks may begin at any position. The window accessors
-     * write nothing after the entries of the window. */
+    /* Reads sections of the list of 100000 blocks, which the window accessors of 1996 call windows.
+     * A section may begin at any block. ddtc_type_contents must write nothing after the entries of
+     * the section. */
     OK(ddtc_type_envelope(v, &n, &combiner));
     TRUE(n == BLOCKS && combiner == DDTC_HINDEXED);
     for (int start = 0; start < BLOCKS; start += 33333) {

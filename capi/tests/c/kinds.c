@@ -31,7 +31,8 @@ int main(void)
     OK(ddtc_set_fortran_kinds(8, 8, 16));
     OK(ddtc_get_fortran_kinds(&i, &r, &d));
     TRUE(i == 8 && r == 8 && d == 16);
-    /* A type with INTEGER decodes to the same handle, and packing moves whole values of 8 bytes. */
+    /* INTEGER has 8 bytes here. The contents of a type that was made of INTEGER must return the
+     * handle of INTEGER, and packing must move whole values of 8 bytes. */
     ddtc_datatype t, child;
     int64_t source[6] = {1, 2, 3, 4, 5, 6}, packed[3];
     int position = 0, ni;

@@ -62,8 +62,8 @@ static void sums(void)
     OK(ddtc_unpack_reduce_c(packed, sizeof packed, &large, ints, 1, MPI_INT, DDTC_MIN));
     EQ(large, 8);
     EQ(ints[0], 2);
-    /* MPI_Reduce_local reads both buffers with the layout of the type, so each of the two elements
-     * is added twice. */
+    /* The type `twice` maps each of two elements twice. MPI_Reduce_local reads both buffers with
+     * this type, so it adds packed[0] twice to ints[0], and packed[1] twice to ints[1]. */
     OK(MPI_Reduce_local(packed, ints, 1, twice, MPI_SUM));
     EQ(ints[0], 4);
     EQ(ints[1], 210);

@@ -38,8 +38,9 @@ int main(void)
 {
     ddtc_datatype t, v, d = DDTC_TYPE_DOUBLE;
 
-    /* A predefined type has the combiner MPI_BASIC and the count 1. Every window of this type has
-     * one entry, the type itself, whatever the start of the window is. */
+    /* A window here is a section of a type's contents, which ddtc_type_contents returns from the
+     * entry `start` on. A predefined type has the combiner MPI_BASIC and the count 1. Every window
+     * of such a type has one entry, the type itself, whatever `start` is. */
     shape(d, 1, DDTC_BASIC);
     window(d, 0, 4, 0, 0, 0, 1);
     EQ(types[0], d);

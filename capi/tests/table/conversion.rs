@@ -122,8 +122,8 @@ impl Conversion<'_> {
             }
             ("char", true) if a.is_const() => format!("to_c({name})"),
             ("char", true) => {
-                // The variable has room for the longest string that a call of MPI returns together
-                // with a length.
+                // Some functions of MPI return a string and, in `resultlen`, its length. The
+                // variable has room for the longest of these strings.
                 self.local("character(kind=c_char)", &format!("{own}(MPI_MAX_ERROR_STRING + 1)"));
                 self.after.push(format!("call from_c({own}, resultlen, {name})"));
                 own

@@ -145,8 +145,9 @@ fn is_same(one: &Proof, other: &Proof) -> bool {
     one.key == other.key && one.nodes == other.nodes && one.ranks == other.ranks
 }
 
-/// Writes a proof into the file. It replaces an old proof with the same key and the same numbers of
-/// nodes and ranks.
+/// Writes `new` into the file of proofs. A proof records which kinds of calls gave right results
+/// when `ddtc tune` tried them under one MPI library. If the file has a proof with the same key and
+/// the same numbers of nodes and ranks, `new` replaces it. All other proofs stay in the file.
 fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     let mut proofs = read(file)?;
     proofs.retain(|old| !is_same(old, new));

@@ -25,7 +25,8 @@ pub(crate) enum Aim {
     /// transfer for which device memory moves these bytes as fast as it moves the bytes of the copy
     /// kernel.
     Bound(f64),
-    /// Share of the speed at which the copy kernel copies the same number of packed bytes.
+    /// The transfer should reach this share of the speed of a plain copy of the same number of
+    /// packed bytes by the copy kernel.
     Copy(f64),
 }
 

@@ -84,10 +84,10 @@ pub(super) struct State {
     /// Name of a function of the driver. Every call of this function fails. A test that runs the
     /// judge as a separate program sets the name by the environment variable `STANDIN_REFUSES`.
     refuses: Option<String>,
-    /// Numbers of kernel runs, where the first kernel that runs has the number 0. After each run
-    /// with one of these numbers, the stand-in changes the first byte that the kernel wrote. A test
-    /// that runs the judge as a separate program sets the numbers by the environment variable
-    /// `STANDIN_SPOILS`, for example to `0,3`.
+    /// Indices of the kernel runs whose result the stand-in spoils. The first kernel that runs has
+    /// the index 0. After each run whose index is in this list, the stand-in changes the first byte
+    /// that the kernel wrote. A test that runs the judge as a separate program sets the indices by
+    /// the environment variable `STANDIN_SPOILS`, for example to `0,3`.
     spoils: Vec<u64>,
     /// Number of kernels that have run so far.
     runs: u64,

@@ -298,8 +298,10 @@ static int fatal(const char *kind) {
   _exit(0);
 }
 
-/* Allocates new objects for each of `n` sets and exchanges them 20 times with the other rank. The
- * memory of earlier objects is not freed, so that no object has the address of an earlier one. */
+/* Repeats `n` times: allocates two sets of objects, one to send and one to receive into, and
+ * exchanges them 20 times with the other rank. A set consists of objects at separate places in
+ * memory, which one datatype of absolute addresses covers. The memory of earlier objects is not
+ * freed, so that no object has the address of an earlier one. */
 static void fresh(int n) {
   Members *model = members();
   int i, k, other = 1 - rank;

@@ -1,7 +1,9 @@
 /* A library that is loaded between the preload library and MPICH. It claims another version of
  * MPICH (-DVERSION=\"...\") and does one thing wrong, which the environment variable FAULT names.
- * The preload library calls the functions of this file by their PMPI_ names. The program that `ddtc
- * tune` runs calls them by these names too, for messages that one side does not convert. */
+ *
+ * The functions that do something wrong have PMPI_ names, because the preload library calls the MPI
+ * library by these names. The test program of `ddtc tune` uses PMPI_ names, too, when it sends or
+ * receives a message without conversion. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

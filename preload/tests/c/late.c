@@ -1,13 +1,20 @@
-/* Loads a Fortran binding by dlopen while requests are active: late LIBRARY HOW [FIRST].
+/* Loads a Fortran binding by dlopen while requests are active.
  *
- * If HOW contains f, the binding is one whose calls the preload library can follow. Then the
- * binding completes half of the requests from before the load, and C functions complete the others.
- * Receives that are made after the load are completed by the binding in any case. The first of
- * these receives is started in the same tick of the coarse clock as the load. If HOW contains g,
- * the names of the library are global.
+ *     late LIBRARY HOW [FIRST]
  *
- * FIRST is the path of a plugin. The program loads and closes the plugin, and then moves LIBRARY to
- * this path. The next load of the path must then load LIBRARY. */
+ * LIBRARY is the path of the binding. HOW is a string of letters, which may be empty:
+ *
+ *     f  The preload library can follow the calls of the binding. Half of the requests from before
+ *        the load are then completed by the binding, and the other half by C functions. Without f,
+ *        C functions complete all of these requests.
+ *     g  The names of the library are global, otherwise local.
+ *
+ * Receives that are made after the load are always completed by the binding. The first of them is
+ * started in the same tick of the coarse clock as the load.
+ *
+ * FIRST is the path of a plugin. If it is given, the program first loads and closes the plugin, and
+ * then moves LIBRARY to the path of the plugin. The next dlopen of this path must load LIBRARY and
+ * not the plugin. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

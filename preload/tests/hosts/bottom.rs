@@ -77,8 +77,9 @@ fn objects_that_are_allocated_anew_share_what_they_moved() {
     }
 }
 
-/// Checks calls that are wrong or end the program: a call with a null buffer and a type without
-/// addresses, a call with a type at addresses where nothing is mapped, and a call with a type that
+/// Checks calls that are wrong or end the program. Three kinds of calls (pack, send and receive)
+/// pass a null buffer with a type whose displacements are relative to the buffer. Another kind
+/// passes a type of absolute addresses at which no memory is mapped. The last kind uses a type that
 /// was freed. The program must end as it does without the preload library, with the same exit
 /// status or the same error class.
 #[test]

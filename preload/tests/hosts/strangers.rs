@@ -87,8 +87,9 @@ fn another_version_is_left_alone() {
             "its structures are not known",
         );
     }
-    // ddtc knows the functions of Open MPI 6.0. A release that calls itself 6.0.0 but has the
-    // functions of an older release lacks some of them, so the hook must move nothing.
+    // The convertor hook moves bytes inside Open MPI by compiled code. It knows the functions of
+    // Open MPI 6.0. Here, an older release claims to be 6.0.0 but lacks some of these functions, so
+    // the hook must move no bytes.
     for host in HOSTS {
         assert_hook_disabled(
             host,

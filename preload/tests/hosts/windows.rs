@@ -136,8 +136,10 @@ fn large_counts_that_a_host_has_not_are_raised_on_the_window() {
     }
 }
 
-/// Checks programs in which the preload library may not see the end of an epoch. No operation may
-/// be converted whose completion it may not see.
+/// Checks two programs that could end an epoch of a window by a call that the preload library does
+/// not see. The preload library would then miss that the operations of the epoch are complete, so
+/// it must convert no operation on windows. The first program refers to such a function by its
+/// `PMPI_` name. The second loads a Fortran binding of Intel MPI after the preload library.
 #[test]
 fn windows_are_left_alone_where_epochs_may_end_unseen() {
     for host in HOSTS {

@@ -16,8 +16,11 @@ impl Function<'_> {
     /// Emits a call of the micro-kernel of operation `i`. The registers of arguments are
     /// overwritten; no value that is needed after the call is in one of them.
     pub(super) fn call(&mut self, i: usize, call: &Call, base: Pointers, at: Offsets) -> Result<()> {
-        // Start with the last argument. So the arguments that go to the stack, by way of `rax`, are
-        // computed before the arguments that go to registers.
+        // Compute the arguments from the last to the first. So each argument after the sixth is
+        // computed in `rax` and stored in the stack frame before the registers of the first six are
+        // written. Another order would be right, too: no argument is computed from one of these
+        // registers, because addresses, the instance count and the context are in registers that
+        // calls preserve or in the stack frame.
         for (n, &role) in call.callee().parameters().iter().enumerate().rev() {
             let reg = ARGUMENTS.get(n).copied();
             let to = reg.unwrap_or(Reg::RAX);

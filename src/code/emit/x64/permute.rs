@@ -29,8 +29,10 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Returns the registers for the indices and the mask of each of the two windows of the form
-    /// with index `form`.
+    /// Returns the registers that hold the constants of the form with index `form`. A form is the
+    /// set of places of the words that a permutation moves. These words lie in one or two windows,
+    /// which are areas of 64 bytes of user memory. The result has, for each of the two windows, the
+    /// vector register with the indices of the words and the mask register.
     fn registers(form: usize) -> [(Vector, Mask); 2] {
         [1, 2].map(|window| 2 * form as u8 + window).map(|number| (Vector(number), Mask(number)))
     }
