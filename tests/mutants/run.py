@@ -40,8 +40,8 @@ LEFT_OUT = ["src/fuzzing", "src/nest/text.rs", "src/nest/verify.rs", "src/nest/e
 # runs. The tests in these entries notice most of the mutants, and take little time.
 FIRST = 3
 # The runs of test binaries that judge a mutant, in this order. An entry has the name of a test
-# binary and its arguments. In an argument, MODULE stands for the name of the module that has the
-# mutant.
+# binary and its arguments. In an argument, MODULE stands for the name of the topmost module that
+# has the mutant, such as `exec` for src/exec/apply.rs.
 JUDGES = [
     ("filetests", []),
     ("engines", ["listed_types"]),
@@ -85,7 +85,9 @@ def files_of(module):
     """
     files = [str(file) for file in sorted(Path("src").glob(f"**/{module}.rs"))]
     folders = [f"{folder}/**" for folder in sorted(Path("src").glob(f"**/{module}")) if folder.is_dir()]
-    return files + folders or sys.exit(f"error: MODULES has {module}, and src/ has no such module")
+    if not files + folders:
+        sys.exit(f"error: MODULES has {module}, and src/ has no such module")
+    return files + folders
 
 
 def listed():
