@@ -3,8 +3,8 @@
 # tests/openmpi.sh. Needs $cache, $archive, $here (this folder), $packaging, $jobs, $target, fail,
 # step, judge and the functions of tests/debian.sh.
 
-# The scanners are in the archive, but configure of 6.0 looks for one that this version no longer has,
-# and without it stops if there is no flex.
+# The archive has the scanners that flex generates. But configure of 6.0 looks for one that 6.0 no
+# longer has, and then stops if flex is missing.
 release_packages=(gcc g++ make perl python3 flex libhwloc-dev libevent-dev zlib1g-dev)
 # C only, with the MPI library's own PMIx and launcher, and with components inside the library.
 release_options=(--disable-static --enable-shared --enable-mpi-fortran=no --disable-oshmem --disable-sphinx --disable-io-romio

@@ -39,8 +39,8 @@ fn right(folder: &Path, out: &Output) -> std::collections::HashMap<String, u64> 
 }
 
 /// Checks that staging buffers outlive the operations that use them. The program `endings` makes
-/// every call end with an error of every class, once with an operation that has then ended and once
-/// with an operation that goes on. Staging buffers lie between inaccessible pages, so that an
+/// every call return an error of every class in two ways: the operation is over when the call
+/// returns, or it is still in progress. Staging buffers lie between inaccessible pages, so that an
 /// access to a buffer that was freed too early faults at once.
 #[test]
 fn whatever_a_call_ends_with_its_buffers_outlive_it() {

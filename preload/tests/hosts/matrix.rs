@@ -107,8 +107,9 @@ impl Subject {
         }
     }
 
-    /// Returns the interpreter that runs the tests of mpi4py: that of the library's environment, or
-    /// for a library that is installed in a folder, that of the wheel of the same family.
+    /// Returns the Python interpreter that runs mpi4py's tests. A library from a wheel has one in
+    /// its own environment. For a library that is installed in a folder, the interpreter is taken from
+    /// the environment of the wheel of the same family.
     fn python(&self) -> PathBuf {
         let own = self.root.join("bin/python");
         if own.exists() { own } else { self.host.root().join("bin/python") }
@@ -314,8 +315,8 @@ struct Trial {
     judge: Judge,
 }
 
-/// The name of the program that runs tests of mpi4py. Its argument is a pattern that mpi4py searches
-/// in the names of its files of tests.
+/// The name of the program that runs tests of mpi4py. Its argument is a pattern that mpi4py
+/// searches in the names of its files of tests.
 const MPI4PY: &str = "mpi4py";
 
 /// The programs of the matrix, each with the kind of calls that it tries, its number of ranks, its
@@ -518,7 +519,7 @@ impl Trial {
                 Err(how) => Some(how),
             };
             // Some tests of mpi4py fail now and then by themselves. So a difference in these tests
-            // counts only if each of three runs has one.
+            // counts only if each of three runs shows one, in whichever tests.
             let runs = if self.is_suite() { 3 } else { 1 };
             let differs = (0..runs).try_fold(None, |_, _| run().map(Some)).flatten();
             if let Some(differs) = differs {

@@ -72,8 +72,8 @@ pub(crate) fn logs(log: &Path, ranks: u32) -> String {
     (0..ranks).map(|rank| one(rank) + BETWEEN_LOGS).collect()
 }
 
-/// Adds to a run of Python the arguments that make it run tests of mpi4py and write `log`. `only` is
-/// a file with the names of the tests that run; if it is `None`, all tests run. The caller may add
+/// Adds to a run of Python the arguments that make it run tests of mpi4py and write `log`. `only`
+/// is a file with the names of the tests that run; if it is `None`, all tests run. The caller may add
 /// arguments for mpi4py's main program.
 pub(crate) fn with_tests(run: Run, log: &Path, only: Option<&Path>) -> Run {
     let run = run.arg(manifest("tests/python/suite.py")).arg(log).arg(only.unwrap_or(Path::new("-")));
@@ -434,8 +434,8 @@ fn runs_that_end_early_are_no_agreement() {
     for text in ["begin a\npass a\nfail b\npass b\nend 2\n", "begin a\npass a\nskip b\nend 2\n"] {
         assert!(differences(&whole, &ends(text)).contains("rank 0: b"), "{text}");
     }
-    // `unsuccessful` returns the tests that the unmodified library runs after the run with the
-    // preload library. If the set-up of a class failed, they include the whole class.
+    // `unsuccessful` returns the tests that did not succeed, which are then repeated with the
+    // unmodified library. If the set-up of a class failed, they include the whole class.
     let some = ends("pass a.A.a\nskip a.A.b\nskip setUpClass (a.B)\nfail a.C.c (i=1)\nloaded 5\nend 5\n");
     assert_eq!((some.unsuccessful(), &some.loaded[..]), (["a.A.b", "a.B", "a.C.c"].into(), &[5][..]));
     assert_eq!(ends("").died, ["rank 0 ended or hung where it began"]);
