@@ -31,8 +31,8 @@ def surroundings(root, library):
     env.update(LD_LIBRARY_PATH=str(root / "lib"), OMPI_MCA_btl="self,sm", I_MPI_FABRICS="shm")
     if (root / "bin/mpicc").exists() and root.name == "openmpi4":
         env.update(OPAL_PREFIX=str(root), OMPI_MCA_btl="self,vader", OMPI_MCA_plm="isolated")
-    # The profile cache has measurements of earlier runs. They must not influence which calls the
-    # library converts, so the cache is switched off.
+    # Measured times must not influence which calls the library converts. So the profile cache,
+    # which has measurements of earlier runs, is switched off, and the policy table alone decides.
     env.update(DDTC_PROFILE_CACHE="0", DDTC_POLICY="table")
     if library:
         env["LD_PRELOAD"] = str(library)

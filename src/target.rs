@@ -317,14 +317,14 @@ pub mod cost {
     ///
     /// The limit counts moves and not bytes, because a wide move takes no longer than a narrow one.
     /// On Zen 4 (2026-11), a call of `memcpy` takes 1.4 ns for 64 to 128 B. Inline moves of 16 B
-    /// take 1.1 ns for 64 B, which are 4 moves, and 2.2 ns for 128 B, which are 8 moves. So the two
-    /// take the same time between 4 and 8 moves. On Zen 5 (2026-11), structs with runs of 100, 70
-    /// and 86 B pack about twice as fast with moves of 32 and 64 B as by one call of the
-    /// micro-kernel that reads the rows from columns.
+    /// take 1.1 ns for 64 B, which are 4 moves, and 2.2 ns for 128 B, which are 8 moves. So a call
+    /// becomes faster than moves somewhere between 4 and 8 moves. On Zen 5 (2026-11), structs with
+    /// runs of 100, 70 and 86 B pack about twice as fast with moves of 32 and 64 B as by one call
+    /// of the micro-kernel that reads the rows from columns.
     pub const INLINE_MOVES: u64 = 6;
     /// Maximum size of a node of the nest, such as a whole loop, that is written out as
-    /// straight-line code instead of becoming a call. The size is the number of bytes that the node
-    /// moves, in units of the widest access of the level.
+    /// straight-line code instead of becoming a call. The unit is the widest access of the level.
+    /// Each copy in the node counts as its length, rounded up to whole units.
     ///
     /// Sapphire Rapids, 2026-11: a call and the set-up of its loop cost 3 to 5 ns, as much as about
     /// 24 moves of 32 B. 12 blocks of 40 B pack in 7.2 ns by straight-line code and in 10.9 ns by a
@@ -369,16 +369,21 @@ pub mod cost {
     /// and lengths from three columns is as fast.
     pub const STRAIGHT_ROWS: usize = 48;
     /// Maximum number of irregular rows that are each copied by a call of their own, if all rows
-    /// are longer than [`INLINE_BYTES`]. The alternative is one call that moves all rows and reads
-    /// their offsets and lengths from columns.
+    /// are longer than [`INLINE_BYTES`]. Neighbouring rows of one length and at a constant step
+    /// share a call. The alternative is one call that moves all rows and reads their offsets and
+    /// lengths from columns.
     pub const LONG_ROWS: usize = 16;
     /// Length in bytes above which a row counts as long for [`LONG_ROWS`]. It equals the length of
     /// the longest copy that is written inline with moves of 16 bytes ([`INLINE_MOVES`]).
     pub const INLINE_BYTES: u64 = 96;
-    /// Time for one row in the micro-kernel for blocks of varying length, in tenths of a
-    /// nanosecond. Most of this time is the cost of a mispredicted branch.
+    /// Time that the schedule assumes for one row in the micro-kernel for blocks of varying length,
+    /// in tenths of a nanosecond. Most of this time is the cost of a mispredicted branch. Irregular
+    /// rows are cut into equal pieces only if the pieces of a row take less time than this
+    /// ([`table_row`]), so with a lower value fewer lists of rows are cut.
     ///
-    /// Xeon (Sapphire Rapids class), 2026-11-20: 10 ns a row for the datatype `LAMMPS_full`.
+    /// The value stands for 8 ns. The one recorded measurement is higher: 10 ns a row for the
+    /// datatype `LAMMPS_full` on a Xeon of the Sapphire Rapids class, 2026-11-20. No record says
+    /// why the value is lower.
     pub const IRREGULAR_ROW: u64 = 80;
 
     /// Returns the time for one row of `len` bytes in the micro-kernel for tables, in tenths of a
@@ -393,25 +398,30 @@ pub mod cost {
             _ => 9 * len.div_ceil(32),
         }
     }
-    /// Minimum number of irregular rows for which rows are sorted by length within buckets of
-    /// [`BUCKET`] rows, so that the branches on the lengths are predicted. Only the levels
-    /// `baseline` and `avx2`, which have no masked accesses, sort rows.
+    /// Minimum number of irregular rows for which rows are sorted within buckets of [`BUCKET`]
+    /// rows, by the power of two that covers their length, so that the branches on the lengths are
+    /// predicted. Only the levels `baseline` and `avx2`, which have no masked accesses, sort rows.
     ///
     /// Sapphire Rapids with AVX2, 2026-11: the branch predictor learns the lengths of 2000 blocks
     /// of 1 to 64 B (2.5 ns a row), but not those of 8000 blocks (5.9 ns a row unsorted, and 2.3 ns
     /// if sorted within buckets).
     pub const BUCKETED_ROWS: usize = 4096;
-    /// Number of rows in a bucket. Irregular rows are sorted by length within each bucket. So few
-    /// rows are sorted together that their cache lines stay in the first-level cache.
+    /// Number of rows in a bucket. Within each bucket, irregular rows are sorted by the power of
+    /// two that covers their length. So few rows are sorted together that their cache lines stay in
+    /// the first-level cache.
     pub const BUCKET: usize = 256;
     /// Maximum number of equal pieces into which irregular rows are cut, on average per row. The
     /// limit bounds the size of the table, which has an entry for each piece.
     pub const MAX_PIECES: u64 = 16;
-    /// Minimum number of rows that become a stretch of their own. A stretch is a group of
-    /// consecutive irregular rows that are cut into pieces of one length, which is a common divisor
-    /// of their lengths. A stretch ends where the rows after it have another divisor. The search
-    /// for stretches examines this many rows at a time. If a stretch consists of repetitions of the
-    /// same rows, which then share a table, each repetition has at least this many rows, too.
+    /// Minimum number of rows for which the search for stretches separates rows from their
+    /// neighbours. A stretch is a group of consecutive irregular rows that are cut into pieces of
+    /// one length, which is a common divisor of their lengths. A stretch ends where the next row
+    /// would lower this divisor, if the stretch has at least this many rows. It also ends before at
+    /// least this many rows of one length that is larger than the divisor. Other stretches, such as
+    /// the last one, may have fewer rows. The value must not exceed `CHUNK_ROWS` in
+    /// `src/nest/rows.rs`, the number of rows that the search examines at a time. If a stretch
+    /// consists of repetitions of the same rows, which then share a table, each repetition has at
+    /// least this many rows, too.
     ///
     /// Emerald Rapids, 2026-11: six lists of 16384 rows, with elements of 24 B and of 8 B, pack in
     /// 92 us if each list has pieces of its own length, and in 101 us if all rows are cut into
@@ -428,8 +438,8 @@ pub mod cost {
     /// struct every 32 B, move at 5.6 GB/s.
     pub const VALUE_RUNS: usize = 8;
     /// Minimum number of iterations for which a loop over a small body becomes a call of a
-    /// micro-kernel that permutes bytes, instead of a loop of moves. There is no minimum if the
-    /// number depends on the instance count.
+    /// micro-kernel that permutes bytes, instead of moves. There is no minimum if the number
+    /// depends on the instance count.
     pub const PERMUTED_TRIP: u64 = 8;
     /// Maximum number of rows in the body of a loop that is moved by calling a permutation. The
     /// body must also fit into a vector, which has at most 64 bytes.
@@ -467,8 +477,8 @@ pub mod cost {
     /// ns by one permutation, and in 6.4 ns by plain moves.
     pub const PERMUTED_FORM: u32 = 4;
     /// Maximum length in bytes of the blocks in a loop that becomes permutations, when packing. The
-    /// blocks must be near: they consist of whole words of 4 bytes, have gaps between them, and
-    /// begin at most twice their length apart.
+    /// blocks must be near: they have gaps between them and begin at most twice their length apart,
+    /// and blocks and gaps consist of whole words of 4 bytes.
     pub const NEAR_PACK: u64 = 16;
     /// Maximum length in bytes of the blocks in a loop that becomes permutations, when unpacking.
     /// The blocks must be near, as for [`NEAR_PACK`]. With longer blocks, a store under a mask
@@ -481,7 +491,8 @@ pub mod cost {
 
     /// Returns the maximum number of packed bytes of a loop over near blocks (see [`NEAR_PACK`])
     /// that becomes permutations. The blocks have `len` bytes and begin `step` bytes apart. A loop
-    /// that moves more bytes becomes a call.
+    /// that moves more bytes becomes a call, or a loop of moves if it is a row that [`ROW`] or
+    /// [`DENSE_ROW`] allows.
     ///
     /// Emerald Rapids, 2026-11: times of permutations, relative to a call, for loops of several
     /// numbers of packed bytes. Packing blocks of 8 B with step 16 B takes 0.58 to 0.68 for 256 B,

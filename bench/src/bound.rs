@@ -207,10 +207,10 @@ impl Roof {
     }
 }
 
-/// Returns the nanoseconds of one look-up of a page that the TLB does not hold. One byte of every
-/// page is read, and for comparison as many bytes that lie in few pages. The result is the
-/// difference of these times for each page. Returns 0 if `memory` has fewer than `4 * PAGES_KNOWN`
-/// pages, which is too few to measure it.
+/// Returns the nanoseconds of one look-up of a page that the TLB does not hold. Single bytes are
+/// read at a distance of one page and one cache line, and for comparison as many bytes that lie in
+/// few pages. The result is the difference of these times for each byte. Returns 0 if `memory` has
+/// room for fewer than `4 * PAGES_KNOWN` such bytes, which are too few to measure it.
 fn page(memory: &[u8], effort: Effort) -> f64 {
     // One line of each page, at a different offset within each page, so that the lines do not all
     // fall into the same set of a cache.

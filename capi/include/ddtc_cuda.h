@@ -68,8 +68,8 @@ int ddtc_cuda_close(ddtc_cuda_layout *layout);
 int ddtc_cuda_unit(const ddtc_cuda_layout *layout, ddtc_count *bytes);
 
 /* Packs or unpacks whole instances. The threads of a kernel write in no particular order. Therefore
- * ddtc_cuda_unpack returns DDTC_ERR_UNSUPPORTED_OPERATION unless it is known that the instances
- * write no byte twice. */
+ * ddtc_cuda_unpack, and ddtc_cuda_range when it unpacks, return DDTC_ERR_UNSUPPORTED_OPERATION
+ * unless it is known that the instances write no byte twice. */
 int ddtc_cuda_pack(const ddtc_cuda_layout *layout, const void *user, ddtc_count count, void *packed,
                    ddtc_cuda_stream stream);
 int ddtc_cuda_unpack(const ddtc_cuda_layout *layout, const void *packed, void *user, ddtc_count count,

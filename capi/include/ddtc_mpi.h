@@ -558,9 +558,9 @@ static inline int MPI_Comm_call_errhandler(MPI_Comm comm, int errorcode)
     ddtc_mpi_raise(DDTC_ERRHANDLER_COMM, comm, errorcode, "MPI_Comm_call_errhandler");
     return 0;
 }
-/* No window and no session exists. So handlers for windows and sessions can be created, but the functions that set, get
- * or call the handler of a window or session fail. The only file is MPI_FILE_NULL. Its handler is the one that opened
- * files would start with (MPI 5.0, 14.7). */
+/* Handlers for windows and sessions can be created. The functions that set, get or call the handler of a window or
+ * session fail, because no window and no session exists. The only file is MPI_FILE_NULL. Its handler is the one that
+ * opened files would start with (MPI 5.0, 14.7). */
 static inline int MPI_File_create_errhandler(MPI_File_errhandler_function *file_errhandler_fn,
     MPI_Errhandler *errhandler)
 {

@@ -29,8 +29,7 @@ macro_rules! export {
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
             #[allow(unused_unsafe)]
             $crate::guard::guard(
-                // SAFETY: the caller satisfies the contract of the declaration in its
-                // header. Each
+                // SAFETY: the caller satisfies the contract of the declaration in its header. Each
                 // pointer is null or points to memory of its type, of the length that the other
                 // arguments give, and each function pointer has the declared type.
                 || unsafe { $body },

@@ -242,8 +242,9 @@ pub const OPEN_MPI: Profile = Profile {
     ..OTHER
 };
 
-/// Profile of a library of no known family with the ABI of MPICH. It has all precautions of MPICH
-/// and of Intel MPI.
+/// Profile of a library of no known family with the ABI of MPICH. It treats messages as
+/// MPICH's profile does, and file accesses as Intel MPI's does ([`Profile::uncached`]). The other
+/// precautions of Intel MPI are not taken over.
 pub const UNKNOWN_OF_MPICHS_ABI: Profile =
     Profile { family: Family::Other, uncached: INTEL.uncached, costs: OTHER.costs, ..MPICH };
 

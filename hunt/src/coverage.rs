@@ -163,7 +163,9 @@ pub(crate) fn way(t: &Datatype, mut at: i64) -> Option<Way> {
 }
 
 // Adds the features of a basic type: `pair` if it is a value with an index, or else its size, and
-// also `long double` if it is or contains a long double.
+// also `long double` if it is or contains a long double. A marker (`MPI_LB`, `MPI_UB`) has size 0
+// and would be counted as `32-byte`, but cases have no markers, because `Means::buildable` replaces
+// them.
 fn leaf(n: Named, found: &mut BTreeSet<&'static str>) {
     found.insert(match n.parts().first().map_or(n.size(), |p| p.0.size()) {
         _ if n.parts().len() > 1 => "pair",

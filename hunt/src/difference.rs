@@ -20,7 +20,7 @@ pub enum Check {
     /// Envelope and contents of every node.
     Decode,
     /// `MPI_Get_count` and `MPI_Get_elements` after receives whose message was shorter than the
-    /// buffer.
+    /// buffer or as long as it.
     Elements,
     /// `MPI_Pack_external` and `MPI_Unpack_external`.
     External32,

@@ -181,13 +181,13 @@ pub(crate) unsafe fn convert_at_once<P: Count>(host: &'static Host, call: &PackC
     }
     let count = call.count.wide() as u64;
     // SAFETY: `decide` stages only a call that the MPI library would accept, so the buffers are
-    // what the arguments say, as the caller promises. `place` has checked that the packed bytes are
-    // inside the packed buffer.
+    // what the arguments say, as the caller promises. `packed_place` has checked that the packed
+    // bytes are inside the packed buffer.
     if !unsafe { committed.try_raw(call.direction, call.user.cast(), count, packed) } {
         return false;
     }
-    // SAFETY: the pointer to the position is not null, because `place` returns `None` for a null
-    // pointer.
+    // SAFETY: the pointer to the position is not null, because `packed_place` returns `None` for a
+    // null pointer.
     unsafe { call.moved(position) };
     true
 }
@@ -232,7 +232,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &PackCall<P>) 
     let outcome = if watch == 0 {
         // SAFETY: the entry is bound to the type of this call, which the program holds during the
         // call, so nobody retires it. The buffers are what the arguments say, as the caller
-        // promises, and `place` has checked that the packed bytes are inside the packed buffer.
+        // promises, and `packed_place` has checked that the packed bytes are inside the packed
+        // buffer.
         guard(|| unsafe {
             let Some(committed) = entry.committed() else { return Outcome::Pass };
             run(committed, call.direction, call.user.cast(), count, packed);
@@ -246,8 +247,8 @@ pub(crate) unsafe fn convert<P: Count>(host: &'static Host, call: &PackCall<P>) 
     match outcome {
         Some(Outcome::Done) => {
             outcome::converted();
-            // SAFETY: the pointer to the position is not null, because `place` returns `None` for a
-            // null pointer.
+            // SAFETY: the pointer to the position is not null, because `packed_place` returns
+            // `None` for a null pointer.
             unsafe { call.moved(position) };
             Outcome::Done
         }

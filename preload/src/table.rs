@@ -413,9 +413,9 @@ pub(crate) unsafe fn retire(entry: &'static TypeEntry) {
 /// [`Datatype::structural_hash`]: ddtc::internal::datatype::Datatype::structural_hash
 pub(crate) fn end_all(structural_hash: u128) {
     TYPES.for_each_bound(|entry| {
-        // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
-        // the cell of a bound entry only after it has unbound the entry under that lock, so the
-        // entry is not retired while the reference lives.
+        // SAFETY: `Table::for_each_bound` holds the lock of the table during this closure. `retire`
+        // writes to the cell of a bound entry only after it has unbound the entry under that lock,
+        // so the entry is not retired while the reference lives.
         let committed = unsafe { entry.committed() };
         if committed.is_some_and(|c| c.datatype().structural_hash() == structural_hash) {
             entry.end();
@@ -427,9 +427,9 @@ pub(crate) fn end_all(structural_hash: u128) {
 /// 0. The types stay in the table, and their uses are counted from 0 on.
 pub(crate) fn fold_all() {
     TYPES.for_each_bound(|entry| {
-        // SAFETY: `Table::each` holds the lock of the table during this closure. `retire` writes to
-        // the cell of a bound entry only after it has unbound the entry under that lock, so the
-        // entry is not retired while the reference lives.
+        // SAFETY: `Table::for_each_bound` holds the lock of the table during this closure. `retire`
+        // writes to the cell of a bound entry only after it has unbound the entry under that lock,
+        // so the entry is not retired while the reference lives.
         if let Some(committed) = unsafe { entry.committed() } {
             entry.uses.fold(committed);
         }

@@ -416,8 +416,9 @@ impl Generator<'_> {
         if c.chance(30) { Datatype::contiguous(c.within(2, 6), &column) } else { Ok(column) }
     }
 
-    /// Returns `t` inside 2 to 7 vectors with few blocks each, like an array of several dimensions,
-    /// so that its nest has as many loops. There are fewer if the budget does not allow more.
+    /// Returns `t` inside 2 to 7 vectors of 1 to 3 blocks each, like an array of several
+    /// dimensions, so that its nest has nested loops with few iterations each. There are fewer
+    /// vectors if the budget does not allow more.
     fn grid(&self, c: &mut Choices<'_>, mut t: Datatype) -> Result<Datatype> {
         for _ in 0..c.within(2, 7) {
             let n = c.within(1, 3);

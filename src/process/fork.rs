@@ -32,10 +32,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// (2026-11-28).
 const LOOKS: u32 = 5;
 
-/// Maximum time that a fork waits for threads in sections. It is also the maximum time that a
-/// thread waits before a section for a fork to end, if the forking thread runs or waits for a
-/// processor. Sections and forks are meant to take milliseconds. The limit is much longer, so that
-/// it is seldom reached even on a busy machine. If it is reached, the child is marked.
+/// Maximum time that a fork waits for threads in sections. After this wait, it is also the maximum
+/// time that a thread waits before a section for the fork to end, if the forking thread runs or
+/// waits for a processor. Sections and forks are meant to take milliseconds. The limit is much
+/// longer, so that it is seldom reached even on a busy machine. If it is reached, the child is
+/// marked.
 const LIMIT: Duration = Duration::from_secs(1);
 
 /// Number of threads that can have a slot of their own. All other threads share one more slot and

@@ -243,8 +243,9 @@ impl<T> Awaited<T> {
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> &T {
         debug_assert!(!in_section(), "a section must not wait for who is in none");
-        // `over` removes the record of this thread's work when it is dropped, even if `make`
-        // panics. The next caller can then begin its own work.
+        // `over` removes the record of the work on the value when it is dropped, even if `make`
+        // panics. The next caller can then begin its own work. A thread that waited for another one
+        // removes the record, too, which does no harm once the value exists.
         let over = Over(self);
         self.turn().get_or_init(|| {
             // Another thread may have made the value after the caller found none and before this

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use crate::error::{Error, ErrorClass, Result};
 use crate::process::{NO_TEXT, cut};
 
-/// Family of processors. Processors are in one family if the same choices pay for them, and a
-/// family gets only choices that were measured on one of its processors. Processors for which no
-/// choice was measured are in [`Family::Other`].
+/// Family of processors for which the library makes the same choices. A family gets only choices
+/// that were measured on one of its processors. Processors for which no choice was measured are in
+/// [`Family::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// AMD family 25 (Zen 3 and Zen 4) with fast string operations and AVX2. Measured on Zen 3

@@ -83,9 +83,8 @@ int main(void)
     OK(MPI_Type_create_f90_real(6, MPI_UNDEFINED, &f90));
     there_and_back(f90);
     there_and_back(MPI_LONG_DOUBLE);
-    /* `integers` is a wire form of version 1 that was recorded once. Every library with this
-     * version of the wire form must read these bytes, and must write the same bytes for the type.
-     * */
+    /* `integers` is a wire form of version 1 that was recorded once. Every library that has this
+     * version must read these bytes, and must write the same bytes for the type. */
     OK(ddtc_type_from_wire(integers, sizeof integers, &stale));
     OK(MPI_Type_vector(2, 1, 3, MPI_INTEGER, &kept));
     char forms[2][57];

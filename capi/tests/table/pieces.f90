@@ -1,8 +1,8 @@
 ! Parts of the generated Fortran files that are written by hand, each after a line with its name:
 ! beginnings and ends of files, parts whose place a line `text NAME` of names.txt gives, and bodies
 ! of procedures. If a body uses `code` and does not mention ierror, the generator adds a call that
-! returns `code` through ierror. If a body mentions neither, the procedure checks its communicator,
-! if it has one, and otherwise succeeds.
+! returns `code` through ierror. If a body mentions neither, the procedure succeeds, unless it has a
+! communicator that does not exist.
 !: ddtc_c
 ! ddtc_c.f90 - interfaces of the functions of ddtc.h that ddtc_mpi.f90 calls, by iso_c_binding.
 !

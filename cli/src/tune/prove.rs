@@ -354,7 +354,8 @@ mod tests {
         let mut interrupted = finished.clone();
         interrupted.outcomes[1] = Some(Outcome::Refused(INTERRUPTED.to_owned()));
         assert_eq!(begun(new(), &[interrupted]).outcome(Step::Nonblocking), None);
-        // Proofs of a run with another number of ranks or nodes or another transport have no effect.
+        // Proofs of a run with another number of ranks or nodes or another transport have no
+        // effect.
         let others = [
             Proof { ranks: 8, ..old.clone() },
             Proof { nodes: 2, ..old.clone() },

@@ -71,7 +71,7 @@ fn uses_pass_while_nothing_can_come_of_them() {
         (0..4).map(|_| passes_in_back_off(handle, None)).collect::<Vec<_>>(),
         [true, true, true, false]
     );
-    // Two uses have passed when the back-off is ended early by `Slot::passed`.
+    // Two uses have passed when the back-off is ended early by `Slot::end_back_off`.
     slot.start_back_off(10, 100, 1 << 30);
     assert!(
         passes_in_back_off(handle, None)

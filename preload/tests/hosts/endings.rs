@@ -22,8 +22,9 @@ fn compiled(folder: &Path) -> PathBuf {
     program
 }
 
-/// Runs `command` with the preload library and with settings under which it converts every call. The
-/// small MPI library has no launcher that would tell the transport, so `DDTC_UNPROVEN` is needed.
+/// Runs `command` with the preload library and with settings under which it converts every call.
+/// The version text of the small MPI library names no device, so ddtc cannot determine the
+/// transport. `DDTC_UNPROVEN` permits all kinds of calls nevertheless.
 fn preloaded(folder: &Path, command: &mut Command, variables: &[(&str, &str)]) -> Output {
     command.env("LD_PRELOAD", library()).env("DDTC_MODE", "commit").env("DDTC_POLICY", "all");
     command.env("DDTC_UNPROVEN", "1");

@@ -108,8 +108,8 @@ impl Subject {
     }
 
     /// Returns the Python interpreter that runs mpi4py's tests. A library from a wheel has one in
-    /// its own environment. For a library that is installed in a folder, the interpreter is taken from
-    /// the environment of the wheel of the same family.
+    /// its own environment. For a library that is installed in a folder, the interpreter is taken
+    /// from the environment of the wheel of the same family.
     fn python(&self) -> PathBuf {
         let own = self.root.join("bin/python");
         if own.exists() { own } else { self.host.root().join("bin/python") }

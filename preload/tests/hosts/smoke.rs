@@ -48,7 +48,7 @@ fn moved(folder: &Path, ranks: u32) -> (u64, u64) {
 
 /// Checks a program that prints what its ranks saw. The output must be the same in a run without
 /// the preload library, in a run with it on all ranks, and in a run with it on every other rank.
-/// `min_messages` has the minimum numbers of messages that a rank packs and unpacks on average.
+/// `min_moved` has the minimum numbers of messages that a rank packs and unpacks on average.
 /// Returns the reports of the run with the preload library on all ranks.
 fn assert_same_output(
     host: Host,

@@ -73,8 +73,8 @@ pub(crate) fn logs(log: &Path, ranks: u32) -> String {
 }
 
 /// Adds to a run of Python the arguments that make it run tests of mpi4py and write `log`. `only`
-/// is a file with the names of the tests that run; if it is `None`, all tests run. The caller may add
-/// arguments for mpi4py's main program.
+/// is a file with the names of the tests that run; if it is `None`, all tests run. The caller may
+/// add arguments for mpi4py's main program.
 pub(crate) fn with_tests(run: Run, log: &Path, only: Option<&Path>) -> Run {
     let run = run.arg(manifest("tests/python/suite.py")).arg(log).arg(only.unwrap_or(Path::new("-")));
     run.arg(tests()).arg("--no-builddir")

@@ -90,8 +90,9 @@ impl Segment {
         Ok(Segment { write, execute, used: 0, live: 0, forks })
     }
 
-    /// Returns true if a forked process may share the segment. Such a segment is never written and
-    /// its memory is never handed out again.
+    /// Returns true if a forked process may share the segment. The memory of such a segment is
+    /// never handed out again. It is written only through drafts that were handed out before the
+    /// fork.
     pub(super) fn is_sealed(&self) -> bool {
         self.forks != forks()
     }

@@ -2,14 +2,14 @@
 //! state between calls.
 //!
 //! In each loop that it touches, the range consists of a head, whole iterations and a tail, each of
-//! which may be empty. The head is the last part of one iteration, and the tail is the first part
-//! of another one. Head, whole iterations and tail are moved in this order, which is the order of
-//! the type map. [`Parts`] offers whole iterations to kernels. Entering the iteration of the head
-//! or of the tail costs one multiplication per loop ([`Descent`]). In the functions below, the
-//! positions `from` and `to` are relative to the packed offset `at` of the node or body, so that no
-//! function compares a position with the ends of the whole range. `i` is the index of a node in the
-//! nest. If a range cuts more than `MAX_DEPTH` levels, the interpreter of nests moves the rest from
-//! there.
+//! which may be empty. The head is a part of the first iteration and usually reaches to its end;
+//! the tail is the first part of a later one. Head, whole iterations and tail are moved in this
+//! order, which is the order of the type map. [`Parts`] offers whole iterations to kernels.
+//! Entering the iteration of the head or of the tail costs one multiplication per loop
+//! ([`Descent`]). In the functions below, the positions `from` and `to` are relative to the packed
+//! offset `at` of the node or body, so that no function compares a position with the ends of the
+//! whole range. `i` is the index of a node in the nest. If a range cuts more than `MAX_DEPTH`
+//! levels, the interpreter of nests moves the rest from there.
 //!
 //! A range of 4 KiB takes less than 100 ns, so code that runs once per range is written for few
 //! instructions and few stores: after a kernel has filled the store buffer of the processor, each
@@ -56,7 +56,8 @@ pub enum Rows<'a> {
     Pieces(&'a [EqualPieces]),
     /// Columns in another order, and the number of rows in a bucket. The columns are the user
     /// offsets, packed offsets and lengths of the rows. A bucket is a group of consecutive rows of
-    /// the node; within each bucket, the rows are sorted by length.
+    /// the node; within each bucket, the rows are sorted by the power of two that covers their
+    /// length.
     Buckets([&'a Column; 3], usize),
 }
 
@@ -497,10 +498,10 @@ fn few(memory: &Buffers, columns: [&Column; 3], at: Offsets, from: i64, to: i64)
 }
 
 /// Moves the packed bytes `[from, to)` of rows whose lengths may differ. A row that lies only
-/// partly in the range is copied separately. If `buckets` is given, it has the rows sorted by
-/// length within groups of consecutive rows (buckets), and the number of rows in a bucket. Rows of
-/// buckets that lie completely in the range are then moved in the sorted order, and all other rows
-/// in the order of the nest.
+/// partly in the range is copied separately. If `buckets` is given, it has the columns of the rows
+/// in another order, which differs from that of the nest only within groups of consecutive rows
+/// (buckets), and the number of rows in a bucket. Rows of buckets that lie completely in the range
+/// are then moved in this other order, and all other rows in the order of the nest.
 pub(super) fn rows(
     memory: &Buffers,
     columns: [&Column; 3],

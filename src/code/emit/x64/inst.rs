@@ -169,8 +169,8 @@ pub(super) enum Inst {
     Call(Mem, Micro),
     Push(Reg),
     Pop(Reg),
-    /// Clears the upper parts of all vector registers, as required before a return to code that
-    /// uses SSE instructions.
+    /// Clears the upper parts of all vector registers, as code that uses SSE instructions expects
+    /// after a return.
     ZeroUpper,
     Return,
 }
