@@ -83,10 +83,10 @@ pub fn boundary<L: Leaf>(nest: &LoopNest<Normal, L>, count: u64, position: u64) 
     let (mut body, mut at) = (nest.root(), 0);
     loop {
         let inside =
-            |node: &&Node<L>| byte.cover(at + node.at().packed, node.packed_bytes(count)) != Cover::None;
+            |node: &&Node<L>| byte.cover(at + node.offsets().packed, node.packed_bytes(count)) != Cover::None;
         // If no node contains the byte, it lies past the end of the stream.
         let Some(node) = nest.body(body).iter().find(inside) else { return position as u64 };
-        at += node.at().packed;
+        at += node.offsets().packed;
         let leaf = |start: i64, unit: &L| (position - (position - start) % unit.packed()) as u64;
         let (step, inner) = match node {
             Node::Copy { unit, .. } => return leaf(at, unit),

@@ -64,8 +64,8 @@ pub enum Part {
     /// plan that unpacks only this node. If a kernel of the layout has an equal table, that table
     /// is shared.
     Pieces(Vec<EqualPieces>),
-    /// All rows of a `Blocks` node, sorted by length within buckets, as in a plan that unpacks only
-    /// this node. The columns have user offsets, packed offsets and lengths. If a kernel of the
+    /// All rows of a `Blocks` node, sorted within buckets by the power of two that covers their
+    /// length, as in a plan that unpacks only this node. The columns have user offsets, packed offsets and lengths. If a kernel of the
     /// layout has an equal column, that column is shared.
     Buckets([Column; 3]),
     /// Nothing: the interpreter of nests moves the bytes of the node.

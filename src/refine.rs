@@ -328,7 +328,7 @@ impl<'n, L: Leaf> Join<'n, L> {
         // loop or a table.
         let body = self.chunk(&heads, common, depth)?;
         let steps = heads.each_ref().map(|head| stride(head, common));
-        let at = Offsets::new(heads[0].at(), heads[1].at());
+        let at = Offsets::new(heads[0].offset(), heads[1].offset());
         match (&heads, steps) {
             // All periods move the same bytes between the same places. One iteration is enough,
             // unless values are combined.
@@ -363,7 +363,7 @@ impl<'n, L: Leaf> Join<'n, L> {
             (Item::Table { at, displacements, rows, .. }, _) => {
                 at.wrapping_add(displacements.get(rows.start + i))
             }
-            (item, step) => item.at().wrapping_add(step.unwrap_or(0).wrapping_mul(i as i64)),
+            (item, step) => item.offset().wrapping_add(step.unwrap_or(0).wrapping_mul(i as i64)),
         };
         let rows = heads.iter().find_map(|head| match head {
             Item::Table { rows, .. } => Some(rows.len()),

@@ -328,7 +328,7 @@ impl<'l> Segments<'l> {
             let i = self.runs.first_node(self.nest, body, run);
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             run -= self.runs.before(body, i);
-            packed += node.at().packed;
+            packed += node.offsets().packed;
             if run == 0 {
                 break;
             }
@@ -363,14 +363,14 @@ impl<'l> Segments<'l> {
             let k = match body.len {
                 1 => 0,
                 n => {
-                    partition_point(n.into(), |k| self.nest.nodes()[start + k as usize].at().packed <= rest)
+                    partition_point(n.into(), |k| self.nest.nodes()[start + k as usize].offsets().packed <= rest)
                         - 1
                 }
             };
             let i = start + k as usize;
             let (node, runs) = (&self.nest.nodes()[i], self.runs.node(i));
             index += self.runs.before(body, i);
-            rest -= node.at().packed;
+            rest -= node.offsets().packed;
             let (k, piece, inner) = match node {
                 Node::Loop { step, body, .. } => (rest / step.packed, step.packed, *body),
                 Node::Table { packed, body, .. } => (rest / packed, *packed, *body),

@@ -230,7 +230,7 @@ export! {
     ) {
         const CALL: &str = "t_enum_get_item";
         let e = enumeration_of(CALL, enumtype)?;
-        let item = tool::at(CALL, e.items, index)?;
+        let item = tool::item(CALL, e.items, index)?;
         set(value, index);
         string(item, name, name_len);
         Ok(())
@@ -248,7 +248,7 @@ export! {
     ) {
         const CALL: &str = "t_cvar_get_info";
         tool::ready(CALL)?;
-        let c: &Control = tool::at(CALL, &CONTROLS, index)?;
+        let c: &Control = tool::item(CALL, &CONTROLS, index)?;
         string(c.name, name, name_len);
         set(verbosity, if c.tuning { TUNER_BASIC } else { USER_BASIC });
         set(kind, datatype(c.kind));
@@ -272,7 +272,7 @@ export! {
         const CALL: &str = "t_cvar_handle_alloc";
         tool::ready(CALL)?;
         let cvar = required_out(CALL, "handle", cvar)?;
-        let found: &Control = tool::at(CALL, &CONTROLS, index)?;
+        let found: &Control = tool::item(CALL, &CONTROLS, index)?;
         cvar.set(to_c(tool::alloc_control(index)?));
         set(count, found.kind.count() as c_int);
         Ok(())
@@ -310,7 +310,7 @@ export! {
     ) {
         const CALL: &str = "t_pvar_get_info";
         tool::ready(CALL)?;
-        let p: &Performance = tool::at(CALL, &PERFORMANCE, index)?;
+        let p: &Performance = tool::item(CALL, &PERFORMANCE, index)?;
         string(p.name, name, name_len);
         set(verbosity, USER_BASIC);
         set(class, p.class as c_int);
@@ -470,7 +470,7 @@ fn target(pvar: Opaque) -> Target {
 /// Returns the category of an index, or an error of class `ToolInvalidIndex`.
 fn category(call: &'static str, index: c_int) -> Result<&'static Category> {
     tool::ready(call)?;
-    tool::at(call, &CATEGORIES, index)
+    tool::item(call, &CATEGORIES, index)
 }
 
 /// Writes the indices of the members of a category. If there are more than `len` members, writes
@@ -509,7 +509,7 @@ mod events {
     /// Returns an error of class `ToolInvalidIndex`, since no index is valid.
     fn none(call: &'static str, index: c_int) -> Result<()> {
         tool::ready(call)?;
-        tool::at::<()>(call, &[], index)?;
+        tool::item::<()>(call, &[], index)?;
         Ok(())
     }
 

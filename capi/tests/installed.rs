@@ -318,8 +318,8 @@ fn mpi_1_programs() {
     let empty = scratch().join("empty");
     std::fs::create_dir_all(&empty).expect("directory");
     std::fs::write(empty.join("mpi.h"), "").expect("mpi.h");
-    let beside = format!("-I{}", empty.display());
-    let program = compile("cc", "c/mpi1.c", Link::Shared, &["-std=c99", "-include", "ddtc_mpi.h", &beside]);
+    let include = format!("-I{}", empty.display());
+    let program = compile("cc", "c/mpi1.c", Link::Shared, &["-std=c99", "-include", "ddtc_mpi.h", &include]);
     runs(&program);
     // With MPI_ERRORS_ARE_FATAL, an error ends the program with a message.
     let fatal = Command::new(program).arg("fatal").output().expect("program");

@@ -53,7 +53,7 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
             [node] => node,
             _ => return Err(refuse(operation, committed, MUST_BE_LOOPS)),
         };
-        start = start.wrapping_add(node.at().user);
+        start = start.wrapping_add(node.offsets().user);
         match node {
             Node::Loop { trip, step, body: inner, .. } => {
                 if !trip.is(1) {

@@ -298,7 +298,7 @@ struct SlotAddress {
 
 impl SlotAddress {
     fn new(id: u64, segment: &Segment, offset: usize) -> SlotAddress {
-        let (write, execute) = segment.at(offset);
+        let (write, execute) = segment.addresses(offset);
         SlotAddress { segment: Some(id), write, execute }
     }
 }

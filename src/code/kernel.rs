@@ -272,7 +272,7 @@ impl Kernel {
     /// Runs the kernel on `count` instances in the buffers `memory`. The first of them is at the
     /// offsets `at`.
     pub(crate) fn run(&self, memory: &Buffers, at: Offsets, count: u64) {
-        let (user, packed) = memory.at(at.user, at.packed);
+        let (user, packed) = memory.addresses(at.user, at.packed);
         // SAFETY: `self` is borrowed, so the kernel lives. The caller of the unsafe `Buffers::new`
         // vouched that its buffers are valid, do not overlap, and are accessed by nobody else, and
         // that the handle is used only for blocks of the layout and range that the buffers were

@@ -167,7 +167,7 @@ fn runs(
                     continue;
                 };
                 *nodes = rest;
-                (node, *at + node.at())
+                (node, *at + node.offsets())
             }
             Pending::Iterate { node, next, end, at } => {
                 if next == end {
@@ -189,7 +189,7 @@ fn runs(
         }
         match node {
             Node::Copy { n, unit, .. } => {
-                let (at, units) = whole(interval, at, n.at(count), *unit);
+                let (at, units) = whole(interval, at, n.for_count(count), *unit);
                 run(at, 1, Offsets::ZERO, units, *unit)?;
             }
             Node::Blocks { user, packed, len, unit, .. } => {
@@ -207,11 +207,11 @@ fn runs(
                 }
             }
             Node::Loop { trip, step, body, .. } => {
-                let touched = interval.pieces(at.packed, step.packed, trip.at(count));
+                let touched = interval.pieces(at.packed, step.packed, trip.for_count(count));
                 // A loop around a single copy, all of it inside the range, is one run. Any other
                 // loop is iterated, from the first to the last iteration that the range touches.
                 if let ([Node::Copy { at: inner, n, unit }], Cover::All) = (nest.body(*body), cover) {
-                    run(at + *inner, trip.at(count), *step, n.at(count), *unit)?;
+                    run(at + *inner, trip.for_count(count), *step, n.for_count(count), *unit)?;
                 } else {
                     stack.push(Pending::Iterate { node, next: touched.start, end: touched.end, at });
                 }

@@ -106,7 +106,7 @@ fn interpret_body(
                     stack.pop();
                     continue;
                 };
-                let at = *at + node.at();
+                let at = *at + node.offsets();
                 *nodes = rest;
                 if rest.is_empty() {
                     // This frame has no more nodes. Pop it before the node pushes frames of its
@@ -160,9 +160,9 @@ impl<'a> Interpreter<'a> {
     #[inline(always)]
     fn leaf(&self, node: &Node, at: Offsets) -> Option<(u64, Body)> {
         match node {
-            Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.at(self.count)),
+            Node::Copy { n, .. } => self.memory.copy(at.user, at.packed, n.for_count(self.count)),
             Node::Blocks { user, packed, len, .. } => self.listed(at, [user, packed, len]),
-            Node::Loop { trip, body, .. } => return Some((trip.at(self.count), *body)),
+            Node::Loop { trip, body, .. } => return Some((trip.for_count(self.count), *body)),
             Node::Table { displacements, body, .. } => return Some((displacements.len() as u64, *body)),
         }
         None
@@ -213,7 +213,7 @@ impl<'a> Interpreter<'a> {
             return interpret_body(self.nest, self.memory, self.count, (body, at), self.interval);
         }
         for node in self.nest.body(body) {
-            let at = at + node.at();
+            let at = at + node.offsets();
             let Some((n, inner)) = self.leaf(node, at) else { continue };
             if n == 1 {
                 self.all(inner, node.iteration(at, 0), depth + 1);
@@ -259,7 +259,7 @@ impl<'a> Interpreter<'a> {
                 if let [Node::Copy { n: len, .. }] = self.nest.body(*blocks) =>
             {
                 let first = at.step(*step, range.start as i64) + *inside;
-                let trip = trip.at(self.count);
+                let trip = trip.for_count(self.count);
                 let loops = [(n, *step), (trip, *inner)];
                 // Short rows are moved leaf by leaf: one call moves the first block of all rows of
                 // a chunk, the next call the second block, and so on. That takes fewer calls than
@@ -341,7 +341,7 @@ impl<'a> Interpreter<'a> {
             room
         };
         body.iter().all(|node| {
-            let at = at + node.at();
+            let at = at + node.offsets();
             match node {
                 Node::Copy { n: Quantity { k, per_count: false }, .. } => push(at, *k as i64),
                 Node::Blocks { user, packed, len, .. } => {
@@ -363,7 +363,7 @@ impl<'a> Interpreter<'a> {
     /// touches, it may cut the first and the last one; those between them are whole.
     fn part(&self, node: &'a Node, at: Offsets, stack: &mut SmallVec<[Pending<'a>; INLINE_DEPTH]>) {
         match node {
-            Node::Copy { n, .. } => self.clipped(at, n.at(self.count) as i64),
+            Node::Copy { n, .. } => self.clipped(at, n.for_count(self.count) as i64),
             Node::Blocks { user, packed, len, .. } => {
                 let from = (self.interval.from - at.packed).max(0);
                 let to = (self.interval.to - at.packed).min(node.packed_bytes(1));
@@ -372,7 +372,7 @@ impl<'a> Interpreter<'a> {
             Node::Loop { .. } | Node::Table { .. } => {
                 let Some(body) = node.body() else { return };
                 let (n, piece) = match node {
-                    Node::Loop { trip, step, .. } => (trip.at(self.count), step.packed),
+                    Node::Loop { trip, step, .. } => (trip.for_count(self.count), step.packed),
                     Node::Table { displacements, packed, .. } => (displacements.len() as u64, *packed),
                     Node::Blocks { .. } | Node::Copy { .. } => return,
                 };

@@ -41,7 +41,7 @@ impl Mismatch {
         move |e| Mismatch::new(stage, e.to_string())
     }
 
-    pub(super) fn at(mut self, direction: Direction, level: Option<Level>) -> Mismatch {
+    pub(super) fn with_direction(mut self, direction: Direction, level: Option<Level>) -> Mismatch {
         self.direction = Some(direction);
         self.level = level;
         self
@@ -264,7 +264,7 @@ impl Case {
         let [[user, packed], want] = self.images(direction);
         let (mut user, mut packed) = (user.to_vec(), packed.to_vec());
         caught(|| f(&mut user, &mut packed))
-            .map_err(|panic| Mismatch::new(stage, format!("panic: {panic}\n{shown}")).at(direction, None))?;
+            .map_err(|panic| Mismatch::new(stage, format!("panic: {panic}\n{shown}")).with_direction(direction, None))?;
         self.compare(stage, direction, shown, [&user, &packed], want)
     }
 
@@ -278,7 +278,7 @@ impl Case {
         [user, packed]: [&[u8]; 2],
         [want_user, want_packed]: [&[u8]; 2],
     ) -> Check {
-        let fail = |what: String| Err(Mismatch::new(stage, format!("{what}\n{shown}")).at(direction, None));
+        let fail = |what: String| Err(Mismatch::new(stage, format!("{what}\n{shown}")).with_direction(direction, None));
         if user == want_user && packed == want_packed {
             return Ok(());
         }

@@ -168,7 +168,7 @@ impl<'a> Pair<'a> {
                 let first = got.iter().zip(&self.want).position(|(a, b)| a != b);
                 format!("a copy differs at byte {first:?}: {}\n{}", direct.schedule(), self.shown())
             })
-            .map_err(|m| m.at(Direction::Pack, Some(engine.config().level)))?;
+            .map_err(|m| m.with_direction(Direction::Pack, Some(engine.config().level)))?;
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl FusedCase<'_> {
             let first = got.iter().zip(&self.want).position(|(a, b)| a != b);
             format!("byte {first:?} of the target differs\n{}\n{shown}", self.pair.shown())
         })
-        .map_err(|m| m.at(self.direction, None))
+        .map_err(|m| m.with_direction(self.direction, None))
     }
 
     /// Checks a nest by its leaf copies: carries out the copies that `visits` lists, and compares
@@ -250,7 +250,7 @@ impl FusedCase<'_> {
         emitters: Emitters<'_>,
     ) -> Check {
         let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
-        let at = |stage| move |e| Mismatch::error(stage)(e).at(self.direction, Some(target.level()));
+        let at = |stage| move |e| Mismatch::error(stage)(e).with_direction(self.direction, Some(target.level()));
         plan.verify().map_err(at("schedule"))?;
         self.plan("schedule", &plan, count)?;
         let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
@@ -364,7 +364,7 @@ fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: 
                 direct.schedule()
             )
         })
-        .map_err(|m| m.at(Direction::Unpack, Some(engine.config().level)))?;
+        .map_err(|m| m.with_direction(Direction::Unpack, Some(engine.config().level)))?;
     }
     Ok(())
 }

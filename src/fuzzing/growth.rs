@@ -67,7 +67,7 @@ pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
     }
     for level in 0..levels as i64 {
         // The growth ends when a size or bound does not fit in 64 bits.
-        let Ok(next) = wrapped(c, &t, twice).and_then(|inner| beside(c, &inner, level, twice)) else { break };
+        let Ok(next) = wrapped(c, &t, twice).and_then(|inner| next_to(c, &inner, level, twice)) else { break };
         t = next;
     }
     t
@@ -108,7 +108,7 @@ fn wrapped(c: &mut Choices<'_>, t: &Datatype, twice: bool) -> Result<Datatype> {
 
 /// Returns a struct of `t` with small members around it, at irregular displacements. If `twice` is
 /// true, the struct may contain `t` several times.
-fn beside(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<Datatype> {
+fn next_to(c: &mut Choices<'_>, t: &Datatype, level: i64, twice: bool) -> Result<Datatype> {
     let leaf = Datatype::named(c.pick(&[Named::Char, Named::Short, Named::Double]));
     let gap = 1 + c.below(7) as i64;
     let odd = t.true_ub().checked_add(gap + level % 5).unwrap_or(t.true_ub());

@@ -173,7 +173,7 @@ impl Oracle {
                     for (stage, engine, committed) in engines.iter().chain([&interpreted]) {
                         let failed = |e: &Error| Mismatch::new("commit", e.to_string());
                         let checked = case.check(stage, committed.as_ref().map_err(failed)?, direction);
-                        checked.map_err(|m| m.at(direction, Some(engine.config().level)))?;
+                        checked.map_err(|m| m.with_direction(direction, Some(engine.config().level)))?;
                         no_fallback(engine)?;
                     }
                 }
@@ -304,7 +304,7 @@ impl Oracle {
             // a machine of any architecture.
             let templates = target.on(Arch::X86_64).ok().and_then(X64::new);
             let templates = templates.as_ref().map(|x64| x64 as &dyn Emitter);
-            let at = |stage| move |e: Error| Mismatch::error(stage)(e).at(direction, Some(level));
+            let at = |stage| move |e: Error| Mismatch::error(stage)(e).with_direction(direction, Some(level));
             let plan = match schedule::schedule(nest, direction, target) {
                 Ok(plan) => plan,
                 Err(_) => {
@@ -325,7 +325,7 @@ impl Oracle {
                 let emitters = Emitters::All(cranelift).with_templates(templates);
                 for emitter in emitters.filter(|e| e.accesses() == accesses) {
                     let code = emit::emit(emitter, &legal).map_err(at("emit"))?;
-                    addresses(&code).map_err(|m| m.at(direction, Some(level)))?;
+                    addresses(&code).map_err(|m| m.with_direction(direction, Some(level)))?;
                 }
             }
         }

@@ -67,7 +67,7 @@ fn bytes(case: &Case, target: Target, c: &mut Choices<'_>) -> Check {
     // after it is legalized for one width of accesses.
     let direction = c.pick(&Direction::BOTH);
     let Ok(plan) = schedule::schedule(nest, direction, target) else { return Ok(()) };
-    let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, Some(target.level()));
+    let at = |stage| move |e| Mismatch::error(stage)(e).with_direction(direction, Some(target.level()));
     plan.verify().map_err(at("schedule"))?;
     case.plan("schedule", &plan, moved)?;
     let permutes = target.includes(Level::Avx512) && c.chance(128);

@@ -81,7 +81,7 @@ impl<'a> Values<'a> {
             let kind = Kind { direction, operation: Operation::External32 };
             let Ok(plan) = schedule::schedule(&self.nest, kind, target) else { continue };
             let level = Some(target.level());
-            let at = |stage| move |e| Mismatch::error(stage)(e).at(direction, level);
+            let at = |stage| move |e| Mismatch::error(stage)(e).with_direction(direction, level);
             plan.verify().map_err(at("schedule"))?;
             self.plan("schedule", &plan)?;
             let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
@@ -103,7 +103,7 @@ impl<'a> Values<'a> {
         let origin = self.moved.wrapping_sub(self.case.low()) as usize;
         plan.eval(self.case.count(), &mut user, origin, &mut packed);
         ensure([&user[..], &packed] == want, stage, || format!("other bytes than by definition\n{plan}"))
-            .map_err(|m| m.at(direction, Some(plan.target().level())))
+            .map_err(|m| m.with_direction(direction, Some(plan.target().level())))
     }
 
     /// Checks the conversions of an engine: by whole calls, with an inaccessible page before or
@@ -123,10 +123,10 @@ impl<'a> Values<'a> {
         for direction in self.directions() {
             for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
                 self.guarded(stage, &applied, rig, (direction, edge), pieces)
-                    .map_err(|m| m.at(direction, level))?;
+                    .map_err(|m| m.with_direction(direction, level))?;
             }
         }
-        self.unfit(stage, &applied).map_err(|m| m.at(Direction::Pack, level))
+        self.unfit(stage, &applied).map_err(|m| m.with_direction(Direction::Pack, level))
     }
 
     fn guarded(
@@ -174,14 +174,14 @@ impl<'a> Values<'a> {
         let slice = [&ahead[..], source].concat();
         let done = applied.pack(&slice, (-low).max(0) as usize, count, &mut packed);
         let same = packed[..want.len()] == want[..] && packed[want.len()..].iter().all(|&byte| byte == 0);
-        let told = match (&done, fit) {
+        let reported = match (&done, fit) {
             (Ok(n), Ok(())) => *n == want.len(),
             (Err(e), Err(i)) => {
                 e.class() == ErrorClass::Conversion && e.value().starts_with(&format!("{i} ("))
             }
             _ => false,
         };
-        ensure(same && told, stage, || {
+        ensure(same && reported, stage, || {
             format!("packing any bytes: {done:?}, must be {fit:?}; bytes same: {same}")
         })
     }

@@ -67,7 +67,7 @@ impl Buffers {
 
     /// Returns the address in the user's buffer at the offset `user`, and the address in the packed
     /// buffer at the offset `packed`.
-    pub fn at(&self, user: i64, packed: i64) -> (*mut u8, *mut u8) {
+    pub fn addresses(&self, user: i64, packed: i64) -> (*mut u8, *mut u8) {
         (self.user(user), self.packed(packed))
     }
 
@@ -112,7 +112,7 @@ impl Buffers {
     /// `user` and the packed offset `packed`.
     #[inline(always)]
     fn towards(&self, user: i64, packed: i64) -> (*mut u8, *const u8) {
-        let (user, packed) = self.at(user, packed);
+        let (user, packed) = self.addresses(user, packed);
         match self.direction {
             Direction::Pack => (packed, user.cast_const()),
             Direction::Unpack => (user, packed.cast_const()),
@@ -143,7 +143,7 @@ impl Buffers {
         let f = if streamed { stream::function(self.level) } else { strided::function(len, self.level) };
         for i in 0..rows as i64 {
             let at = at.step(row, i);
-            let (user, packed) = self.at(at.user, at.packed);
+            let (user, packed) = self.addresses(at.user, at.packed);
             // SAFETY: these are the blocks of iteration `i` of the outer loop. By the contract of
             // `new`, all blocks are valid and the machine runs `self.level`, for which `f` was
             // looked up.
@@ -164,7 +164,7 @@ impl Buffers {
     pub fn transposed(&self, at: Offsets, [outer, inner]: [(u64, Offsets); 2], len: u64) -> bool {
         let Some(f) = transpose::function(len, self.level).filter(|_| !self.streaming) else { return false };
         let ((outer, o), (inner, i)) = (outer, inner);
-        let (user, packed) = self.at(at.user, at.packed);
+        let (user, packed) = self.addresses(at.user, at.packed);
         // SAFETY: by the contract of `new`, the elements are valid and the machine runs
         // `self.level`, for which `f` was looked up. This function's contract excludes overlapping
         // destinations.

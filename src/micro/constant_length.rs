@@ -47,7 +47,7 @@ pub(super) unsafe fn copy_blocks<I: Isa, const LEN: usize>(
     while n >= unrolled {
         for u in 0..unrolled {
             // SAFETY: at least `unrolled` of the promised blocks remain, and `u` is less than that.
-            unsafe { block::constant::<I, LEN>(dst.at(u), src.at(u)) };
+            unsafe { block::constant::<I, LEN>(dst.address(u), src.address(u)) };
         }
         dst.advance(unrolled);
         src.advance(unrolled);
@@ -69,7 +69,7 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
     let mut left = n as isize;
     while left > 0 {
         // SAFETY: `left` of the promised blocks remain, at least one; this is the next one.
-        unsafe { block::constant::<I, LEN>(dst.at(0), src.at(0)) };
+        unsafe { block::constant::<I, LEN>(dst.address(0), src.address(0)) };
         dst.advance(1);
         src.advance(1);
         left = opaque(left - 1);
@@ -87,7 +87,7 @@ pub(super) unsafe fn rolled<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut 
 unsafe fn few<I: Isa, const LEN: usize>(mut dst: impl Cursor, mut src: impl Cursor, n: usize) {
     for _ in 0..n {
         // SAFETY: at least one of the promised blocks remains; this is the next one.
-        unsafe { block::constant::<I, LEN>(dst.at(0), src.at(0)) };
+        unsafe { block::constant::<I, LEN>(dst.address(0), src.address(0)) };
         dst.advance(1);
         src.advance(1);
     }
@@ -190,7 +190,7 @@ pub(super) unsafe fn unpack<I: Code, const LEN: usize>(
                 // SAFETY: more than four of the promised blocks remain, and `u` is less than four.
                 // `store_masked` reads `LEN` rounded up to a power of two; the bytes past the block
                 // belong to the block after it, which is at least that long.
-                unsafe { I::store_masked::<LEN>(dst.at(u), src.at(u)) };
+                unsafe { I::store_masked::<LEN>(dst.address(u), src.address(u)) };
             }
             dst.advance(4);
             src.advance(4);

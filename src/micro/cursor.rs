@@ -14,7 +14,7 @@ pub(super) trait Cursor: Copy {
     ///
     /// # Safety
     /// At least `u + 1` blocks must remain in the cursor.
-    unsafe fn at(&self, u: usize) -> *mut u8;
+    unsafe fn address(&self, u: usize) -> *mut u8;
 
     /// Moves the cursor past the next `blocks` blocks: 1, 2, 4 or 8.
     fn advance(&mut self, blocks: usize);
@@ -27,7 +27,7 @@ pub(super) struct Dense<const LEN: usize>(pub(super) *mut u8);
 
 impl<const LEN: usize> Cursor for Dense<LEN> {
     #[inline(always)]
-    unsafe fn at(&self, u: usize) -> *mut u8 {
+    unsafe fn address(&self, u: usize) -> *mut u8 {
         self.0.wrapping_add(u * LEN)
     }
 
@@ -59,7 +59,7 @@ impl Strided {
 
 impl Cursor for Strided {
     #[inline(always)]
-    unsafe fn at(&self, u: usize) -> *mut u8 {
+    unsafe fn address(&self, u: usize) -> *mut u8 {
         // An address in x86 code can be the sum of a register and another register times one, two,
         // four or eight, but not times three. Three times the stride is therefore kept in a
         // register. Four times the stride is kept in a register too; for `u` from 5 on, another
@@ -121,7 +121,7 @@ pub(super) struct Listed<O> {
 
 impl<O: Offset> Cursor for Listed<O> {
     #[inline(always)]
-    unsafe fn at(&self, u: usize) -> *mut u8 {
+    unsafe fn address(&self, u: usize) -> *mut u8 {
         // SAFETY: the caller promises that more than `u` blocks remain, and each of them has an
         // entry from `next` on.
         self.base.wrapping_offset(unsafe { O::load(self.next.cast(), u) })

@@ -322,7 +322,7 @@ impl Actual<'_> {
     /// return other kinds of arguments panic in the same way.
     pub fn number(&self, role: Role) -> u64 {
         let Argument::Number(n) = self.argument(role) else { panic!("{} is no number", role.name()) };
-        n.at(self.count)
+        n.for_count(self.count)
     }
 
     /// Returns true if the argument for `role` is a number that is multiplied by the instance

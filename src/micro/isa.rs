@@ -190,7 +190,7 @@ pub(super) trait Code: Isa + Reverse {
         for u in 0..by_length(Self::GATHERED, LEN) {
             // SAFETY: `u` is less than the number of blocks that the caller promises, in `src` and
             // one after the other at `dst`.
-            unsafe { block::constant::<Self, LEN>(dst.add(u * LEN), src.at(u)) }
+            unsafe { block::constant::<Self, LEN>(dst.add(u * LEN), src.address(u)) }
         }
     }
 
@@ -206,7 +206,7 @@ pub(super) trait Code: Isa + Reverse {
         for u in 0..by_length(Self::SCATTERED, LEN) {
             // SAFETY: `u` is less than the number of blocks that the caller promises, in `dst` and
             // one after the other at `src`.
-            unsafe { block::constant::<Self, LEN>(dst.at(u), src.add(u * LEN)) }
+            unsafe { block::constant::<Self, LEN>(dst.address(u), src.add(u * LEN)) }
         }
     }
 
@@ -308,7 +308,7 @@ pub(super) trait Code: Isa + Reverse {
         for u in 0..8 {
             // SAFETY: `u` is less than eight, the number of units that the caller promises in `src`
             // and one after the other at `dst`.
-            unsafe { units::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.at(u)) }
+            unsafe { units::by_units::<UNIT, UNIT>(dst.add(u * UNIT), src.address(u)) }
         }
     }
 

@@ -125,8 +125,8 @@ mod tests {
                     let mut target = vec![0xa5; len + 256];
                     copy(target[d + 64..].as_mut_ptr(), source[s..].as_ptr());
                     assert_eq!(target[d + 64..d + 64 + len], source[s..s + len], "{len} bytes, {d} {s}");
-                    let beside = target[..d + 64].iter().chain(&target[d + 64 + len..]);
-                    assert!(beside.copied().all(|byte| byte == 0xa5), "{len} bytes, {d} {s}");
+                    let around = target[..d + 64].iter().chain(&target[d + 64 + len..]);
+                    assert!(around.copied().all(|byte| byte == 0xa5), "{len} bytes, {d} {s}");
                 };
                 // SAFETY: from `d + 64` and from `s` on, both buffers have at least `len` bytes.
                 check(&|dst, src| unsafe { copy(dst, src, len) });

@@ -39,7 +39,7 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
                 // blocks lie at a constant stride and the first two are aligned, all of them are.
                 // If the offsets of the blocks are read from a table, the first two are only a
                 // sample. The result decides nothing but the speed.
-                if (0..n.min(2)).any(|i| block::should_align::<64>(dst.at(i), len)) {
+                if (0..n.min(2)).any(|i| block::should_align::<64>(dst.address(i), len)) {
                     return copy_blocks::<I>(dst, src, n, len);
                 }
                 pieces! { 64: 1 2 3 4 5 6 7 8 }
@@ -89,13 +89,13 @@ pub(super) unsafe fn any<I: Isa>(dst: impl Cursor, src: impl Cursor, n: usize, l
 /// in `dst`. No source block may overlap a destination block.
 #[inline(always)]
 unsafe fn runs(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
-    // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for `len`
+    // SAFETY: `dst.address(0)` and `src.address(0)` are the next of the blocks that remain, valid for `len`
     // bytes. `by_loop` returns only loops for this length whose instructions this machine has.
     unsafe {
-        let first = if n > 0 { dst.at(0) } else { return };
+        let first = if n > 0 { dst.address(0) } else { return };
         let by_loop = run::by_loop(first, len, n.saturating_mul(len));
         for _ in 0..n {
-            let (d, s) = (dst.at(0), src.at(0).cast_const());
+            let (d, s) = (dst.address(0), src.address(0).cast_const());
             match by_loop {
                 Some(copy) => copy(d, s, len),
                 None => ptr::copy_nonoverlapping(s, d, len),
@@ -126,7 +126,7 @@ unsafe fn pieced<const COUNT: usize, const WIDE: usize>(
         // `WIDE` are the first `COUNT - 1`, which end before `len`, and the last piece ends at
         // `len`.
         unsafe {
-            let (d, s) = (dst.at(0), src.at(0).cast_const());
+            let (d, s) = (dst.address(0), src.address(0).cast_const());
             // The copies of the pieces are written out instead of looped over, because they must be
             // unrolled. Copies after the last of the `COUNT` pieces are not compiled.
             macro_rules! steps {
@@ -159,7 +159,7 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
         // pieces, so four pieces from `at` end at or before `len`. `aligned` is used only if
         // `should_align` is true, which needs more than 192 bytes.
         unsafe {
-            let (d, s) = (dst.at(0), src.at(0).cast_const());
+            let (d, s) = (dst.address(0), src.address(0).cast_const());
             // For pieces of 64 bytes, the caller, `any`, has already tested the alignment of the
             // first two blocks.
             if const { WIDE == 32 } && block::should_align::<WIDE>(d, len) {
@@ -187,9 +187,9 @@ unsafe fn fours<const WIDE: usize>(mut dst: impl Cursor, mut src: impl Cursor, n
 #[inline(always)]
 unsafe fn copy_blocks<I: Isa>(mut dst: impl Cursor, mut src: impl Cursor, n: usize, len: usize) {
     for _ in 0..n {
-        // SAFETY: `dst.at(0)` and `src.at(0)` are the next of the blocks that remain, valid for
+        // SAFETY: `dst.address(0)` and `src.address(0)` are the next of the blocks that remain, valid for
         // `len` bytes. The caller promises a machine with the instructions of `I`.
-        unsafe { block::run_time_by::<I>(dst.at(0), src.at(0), len) };
+        unsafe { block::run_time_by::<I>(dst.address(0), src.address(0), len) };
         dst.advance(1);
         src.advance(1);
     }

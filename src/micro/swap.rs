@@ -156,7 +156,7 @@ unsafe fn single<I: Code, U: Unit, const UNIT: usize>(
 unsafe fn few<U: Unit>(dst: &mut impl Cursor, src: &mut impl Cursor, n: usize) {
     for _ in 0..n {
         // SAFETY: fewer than `n` units have been copied, so the next one remains on both sides.
-        unsafe { one::<U>(dst.at(0), src.at(0)) };
+        unsafe { one::<U>(dst.address(0), src.address(0)) };
         dst.advance(1);
         src.advance(1);
     }
@@ -248,13 +248,13 @@ unsafe fn swap_blocks<I: Code, const UNIT: usize, const LEN: usize>(
     unsafe {
         for _ in 0..n / 4 {
             for u in 0..4 {
-                I::reverse::<UNIT, LEN>(dst.at(u), src.at(u));
+                I::reverse::<UNIT, LEN>(dst.address(u), src.address(u));
             }
             dst.advance(4);
             src.advance(4);
         }
         for _ in 0..n % 4 {
-            I::reverse::<UNIT, LEN>(dst.at(0), src.at(0));
+            I::reverse::<UNIT, LEN>(dst.address(0), src.address(0));
             dst.advance(1);
             src.advance(1);
         }

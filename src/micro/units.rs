@@ -179,7 +179,7 @@ pub(super) unsafe fn scatter<const UNIT: usize>(dst: &impl Cursor, src: *const u
         for first in (0..8).step_by(units) {
             let src = src.add(first * UNIT);
             if UNIT >= 8 {
-                by_units::<UNIT, UNIT>(dst.at(first), src);
+                by_units::<UNIT, UNIT>(dst.address(first), src);
                 continue;
             }
             let word = src.cast::<[u8; 8]>().read();
@@ -187,8 +187,8 @@ pub(super) unsafe fn scatter<const UNIT: usize>(dst: &impl Cursor, src: *const u
             for u in 0..units {
                 let unit = word >> (8 * UNIT * (units - 1 - u));
                 match UNIT {
-                    2 => dst.at(first + u).cast::<u16>().write_unaligned(unit as u16),
-                    _ => dst.at(first + u).cast::<u32>().write_unaligned(unit as u32),
+                    2 => dst.address(first + u).cast::<u16>().write_unaligned(unit as u16),
+                    _ => dst.address(first + u).cast::<u32>().write_unaligned(unit as u32),
                 }
             }
         }

@@ -58,7 +58,7 @@ impl Descent {
             Node::Blocks { .. } | Node::Copy { .. } => (NodeKind::Leaf, Offsets::ZERO, Body::default()),
         };
         let piece = Divisor::new(step.packed.max(1) as u64);
-        Descent { kind, at: node.at(), step, body, piece }
+        Descent { kind, at: node.offsets(), step, body, piece }
     }
 
     /// Returns the number of whole iterations in `bytes` packed bytes; `bytes` must not be

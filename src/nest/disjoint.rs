@@ -133,7 +133,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         // A leaf gives the byte ranges of its rows. A loop adds its stride to the loops of its
         // body's shape, and so does a table in the packed space. The rows of a table in user space
         // have no stride, so they are compared one by one.
-        let at = i128::from(space.select(node.at()));
+        let at = i128::from(space.select(node.offsets()));
         Ok(match node {
             Node::Copy { n, unit, .. } => {
                 // A copy is a dense run of bytes, which never overlaps itself. If the length is a

@@ -76,9 +76,9 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                         continue;
                     }
                     let node = &self.nodes()[index];
-                    let at = *at + node.at();
+                    let at = *at + node.offsets();
                     match node {
-                        Node::Copy { n, unit, .. } => f(Visit { at, n: n.at(count), unit: *unit }),
+                        Node::Copy { n, unit, .. } => f(Visit { at, n: n.for_count(count), unit: *unit }),
                         Node::Blocks { user, packed, len, unit, .. } => {
                             for i in 0..len.len() {
                                 let at = at + Offsets::new(user.get(i), packed.get(i));
@@ -96,7 +96,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
                     // exist and must not be read. The lines below then pop the table from the
                     // stack.
                     let (trip, step) = match node {
-                        Node::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
+                        Node::Loop { trip, step, .. } => (trip.for_count(count), at.step(*step, *i as i64)),
                         Node::Table { displacements, packed, .. } => {
                             let user = if (*i as usize) < displacements.len() {
                                 displacements.get(*i as usize)

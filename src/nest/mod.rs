@@ -131,7 +131,7 @@ impl Quantity {
 
     /// Returns the value for `count` instances. The product saturates, because no memory holds a
     /// stream that long.
-    pub fn at(self, count: u64) -> u64 {
+    pub fn for_count(self, count: u64) -> u64 {
         if self.per_count { self.k.saturating_mul(count) } else { self.k }
     }
 
@@ -244,7 +244,7 @@ impl<L: Leaf> Node<L> {
     /// Returns the offset of the node, relative to the iteration that contains it. This is the
     /// offset of iteration 0 of a loop, and of the first unit of a copy. For a table or blocks, it
     /// is the offset that the displacements or rows are relative to.
-    pub fn at(&self) -> Offsets {
+    pub fn offsets(&self) -> Offsets {
         match self {
             Node::Loop { at, .. }
             | Node::Table { at, .. }
@@ -310,13 +310,13 @@ impl<L: Leaf> Node<L> {
     #[inline]
     pub fn packed_bytes(&self, count: u64) -> i64 {
         match self {
-            Node::Loop { trip, step, .. } => (trip.at(count) as i64).wrapping_mul(step.packed),
+            Node::Loop { trip, step, .. } => (trip.for_count(count) as i64).wrapping_mul(step.packed),
             Node::Table { displacements, packed, .. } => displacements.len() as i64 * packed,
             Node::Blocks { packed, len, unit, .. } => match len.len() {
                 0 => 0,
                 n => packed.get(n - 1) + len.get(n - 1).wrapping_mul(unit.packed()),
             },
-            Node::Copy { n, unit, .. } => (n.at(count) as i64).wrapping_mul(unit.packed()),
+            Node::Copy { n, unit, .. } => (n.for_count(count) as i64).wrapping_mul(unit.packed()),
         }
     }
 

@@ -68,8 +68,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         let mut before = 0;
         for node in &self.nodes {
             let mut put = |distance: i64, rest: (i64, i64)| (within_object(distance), rest).hash(&mut hash);
-            put(node.at().user.wrapping_sub(before), (node.at().packed, node.rows() as i64));
-            before = node.at().user;
+            put(node.offsets().user.wrapping_sub(before), (node.offsets().packed, node.rows() as i64));
+            before = node.offsets().user;
             match node {
                 Node::Loop { step, .. } => put(step.user, (step.packed, 0)),
                 Node::Table { displacements, packed, .. } => {
@@ -96,7 +96,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
-            let distance = node.at().user.wrapping_sub(std::mem::replace(&mut before, node.at().user));
+            let distance = node.offsets().user.wrapping_sub(std::mem::replace(&mut before, node.offsets().user));
             is_far(distance)
                 || match node {
                     Node::Loop { step, .. } => is_far(step.user),

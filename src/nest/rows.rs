@@ -41,13 +41,13 @@ impl Row {
 /// so that the compiler makes a separate loop for each kind of storage.
 pub(crate) trait Sequence: Copy {
     fn count(self) -> usize;
-    fn at(self, i: usize) -> Offsets;
+    fn offsets(self, i: usize) -> Offsets;
     fn len(self, i: usize) -> i64;
     /// Returns the rows in a range of indices.
     fn part(self, rows: Range<usize>) -> Self;
 
     fn row(self, i: usize) -> Row {
-        Row { at: self.at(i), len: self.len(i) }
+        Row { at: self.offsets(i), len: self.len(i) }
     }
 
     /// Appends the rows to columns whose offsets are relative to `base`. Returns a number other
@@ -60,12 +60,12 @@ pub(crate) trait Sequence: Copy {
 
     /// Returns the user offset of every row.
     fn user_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
-        (0..self.count()).map(move |i| self.at(i).user)
+        (0..self.count()).map(move |i| self.offsets(i).user)
     }
 
     /// Returns the packed offset of every row.
     fn packed_offsets(self) -> impl ExactSizeIterator<Item = i64> + Clone {
-        (0..self.count()).map(move |i| self.at(i).packed)
+        (0..self.count()).map(move |i| self.offsets(i).packed)
     }
 
     /// Returns the length of every row in units.
@@ -78,12 +78,12 @@ pub(crate) trait Sequence: Copy {
     /// true for rows that are not adjacent. After a result of true, the caller has to examine every
     /// row, so it should call this method for few rows at a time.
     fn may_merge(self, unit: Offsets) -> bool {
-        (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.at(i))
+        (1..self.count()).any(|i| self.row(i - 1).end(unit) == self.offsets(i))
     }
 
     /// Returns true if two neighbouring rows are adjacent on both sides.
     fn merges(self, unit: Offsets) -> bool {
-        let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.at(i));
+        let adjacent = |part: Self| (1..part.count()).any(|i| part.row(i - 1).end(unit) == part.offsets(i));
         chunks(self, 1).any(|part| part.may_merge(unit) && adjacent(part))
     }
 }
@@ -130,7 +130,7 @@ impl Sequence for Merged<'_> {
     fn count(self) -> usize {
         self.0.len()
     }
-    fn at(self, i: usize) -> Offsets {
+    fn offsets(self, i: usize) -> Offsets {
         self.0[i].at
     }
     fn len(self, i: usize) -> i64 {
@@ -154,7 +154,7 @@ impl<T: Entry> Sequence for Displaced<'_, T> {
     fn count(self) -> usize {
         self.displacements.len()
     }
-    fn at(self, i: usize) -> Offsets {
+    fn offsets(self, i: usize) -> Offsets {
         self.at + Offsets::new(self.displacements[i].into(), self.packed.wrapping_mul(i as i64))
     }
     fn len(self, _: usize) -> i64 {
@@ -195,7 +195,7 @@ impl<T: Entry> Sequence for Listed<'_, T> {
     fn count(self) -> usize {
         self.columns[2].len()
     }
-    fn at(self, i: usize) -> Offsets {
+    fn offsets(self, i: usize) -> Offsets {
         self.at + Offsets::new(self.columns[0][i].into(), self.columns[1][i].into())
     }
     fn len(self, i: usize) -> i64 {
@@ -260,7 +260,7 @@ impl Sequence for Mixed<'_> {
     fn count(self) -> usize {
         self.count
     }
-    fn at(self, i: usize) -> Offsets {
+    fn offsets(self, i: usize) -> Offsets {
         let row = self.first + i;
         self.at + Offsets::new(self.columns[0].get(row), self.columns[1].get(row))
     }

@@ -102,7 +102,7 @@ impl<L: Leaf> fmt::Display for Head<'_, L> {
                 write_unit(f, *unit)?;
             }
         }
-        let at = self.0.at();
+        let at = self.0.offsets();
         if at != Offsets::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
     }
 }

@@ -66,7 +66,7 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
         if normal && body.len == 0 {
             return broken(i, "empty body in a normal nest");
         }
-        if normal && self.body(body)[0].at() != Offsets::ZERO {
+        if normal && self.body(body)[0].offsets() != Offsets::ZERO {
             return broken(i, "its body does not start at offset 0");
         }
         if normal && matches!(self.body(body), [Node::Loop { trip, .. }] if trip.is(1)) {

@@ -41,12 +41,12 @@ fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L
         }
         (Node::Loop { at, trip, step, body }, x) if !trip.per_count => {
             let one = only_node(n, *body, x)?;
-            (x.at() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
+            (x.offsets() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
         }
         (x, Node::Loop { at, trip, step, body }) if !trip.per_count => {
             let one = only_node(n, *body, x)?;
             let before = at.step(*step, -1);
-            (x.at() == before + one).then(|| extended(before, trip.k + 1, *step, *body))
+            (x.offsets() == before + one).then(|| extended(before, trip.k + 1, *step, *body))
         }
         _ => None,
     }
@@ -59,7 +59,7 @@ fn extended<L: Leaf>(at: Offsets, k: u64, step: Offsets, body: crate::nest::Body
 /// Returns the offset of the only node of `body`, if that node equals `x` apart from its offset.
 fn only_node<L: Leaf>(n: &Normalizer<L>, body: crate::nest::Body, x: &Node<L>) -> Option<Offsets> {
     match n.body(body) {
-        [only] if only.equal_except_offset(x) => Some(only.at()),
+        [only] if only.equal_except_offset(x) => Some(only.offsets()),
         _ => None,
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn rewrite<L: Leaf>(
         };
         if paid || inlining_cost(n, &node) == 0 {
             try_reserve("normalize", &mut out, body.len as usize)?;
-            out.extend(n.body(body).iter().map(|inner| inner.placed(inner.at() + at)));
+            out.extend(n.body(body).iter().map(|inner| inner.placed(inner.offsets() + at)));
         } else {
             // A body that is executed once and is not inlined has a canonical form: a unit loop
             // with user stride 0, whose packed stride is the number of bytes that it covers in the

@@ -105,7 +105,7 @@ impl<K: RowSink> RowVisitor for Merging<K> {
 
     fn rows<S: Sequence>(mut self, rows: S) -> Self {
         for part in chunks(rows, 0) {
-            let joins = self.last.is_some_and(|(last, _)| last.end(self.unit) == part.at(0));
+            let joins = self.last.is_some_and(|(last, _)| last.end(self.unit) == part.offsets(0));
             if joins || part.may_merge(self.unit) {
                 self.one_by_one(part);
                 continue;
@@ -251,7 +251,7 @@ impl RowSink for NarrowColumns {
 
     fn rows<S: Sequence>(&mut self, rows: S) {
         if self.columns[0].is_empty() {
-            self.at = rows.at(0);
+            self.at = rows.offsets(0);
         }
         self.overflow |= rows.append(self.at, &mut self.columns);
     }
@@ -344,7 +344,7 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
     if count == 1 {
         return Ok(CanonicalRows::Single(first));
     }
-    if let Some((p, step)) = period::find(count, |i| rows.at(i), |i, j| rows.len(i) == rows.len(j)) {
+    if let Some((p, step)) = period::find(count, |i| rows.offsets(i), |i, j| rows.len(i) == rows.len(j)) {
         let body = canonical(rows.part(0..p), None)?.into();
         return Ok(CanonicalRows::Loop { trip: (count / p) as u64, step, body });
     }
@@ -359,9 +359,9 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
         Some(Rows::Blocks { at: begin, columns }) if begin == at => columns[0].clone(),
         _ => Column::build(rows.user_offsets().map(|place| place.wrapping_sub(at.user)))?,
     };
-    let stride = rows.at(1).packed - at.packed;
+    let stride = rows.offsets(1).packed - at.packed;
     // Rows of one length at constant packed distance become a table. All other rows become blocks.
-    let even = (1..count).all(|i| rows.len(i) == len && rows.at(i).packed - rows.at(i - 1).packed == stride);
+    let even = (1..count).all(|i| rows.len(i) == len && rows.offsets(i).packed - rows.offsets(i - 1).packed == stride);
     if even {
         return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
     }

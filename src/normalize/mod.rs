@@ -197,7 +197,7 @@ impl<L: Leaf> Normalizer<L> {
                 stack.push((nest.body(body), at + inner));
                 continue;
             }
-            let mut node = node.placed(at + node.at());
+            let mut node = node.placed(at + node.offsets());
             if let Node::Loop { at, body, .. } | Node::Table { at, body, .. } = &mut node {
                 let inner =
                     done.get(body).ok_or_else(|| Error::internal("normalize", "body out of order"))?;

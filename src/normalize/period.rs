@@ -116,7 +116,7 @@ pub(super) fn find_in_parts<L: Leaf>(n: &Normalizer<L>, parts: &[Node<L>]) -> Op
     if parts.len() < 2 || !parts.iter().any(composite) {
         return None;
     }
-    find(parts.len(), |i| parts[i].at(), |i, j| parts[i].equal_except_offset(&parts[j]))
+    find(parts.len(), |i| parts[i].offsets(), |i, j| parts[i].equal_except_offset(&parts[j]))
 }
 
 /// Turns a list of nodes that is a repetition of a shorter list into one loop.
@@ -124,7 +124,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }
-    let Some((p, step)) = find(list.len(), |i| list[i].at(), |i, j| list[i].equal_except_offset(&list[j]))
+    let Some((p, step)) = find(list.len(), |i| list[i].offsets(), |i, j| list[i].equal_except_offset(&list[j]))
     else {
         return Ok(list);
     };

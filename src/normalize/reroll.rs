@@ -22,7 +22,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
         let first = &list[i];
         let mut j = i + 1;
         if first.body().is_some() && !first.carries_count() {
-            let distance = |j: usize| list[j].at().packed - list[j - 1].at().packed;
+            let distance = |j: usize| list[j].offsets().packed - list[j - 1].offsets().packed;
             while j < list.len() && list[j].equal_except_offset(first) && distance(j) == distance(i + 1) {
                 j += 1;
             }
@@ -41,7 +41,7 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
 /// Returns the nodes that repeat the body `inner` at the offsets of the nodes in `list`. These
 /// offsets must have a constant packed distance.
 fn run<L: Leaf>(n: &mut Normalizer<L>, inner: Inner, list: &[Node<L>]) -> Result<Vec<Node<L>>> {
-    let at = |i: usize| list[i].at() + inner.base;
+    let at = |i: usize| list[i].offsets() + inner.base;
     match period::find(list.len(), at, |_, _| true) {
         Some((1, step)) => n.loop_over_body(list.len() as u64, step, Inner { body: inner.body, base: at(0) }),
         Some((p, step)) => {

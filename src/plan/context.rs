@@ -80,10 +80,10 @@ pub enum Operand {
 /// Calls `f` for every constant of `op`, in the order of their context words.
 fn fields(op: &PlanOp, mut f: impl FnMut(Field, Word)) {
     if !matches!(op, PlanOp::Guard { .. }) {
-        f(Field::UserOffset, Word::Constant(op.at().user));
+        f(Field::UserOffset, Word::Constant(op.offsets().user));
     }
     if !matches!(op, PlanOp::Move { .. } | PlanOp::Permute { .. } | PlanOp::Guard { .. }) {
-        f(Field::PackedOffset, Word::Constant(op.at().packed));
+        f(Field::PackedOffset, Word::Constant(op.offsets().packed));
     }
     match op {
         // The packed offset of a move is not a word; it is in the code. In a stream, this offset
@@ -155,7 +155,7 @@ impl Plan<Legal> {
     fn is_scattered(&self, body: Body) -> bool {
         let ops = self.body(body);
         let distances =
-            ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.at().user.wrapping_sub(op.at().user));
+            ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.offsets().user.wrapping_sub(op.offsets().user));
         let mut far =
             distances.filter(|distance| distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs());
         far.next().is_some_and(|first| {

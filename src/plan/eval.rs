@@ -103,7 +103,7 @@ impl<P: Phase> Plan<P> {
                         continue;
                     };
                     *ops = rest;
-                    let at = *at + op.at();
+                    let at = *at + op.offsets();
                     match op {
                         PlanOp::Loop { .. } | PlanOp::Table { .. } => {
                             stack.push(Pending::Iterate { op, i: 0, at })
@@ -134,7 +134,7 @@ impl<P: Phase> Plan<P> {
                     // exist and must not be read. The lines below then pop the table from the
                     // stack.
                     let (trip, here) = match op {
-                        PlanOp::Loop { trip, step, .. } => (trip.at(count), at.step(*step, *i as i64)),
+                        PlanOp::Loop { trip, step, .. } => (trip.for_count(count), at.step(*step, *i as i64)),
                         PlanOp::Table { table, packed, .. } => {
                             let rows = self.column(*table).expect("a column");
                             let row = if (*i as usize) < rows.len() { rows.get(*i as usize) } else { 0 };

@@ -136,7 +136,7 @@ impl PlanOp {
     }
 
     /// Returns the offset of the operation.
-    pub fn at(&self) -> Offsets {
+    pub fn offsets(&self) -> Offsets {
         match self {
             PlanOp::Loop { at, .. }
             | PlanOp::Table { at, .. }

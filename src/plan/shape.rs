@@ -98,7 +98,7 @@ impl Plan<Legal> {
                     ShapeKind::Guard { then: *then, otherwise: *otherwise }
                 }
             };
-            let Offsets { user, packed } = op.at();
+            let Offsets { user, packed } = op.offsets();
             Some(ShapeOp { moved: (user != 0, packed != 0), kind })
         });
         let ops = ops.collect::<Option<Box<[ShapeOp]>>>()?;

@@ -77,7 +77,7 @@ impl fmt::Display for Head<'_> {
             }
             PlanOp::Guard { limit, .. } => write!(f, "if count <= {limit}")?,
         }
-        let at = self.0.at();
+        let at = self.0.offsets();
         if at != Offsets::ZERO { write!(f, " at {} {}", at.user, at.packed) } else { Ok(()) }
     }
 }

@@ -34,7 +34,7 @@ impl<'n, L: Leaf> Item<'n, L> {
     /// Makes the item for `node`, in a body at offset `base`. A loop gets `n` iterations, and a
     /// copy `n` units.
     pub(super) fn from_node(node: &'n Node<L>, base: i64, n: u64) -> Item<'n, L> {
-        let at = base.wrapping_add(node.at().user);
+        let at = base.wrapping_add(node.offsets().user);
         match node {
             Node::Copy { unit, .. } => Item::Run { at, n, unit: *unit },
             Node::Loop { step, body, .. } => {
@@ -148,7 +148,7 @@ impl<'n, L: Leaf> Item<'n, L> {
 
     /// Returns the offset of the item in memory. For rows, this is the offset that their
     /// displacements are relative to.
-    pub(super) fn at(&self) -> i64 {
+    pub(super) fn offset(&self) -> i64 {
         match self {
             Item::Run { at, .. }
             | Item::Loop { at, .. }

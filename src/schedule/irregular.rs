@@ -1,4 +1,5 @@
-//! Plans for irregular blocks, which are cut into equal pieces or sorted by length within buckets.
+//! Plans for irregular blocks, which are cut into equal pieces, or sorted within buckets by the
+//! power of two that covers their length.
 //!
 //! Normalization merges neighbours, so an indexed type of many small equal elements arrives here as
 //! blocks whose lengths are various multiples of the element. Moving rows of varying length costs a

@@ -180,7 +180,7 @@ impl<S: Side> Scheduler<'_, S> {
 
     fn node(&mut self, node: &Node, at: Offsets, depth: usize, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let nest = self.nest;
-        let here = at + node.at();
+        let here = at + node.offsets();
         // Three choices come first, because each of them handles a whole node, which would
         // otherwise be split into its parts. The first is one permutation for a loop over a small
         // body. The second is another order for two nested loops. The third is moves without a
@@ -396,7 +396,8 @@ impl<S: Side> Scheduler<'_, S> {
         weight(self.nest, node, self.level, limit.min(self.remaining()), 0).is_some()
     }
 
-    /// Returns true if irregular rows are to be sorted by length. Unpacking in another order
+    /// Returns true if irregular rows are to be sorted by the power of two that covers their length.
+    /// Unpacking in another order
     /// requires disjoint entries. It suffices that the entries of each single instance are
     /// disjoint, because instances are still moved in order.
     fn sorts_rows(&self, rows: usize) -> bool {
@@ -555,7 +556,7 @@ impl<S: Side> Scheduler<'_, S> {
     /// Writes out every copy of `node` as a move.
     fn unrolled(&mut self, node: &Node, at: Offsets, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
         let nest = self.nest;
-        let here = at + node.at();
+        let here = at + node.offsets();
         match node {
             Node::Copy { n, .. } => self.push(out, PlanOp::Move { at: here, len: n.k as u32 }),
             Node::Blocks { user, packed, len, .. } => {

@@ -206,7 +206,7 @@ impl<S: Side> Scheduler<'_, S> {
     }
 
     fn node(&mut self, node: &Node<Value>, depth: usize, out: &mut Vec<PlanOp>) -> Result<(), Refusal> {
-        let at = node.at();
+        let at = node.offsets();
         let once = (Quantity::fixed(1), Offsets::ZERO);
         // Runs become calls, and tables and loops are planned around their bodies.
         match node {

@@ -99,7 +99,7 @@ impl List<'_, '_> {
                 hi = hi.min(before + gaps + 1);
             }
             (lo, hi) = (lo - before, hi - before);
-            at = at.wrapping_add(node.at().user);
+            at = at.wrapping_add(node.offsets().user);
             // If the node has no gap at all, it is one piece. If it has gaps between its iterations
             // or rows but not inside them, list its iterations or rows in one loop. In both cases,
             // continue with the later nodes.

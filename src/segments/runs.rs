@@ -122,7 +122,7 @@ impl Runs {
             // There is a gap before a node if it does not begin where the node before it ends. The
             // prefix sum in `last` also counts a gap before the first node of a body. That gap has
             // no effect, because only differences within a body are used.
-            let at = node.at().user;
+            let at = node.offsets().user;
             let before = ends.last().map_or(0, |left| left.last.wrapping_add((left.at != at).into()));
             // Now compute the facts about the node itself: the number of gaps inside one iteration,
             // the boundaries, the number of iterations, and the end of the last iteration. If the
@@ -212,7 +212,7 @@ impl Runs {
 #[inline]
 pub(super) fn iterations(node: &Node, count: u64) -> u64 {
     match node {
-        Node::Loop { trip, .. } => trip.at(count),
+        Node::Loop { trip, .. } => trip.for_count(count),
         Node::Table { displacements, .. } => displacements.len() as u64,
         Node::Blocks { len, .. } => len.len() as u64,
         Node::Copy { .. } => 1,

@@ -136,7 +136,7 @@ fn closed(operation: &'static str) -> Error {
 ///
 /// # Errors
 /// Class `ToolInvalidIndex` if there is no entry with this index.
-pub fn at<'a, T>(operation: &'static str, all: &'a [T], index: i32) -> Result<&'a T> {
+pub fn item<'a, T>(operation: &'static str, all: &'a [T], index: i32) -> Result<&'a T> {
     usize::try_from(index).ok().and_then(|i| all.get(i)).ok_or_else(|| {
         let rule = format!("must be from 0 to {}", all.len() as i64 - 1);
         Error::new(ErrorClass::ToolInvalidIndex, operation, "index", index, rule)

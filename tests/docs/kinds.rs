@@ -80,15 +80,15 @@ fn locate(nest: &LoopNest<Normal>, count: u64, position: i64) -> Place {
     let mut body: Body = nest.root();
     loop {
         let nodes = nest.body(body);
-        let node = &nodes[nodes.partition_point(|n| at.packed + n.at().packed <= position) - 1];
-        at = at + node.at();
+        let node = &nodes[nodes.partition_point(|n| at.packed + n.offsets().packed <= position) - 1];
+        at = at + node.offsets();
         let leaf = |at: Offsets, len: i64| {
             let (inside, _) = byte.clip(at, len);
             Piece { at: inside, len: len - (inside.packed - at.packed) }
         };
         match node {
             Node::Loop { trip, step, body: inner, .. } => {
-                let i = byte.pieces(at.packed, step.packed, trip.at(count)).start;
+                let i = byte.pieces(at.packed, step.packed, trip.for_count(count)).start;
                 path.push(("iteration", i));
                 at = at.step(*step, i as i64);
                 body = *inner;

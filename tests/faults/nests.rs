@@ -73,7 +73,7 @@ fn node_faults(node: &Node) -> Faulty<Node> {
     // Nodes of all kinds have an offset in user memory and one on the packed side. Change both of
     // them.
     for by in [Offsets::new(1, 0), Offsets::new(0, 1)] {
-        put("offset", node.placed(node.at() + by));
+        put("offset", node.placed(node.offsets() + by));
     }
     out
 }
@@ -91,7 +91,7 @@ pub(crate) fn nest_faults<P: Phase, S: Side>(nest: &LoopNest<P, Byte, S>) -> Fau
     for body in nest.nodes().iter().filter_map(Node::body).filter(|b| b.len > 1) {
         let mut nodes = nest.nodes().to_vec();
         let first = body.range().start;
-        let (a, b) = (nodes[first].at().user, nodes[first + 1].at().user);
+        let (a, b) = (nodes[first].offsets().user, nodes[first + 1].offsets().user);
         nodes[first].at_mut().user = b;
         nodes[first + 1].at_mut().user = a;
         out.push((format!("order of nodes {first} and {}", first + 1), rebuilt(nodes)));

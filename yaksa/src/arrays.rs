@@ -67,7 +67,7 @@ impl Places {
     }
 
     #[inline]
-    pub(crate) fn at(&self) -> &[i64] {
+    pub(crate) fn displacements(&self) -> &[i64] {
         match self {
             Places::Few(at) => at,
             Places::Many(at) => at,

@@ -128,7 +128,7 @@ fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
     match node.shape() {
         Shape::Blocks { length, at: places, child } => {
             let at = at.wrapping_add(child.facts.true_lb);
-            let places = places.at().get(next..).unwrap_or_default();
+            let places = places.displacements().get(next..).unwrap_or_default();
             take.scattered(at, length * child.facts.size, places)
         }
         Shape::Listed { blocks, child } => {

@@ -344,7 +344,7 @@ impl Node {
         let (low, high) = fits(c.reach(length))?;
         let (pieces, dense) = c.block(length);
         let bytes = fits(length.checked_mul(c.size))?;
-        let at = places.at();
+        let at = places.displacements();
         // One pass over the displacements finds their minimum and maximum, and whether each block
         // begins where the block before it ends.
         let (mut first, mut last, mut follow) = (i64::MAX, i64::MIN, dense);
@@ -500,7 +500,7 @@ impl Node {
     /// no displacements.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
-            Shape::Blocks { at, .. } => at.at().len(),
+            Shape::Blocks { at, .. } => at.displacements().len(),
             Shape::Listed { blocks, .. } | Shape::Struct { blocks, .. } => blocks.both().0.len(),
             _ => 0,
         }
@@ -511,7 +511,7 @@ impl Node {
     #[inline]
     pub(crate) fn block(&self, i: usize) -> (&Node, i64, i64) {
         match &self.shape {
-            Shape::Blocks { length, at, child } => (child, *length, at.at()[i]),
+            Shape::Blocks { length, at, child } => (child, *length, at.displacements()[i]),
             Shape::Listed { blocks, child } => {
                 let (lengths, at) = blocks.both();
                 (child, lengths[i], at[i])

@@ -193,7 +193,7 @@ pub(crate) fn get(number: u64) -> Result<Ref> {
     let node = slot.filled(number).ok_or(Code::Internal)?;
     // SAFETY: `node` is what `Ref::away` returned in `fill`. The reference is taken back only under
     // the lock, which `_table` holds here, and therefore not during the call.
-    Ok(unsafe { Ref::beside(node) })
+    Ok(unsafe { Ref::further(node) })
 }
 
 /// Frees the number of a derived type. Returns the type, and the slot if it can be used again.

@@ -67,20 +67,20 @@ programs! { constructors moves often pieces flatten reduce life badinput slots t
 #[test]
 fn a_gpu_runtime_is_mentioned_once() {
     let program = compile("gpu", false);
-    let told = |preload: Option<&Path>| {
+    let messages = |preload: Option<&Path>| {
         let mut command = Command::new(&program);
         if let Some(object) = preload {
             command.env("LD_PRELOAD", object);
         }
         String::from_utf8(run(&mut command).stderr).unwrap()
     };
-    assert_eq!(told(None), "");
+    assert_eq!(messages(None), "");
     let source = scratch().join("nothing.c");
     std::fs::write(&source, "int nothing;\n").unwrap();
     for gpu in ["libcuda.so.1", "libamdhip64.so.6", "libze_loader.so.1"] {
         let object = scratch().join(gpu);
         run(Command::new("cc").args(["-shared", "-fPIC"]).arg(&source).arg("-o").arg(&object));
-        let said = told(Some(&object));
+        let said = messages(Some(&object));
         let stem = gpu.rsplit_once('.').unwrap().0;
         assert_eq!(said.lines().count(), 1, "{said}");
         assert!(said.contains(stem) && said.contains("GPU buffers are not supported"), "{said}");

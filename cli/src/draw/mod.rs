@@ -92,9 +92,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let map = Map::new(&t, count)?;
     let screen = console::Term::stdout();
     let size = screen.size_checked().map(|(_, columns)| usize::from(columns)).filter(|_| screen.is_term());
-    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let requested = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let terminal = chars::Terminal {
-        columns: size.or(told).unwrap_or(80).clamp(20, 400),
+        columns: size.or(requested).unwrap_or(80).clamp(20, 400),
         ascii: args.ascii || !utf8(),
         colour: match args.colour {
             Some(when) => when == When::Always,

@@ -98,7 +98,7 @@ impl Segment {
     }
 
     /// Returns the addresses of the byte at `offset`: one for writing, one for execution.
-    pub(super) fn at(&self, offset: usize) -> (NonNull<u8>, NonNull<u8>) {
+    pub(super) fn addresses(&self, offset: usize) -> (NonNull<u8>, NonNull<u8>) {
         assert!(offset < self.write.len, "a slot lies in its segment");
         // SAFETY: the assertion shows that `offset` lies inside the first mapping, and both have
         // the same length (`Segment::new`), so both sums stay inside their mappings.

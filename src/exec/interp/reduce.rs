@@ -35,7 +35,7 @@ pub fn unpack(op: Op, t: &Datatype, count: u64, packed: &[u8], user: &mut [u8], 
         // MINLOC and MAXLOC take two entries at a time, a value and its index. The index of the
         // smaller or larger value wins; for equal values it is the smaller index.
         if matches!(op, Op::Minloc | Op::Maxloc) {
-            let (index, displacement) = entries.next().expect("an index behind a value");
+            let (index, displacement) = entries.next().expect("an index after a value");
             let index_at = (origin as i64 + displacement) as usize;
             let index_size = index.size() as usize;
             let new_index = &packed[next..next + index_size];

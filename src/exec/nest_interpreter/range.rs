@@ -297,13 +297,13 @@ impl<P: Parts> Driver<'_, P> {
             return self.interpret(body, at, at.packed.wrapping_add(from), at.packed.wrapping_add(to));
         }
         let nodes = self.nest.body(body);
-        let first = nodes.partition_point(|node| node.at().packed <= from) - 1;
+        let first = nodes.partition_point(|node| node.offsets().packed <= from) - 1;
         for (k, node) in nodes.iter().enumerate().skip(first) {
-            let begin = node.at().packed;
+            let begin = node.offsets().packed;
             if begin >= to {
                 break;
             }
-            let end = nodes.get(k + 1).map_or(to, |next| next.at().packed.min(to));
+            let end = nodes.get(k + 1).map_or(to, |next| next.offsets().packed.min(to));
             let only = Body { start: body.start + k as u32, len: 1 };
             self.body(only, at, (from - begin).max(0), end - begin, depth + 1);
         }

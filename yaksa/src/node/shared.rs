@@ -139,7 +139,7 @@ impl Ref {
     /// `address` must be a result of [`Ref::away`] that has not been passed to [`Ref::back`], and
     /// that is not passed to it during the call.
     #[inline]
-    pub(crate) unsafe fn beside(address: NonNull<Node>) -> Ref {
+    pub(crate) unsafe fn further(address: NonNull<Node>) -> Ref {
         // SAFETY: the reference that was given away keeps the node alive during the call.
         // `ManuallyDrop` prevents that this copy of the reference is dropped, which would count it
         // twice.
@@ -196,12 +196,12 @@ mod tests {
         drop(above);
         assert_eq!(child.count.0.load(Ordering::Relaxed), 1);
         let address = NonNull::new(child.away()).unwrap();
-        // SAFETY: the line above gave the reference away. `beside` is called first, and `back`
+        // SAFETY: the line above gave the reference away. `further` is called first, and `back`
         // once.
-        let (beside, back) = unsafe { (Ref::beside(address), Ref::back(address)) };
+        let (further, back) = unsafe { (Ref::further(address), Ref::back(address)) };
         assert_eq!(back.count.0.load(Ordering::Relaxed), 2);
         drop(back);
-        assert_eq!(beside.count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(further.count.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -197,8 +197,8 @@ impl Yaksa {
     pub(crate) fn agrees(&self, number: u64, t: &Datatype) {
         let mut size = 0;
         assert_eq!(call!(self, "yaksa_type_get_size", (u64, *mut i64), number, &raw mut size), 0);
-        let told = (size, self.pair("extent", number), self.pair("true extent", number));
-        assert_eq!(told, (t.size(), (t.lb(), t.extent()), (t.true_lb(), t.true_extent())), "{t}");
+        let reported = (size, self.pair("extent", number), self.pair("true extent", number));
+        assert_eq!(reported, (t.size(), (t.lb(), t.extent()), (t.true_lb(), t.true_extent())), "{t}");
     }
 }
 

@@ -218,9 +218,9 @@ impl Builder<'_, '_> {
         let plan = self.plan;
         let op = &plan.ops()[i];
         if let PlanOp::Move { len, .. } = op {
-            return self.access(i, *len, base, at + op.at());
+            return self.access(i, *len, base, at + op.offsets());
         }
-        let start = self.placed(i, op.at(), base, at)?;
+        let start = self.placed(i, op.offsets(), base, at)?;
         match op {
             PlanOp::Move { .. } => Ok(()),
             PlanOp::Permute { .. } => {

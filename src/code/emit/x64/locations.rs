@@ -18,11 +18,11 @@ impl Function<'_> {
     pub(super) fn alloc(&mut self, reserve: usize) -> Location {
         if self.taken + reserve < self.pool.len() {
             self.taken += 1;
-            self.most_taken = self.most_taken.max(self.taken);
+            self.max_taken = self.max_taken.max(self.taken);
             return Location::Reg(self.pool[self.taken - 1]);
         }
         self.slots += 1;
-        self.most_slots = self.most_slots.max(self.slots);
+        self.max_slots = self.max_slots.max(self.slots);
         Location::Slot(self.slots - 1)
     }
 

@@ -257,7 +257,7 @@ impl Function<'_> {
         let column = self.plan.column(table).ok_or_else(|| Error::internal("emit", "no such column"))?;
         let (rows, width) = (column.len() as i64, column.width() as i64);
         let parametric = self.operands.parametric();
-        let at = if parametric { at } else { at + self.plan.ops()[i].at() };
+        let at = if parametric { at } else { at + self.plan.ops()[i].offsets() };
         let reserve = self.needs(body);
         let start = self.begin(i, base, at, spent, reserve);
         let [row, end, user] = [0; 3].map(|_| self.alloc(reserve));

@@ -106,11 +106,11 @@ const GAP: i64 = 4096;
 /// is so if one of `moves` moves bytes that begin after these 16, and the gap between the first 8
 /// bytes and those bytes is shorter than [`GAP`].
 fn is_followed(moves: &[Access<'_>], user: i64) -> bool {
-    let behind = |at: &Access| match at.user {
+    let follows = |at: &Access| match at.user {
         Constant::Immediate(next) => (16..GAP + 8).contains(&next.wrapping_sub(user)),
         Constant::Word(_) => false,
     };
-    moves.iter().any(behind)
+    moves.iter().any(follows)
 }
 
 /// Registers for the loops of a plan without calls. A function need not save the first two, because
@@ -130,11 +130,11 @@ struct Function<'a> {
     pool: &'static [Reg],
     taken: usize,
     /// Maximum of `taken` so far.
-    most_taken: usize,
-    /// Number of slots of the stack frame that are in use. The next field, `most_slots`, is the
+    max_taken: usize,
+    /// Number of slots of the stack frame that are in use. The next field, `max_slots`, is the
     /// maximum of this number so far.
     slots: u32,
-    most_slots: u32,
+    max_slots: u32,
     /// Number of bytes at the bottom of the stack frame that are reserved for arguments of calls.
     outgoing: u32,
     count: Location,
@@ -162,9 +162,9 @@ impl<'a> Function<'a> {
             labels: 0,
             pool: if calls { &PRESERVED } else { &FREE },
             taken: 0,
-            most_taken: 0,
+            max_taken: 0,
             slots: 0,
-            most_slots: 0,
+            max_slots: 0,
             outgoing: (8 * on_stack).next_multiple_of(16),
             count: Location::Reg(Reg::RDX),
             context: Reg::RCX,
@@ -181,8 +181,8 @@ impl<'a> Function<'a> {
             f.code.extend(moved.map(|(to, from)| Inst::Copy(to, from)));
             f.context = context;
             base = Pointers { user: Location::Reg(user), packed: Location::Reg(packed) };
-            (f.taken, f.most_taken) = (moved.len(), moved.len());
-            (f.slots, f.most_slots) = (1, 1);
+            (f.taken, f.max_taken) = (moved.len(), moved.len());
+            (f.slots, f.max_slots) = (1, 1);
             f.count = Location::Slot(0);
             f.put(f.count, Reg::RDX);
         }
@@ -194,8 +194,8 @@ impl<'a> Function<'a> {
     /// and the number of its labels.
     fn framed(self, calls: bool) -> (Vec<Inst>, u32) {
         let saved: Vec<Reg> =
-            self.pool[..self.most_taken].iter().copied().filter(|r| r.is_callee_saved()).collect();
-        let mut frame = (8 * self.most_slots + self.outgoing) as i32;
+            self.pool[..self.max_taken].iter().copied().filter(|r| r.is_callee_saved()).collect();
+        let mut frame = (8 * self.max_slots + self.outgoing) as i32;
         // At a call, the stack pointer must be a multiple of 16. At the entry of a function it is 8
         // less than a multiple of 16, because the call has pushed the return address.
         if calls && (frame + 8 * saved.len() as i32 + 8) % 16 != 0 {
@@ -245,7 +245,7 @@ impl<'a> Function<'a> {
                     PlanOp::Permute { words, .. } => (Words::BYTES, Some(words)),
                     _ => return None,
                 };
-                let Offsets { user, packed } = at + op.at();
+                let Offsets { user, packed } = at + op.offsets();
                 // Only parametric plans have user offsets that are context words. Such plans are
                 // not unrolled, so `at` is zero and the context word is the whole offset.
                 let user = match self.operands.get(i, Field::UserOffset) {

@@ -34,7 +34,7 @@ impl Code for Avx2 {
             // The arrays of addresses are written out element by element, because `map` of an array
             // is not reliably inlined, and a call for each group of blocks would cost ten times as
             // much as the group itself.
-            let at = |i: usize| src.at(i).cast_const();
+            let at = |i: usize| src.address(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match LEN {
                 4 => {
@@ -60,7 +60,7 @@ impl Code for Avx2 {
         // SAFETY: the caller promises four blocks of `LEN` bytes on both sides, as `SCATTERED`
         // lists for both lengths.
         unsafe {
-            let a = [dst.at(0), dst.at(1), dst.at(2), dst.at(3)];
+            let a = [dst.address(0), dst.address(1), dst.address(2), dst.address(3)];
             match LEN {
                 8 => scatter_4x8::<1>(a, src),
                 16 => {
@@ -126,7 +126,7 @@ impl Code for Avx2 {
         unsafe {
             // The arrays of addresses are written out element by element, because `map` of an array
             // is not reliably inlined.
-            let at = |i: usize| src.at(i).cast_const();
+            let at = |i: usize| src.address(i).cast_const();
             let four = |from: usize| [at(from), at(from + 1), at(from + 2), at(from + 3)];
             match UNIT {
                 4 => {
@@ -151,7 +151,7 @@ impl Code for Avx2 {
         // SAFETY: the caller promises eight blocks on both sides. The functions called here take
         // each of them once.
         unsafe {
-            let four = |from: usize| [dst.at(from), dst.at(from + 1), dst.at(from + 2), dst.at(from + 3)];
+            let four = |from: usize| [dst.address(from), dst.address(from + 1), dst.address(from + 2), dst.address(from + 3)];
             match UNIT {
                 8 => {
                     scatter_4x8::<8>(four(0), src);
@@ -159,7 +159,7 @@ impl Code for Avx2 {
                 }
                 16 => {
                     for pair in 0..4 {
-                        scatter_2x16::<16>([dst.at(2 * pair), dst.at(2 * pair + 1)], src.add(32 * pair));
+                        scatter_2x16::<16>([dst.address(2 * pair), dst.address(2 * pair + 1)], src.add(32 * pair));
                     }
                 }
                 _ => Baseline::scatter_reversed::<UNIT>(dst, src),

@@ -34,7 +34,7 @@ impl Code for Avx512 {
         // SAFETY: the caller promises as many blocks as `GATHERED` lists for `LEN`. The functions
         // called here take exactly these blocks and write exactly their bytes.
         unsafe {
-            let at = |i: usize| src.at(i).cast_const();
+            let at = |i: usize| src.address(i).cast_const();
             let four = || [at(0), at(1), at(2), at(3)];
             match LEN {
                 16 => gather_4x16(dst, four()),

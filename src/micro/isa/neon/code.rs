@@ -42,7 +42,7 @@ impl Code for Neon {
     unsafe fn gather<const LEN: usize>(dst: *mut u8, src: &impl Cursor) {
         // SAFETY: the caller promises eight blocks of `LEN` bytes, which is the size of the type.
         unsafe {
-            let at = |i: usize| src.at(i).cast_const();
+            let at = |i: usize| src.address(i).cast_const();
             let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
             match LEN {
                 4 => gather::<u32>(dst, all),
@@ -58,7 +58,7 @@ impl Code for Neon {
         // SAFETY: the caller promises eight blocks of `LEN` bytes on both sides, which is the size
         // of the type.
         unsafe {
-            let at = |i: usize| dst.at(i);
+            let at = |i: usize| dst.address(i);
             let all = [at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)];
             match LEN {
                 4 => scatter::<u32>(all, src),
@@ -284,7 +284,7 @@ unsafe fn pack_beyond<const LEN: usize>(dst: *mut u8, src: *const u8, n: usize, 
             // follows on both sides, because `group * steps` is less than `n`. The gap that is read
             // lies between two blocks, on the pages of these.
             unsafe {
-                let (d, s) = (d.at(u), s.at(u));
+                let (d, s) = (d.address(u), s.address(u));
                 match const { LEN.next_power_of_two() } {
                     4 => piece::<4>(d, s),
                     8 => piece::<8>(d, s),
