@@ -271,8 +271,9 @@ impl TypeEntry {
         // SAFETY: the caller promises what `committed` requires.
         let is_compiled = unsafe { self.committed() }
             // `settled(direction, 0)` is true if the layout was compiled before, or if the mode is
-            // not `lazy`. In these cases the call takes no time, so neither free memory nor
-            // overhead budget is needed.
+            // not `lazy`. In these cases the call takes no time, so it needs no free memory, and
+            // there is no time to count as spent. `overhead_budget::on` only counts the time of
+            // the compile; it never refuses the compile.
             .is_some_and(|c| {
                 c.settled(direction, 0)
                     || !reserve::is_short() && overhead_budget::on(|| c.settled(direction, bytes))
