@@ -190,8 +190,19 @@ impl Times {
         let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
         let in_pieces = if runs.listed { costs.in_pieces_lists } else { costs.in_pieces };
         let minimum = |run: u64| part.checked_div(runs.bytes).unwrap_or(0) * run;
-        let run = if runs.are_short() { costs.short_run } else { costs.long_run };
-        let host = if bytes >= in_pieces {
+        let run = match (bytes >= costs.runs_from, runs.are_short()) {
+            (false, _) => 0,
+            (true, true) => costs.short_run,
+            (true, false) => costs.long_run,
+        };
+        // A packed message is copied once on each side. If the MPI library copies it between the
+        // two processes, there is only a single copy, and half of its time counts on this side.
+        let is_direct = bytes >= in_pieces && bytes.div_ceil(runs.bytes.max(1)) <= costs.direct_runs;
+        let copy = if bytes >= costs.rendezvous || is_direct { copy / 2 } else { copy };
+        let host = if is_direct {
+            // The MPI library copies from layout to layout without packing.
+            copy + minimum(run)
+        } else if bytes >= in_pieces {
             // The MPI library moves the message in overlapping pieces or by a single copy from
             // layout to layout, so only half of its packing time counts. A conversion packs, copies
             // and unpacks, so its whole time counts. If the runs lie apart, both are bound by
@@ -203,9 +214,6 @@ impl Times {
         } else {
             host.max(minimum(run))
         };
-        // A packed message is copied once on each side. From the rendezvous limit on, there is only
-        // a single copy between the two sides, and half of its time counts on this side.
-        let copy = if bytes >= costs.rendezvous { copy / 2 } else { copy };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
     }
@@ -315,6 +323,15 @@ mod tests {
         let dense = Times { bytes: 1 << 20, host: 111_728, ours: 73_748, copy: 33_573 };
         assert!(dense.gains(&MPICH_4_2, 1 << 20, Runs::new(8, false, 16)));
         assert!(!dense.gains(&MPICH_4_2, 1 << 20, Runs::new(8, false, 1040)));
+        // Below 64 KiB they pack the message. From there on they copy up to 1024 runs from layout
+        // to layout, which is as fast as copying packed bytes if the runs are long (MILC).
+        let milc = Times { bytes: 98304, host: 21_641, ours: 2885, copy: 2395 };
+        assert!(
+            !milc.gains(&MPICH_4_2, 98304, strided(3072)) && milc.gains(&MPICH_4_2, 65535, strided(3072))
+        );
+        assert!(milc.gains(&MPICH_4_2, 98304, strided(100)));
+        let packed = Times { bytes: 12900, host: 3747, ours: 3600, copy: 271 };
+        assert!(!packed.gains(&MPICH_4_2, 12900, Runs::new(4, true, 600)));
         // The MPI library and a kernel take equally long for elements that lie far from each other,
         // so a conversion loses. Under Intel MPI the packing times do not show whether messages
         // lose, so no message counts as losing there.
