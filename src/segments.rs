@@ -363,8 +363,9 @@ impl<'l> Segments<'l> {
             let k = match body.len {
                 1 => 0,
                 n => {
-                    partition_point(n.into(), |k| self.nest.nodes()[start + k as usize].offsets().packed <= rest)
-                        - 1
+                    partition_point(n.into(), |k| {
+                        self.nest.nodes()[start + k as usize].offsets().packed <= rest
+                    }) - 1
                 }
             };
             let i = start + k as usize;

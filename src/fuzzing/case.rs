@@ -263,8 +263,9 @@ impl Case {
     ) -> Check {
         let [[user, packed], want] = self.images(direction);
         let (mut user, mut packed) = (user.to_vec(), packed.to_vec());
-        caught(|| f(&mut user, &mut packed))
-            .map_err(|panic| Mismatch::new(stage, format!("panic: {panic}\n{shown}")).with_direction(direction, None))?;
+        caught(|| f(&mut user, &mut packed)).map_err(|panic| {
+            Mismatch::new(stage, format!("panic: {panic}\n{shown}")).with_direction(direction, None)
+        })?;
         self.compare(stage, direction, shown, [&user, &packed], want)
     }
 
@@ -278,7 +279,9 @@ impl Case {
         [user, packed]: [&[u8]; 2],
         [want_user, want_packed]: [&[u8]; 2],
     ) -> Check {
-        let fail = |what: String| Err(Mismatch::new(stage, format!("{what}\n{shown}")).with_direction(direction, None));
+        let fail = |what: String| {
+            Err(Mismatch::new(stage, format!("{what}\n{shown}")).with_direction(direction, None))
+        };
         if user == want_user && packed == want_packed {
             return Ok(());
         }

@@ -250,7 +250,8 @@ impl FusedCase<'_> {
         emitters: Emitters<'_>,
     ) -> Check {
         let Ok(plan) = schedule::schedule(nest, self.direction, target) else { return Ok(()) };
-        let at = |stage| move |e| Mismatch::error(stage)(e).with_direction(self.direction, Some(target.level()));
+        let at =
+            |stage| move |e| Mismatch::error(stage)(e).with_direction(self.direction, Some(target.level()));
         plan.verify().map_err(at("schedule"))?;
         self.plan("schedule", &plan, count)?;
         let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;

@@ -67,7 +67,9 @@ pub fn growing(c: &mut Choices<'_>, levels: u64) -> Datatype {
     }
     for level in 0..levels as i64 {
         // The growth ends when a size or bound does not fit in 64 bits.
-        let Ok(next) = wrapped(c, &t, twice).and_then(|inner| next_to(c, &inner, level, twice)) else { break };
+        let Ok(next) = wrapped(c, &t, twice).and_then(|inner| next_to(c, &inner, level, twice)) else {
+            break;
+        };
         t = next;
     }
     t

@@ -126,7 +126,9 @@ impl Reduction {
     /// generate code for it. If the schedule refuses the nest, there is no plan to check.
     fn plans(&self, target: Target, emitters: Emitters<'_>) -> Check {
         let Ok(plan) = schedule::schedule(&self.nest, self.kind(), target) else { return Ok(()) };
-        let at = |stage| move |e| Mismatch::error(stage)(e).with_direction(Direction::Unpack, Some(target.level()));
+        let at = |stage| {
+            move |e| Mismatch::error(stage)(e).with_direction(Direction::Unpack, Some(target.level()))
+        };
         plan.verify().map_err(at("schedule"))?;
         self.plan("schedule", &plan)?;
         let legal = legalize::legalize(&plan, 8).map_err(at("legalize"))?;
@@ -160,7 +162,8 @@ impl Reduction {
         let level = Some(engine.config().level);
         let pieces = values::pieces(&self.nest, &self.case, c);
         for (edge, pieces) in [(Edge::Front, None), (Edge::Back, None), (Edge::Back, Some(&pieces[..]))] {
-            self.guarded(stage, &applied, rig, edge, pieces).map_err(|m| m.with_direction(Direction::Unpack, level))?;
+            self.guarded(stage, &applied, rig, edge, pieces)
+                .map_err(|m| m.with_direction(Direction::Unpack, level))?;
         }
         let refused = applied.pack(&[], 0, 0, &mut []);
         ensure(refused.is_err_and(|e| e.class() == ErrorClass::Op), stage, || "packed".into())

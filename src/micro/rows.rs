@@ -231,7 +231,7 @@ unsafe fn spread<O: Offset>(rows: *const u8, n: usize) -> usize {
 unsafe fn prefetch<I: Code, const PACK: bool>(mut rows: impl Cursor, n: usize) {
     for _ in 0..n {
         // SAFETY: fewer than `n` blocks have been taken, so the next block has its entry.
-        let at = unsafe { rows.offsets(0) };
+        let at = unsafe { rows.address(0) };
         if PACK {
             I::prefetch::<false>(at)
         } else {

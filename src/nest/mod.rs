@@ -5,7 +5,7 @@
 //! so the vector is a DAG in topological order: bodies can be shared, and cycles cannot be written.
 //! Most passes go through the vector without recursion; `schedule` and `refine` recurse, and refuse
 //! nests that are too deep. Every node has an offset ([`Offsets`]), relative to the iteration that
-//! contains the node ([`Node::at`]).
+//! contains the node ([`Node::offsets`]).
 //!
 //! The root body has at most one node. The instance count `count` is a factor of the trip or length
 //! of this node, and of no other trip or length. All rewrites can apply to the root node too.
@@ -253,7 +253,7 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Returns a mutable reference to the offset that [`Node::at`] returns.
+    /// Returns a mutable reference to the offset that [`Node::offsets`] returns.
     pub fn at_mut(&mut self) -> &mut Offsets {
         match self {
             Node::Loop { at, .. }

@@ -96,7 +96,8 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     fn has_far_distance(&self) -> bool {
         let mut before = 0;
         self.nodes.iter().any(|node| {
-            let distance = node.offsets().user.wrapping_sub(std::mem::replace(&mut before, node.offsets().user));
+            let distance =
+                node.offsets().user.wrapping_sub(std::mem::replace(&mut before, node.offsets().user));
             is_far(distance)
                 || match node {
                     Node::Loop { step, .. } => is_far(step.user),

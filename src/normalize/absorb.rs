@@ -41,7 +41,8 @@ fn joined<L: Leaf>(n: &Normalizer<L>, a: &Node<L>, b: &Node<L>) -> Option<Node<L
         }
         (Node::Loop { at, trip, step, body }, x) if !trip.per_count => {
             let one = only_node(n, *body, x)?;
-            (x.offsets() == at.step(*step, trip.k as i64) + one).then(|| extended(*at, trip.k + 1, *step, *body))
+            (x.offsets() == at.step(*step, trip.k as i64) + one)
+                .then(|| extended(*at, trip.k + 1, *step, *body))
         }
         (x, Node::Loop { at, trip, step, body }) if !trip.per_count => {
             let one = only_node(n, *body, x)?;

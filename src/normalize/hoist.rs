@@ -10,7 +10,7 @@ use crate::nest::{Leaf, Node, Offsets};
 /// Moves the list so that its first node is at offset zero, and returns the old offset of that
 /// node.
 pub(super) fn rewrite<L: Leaf>(list: &mut [Node<L>]) -> Offsets {
-    let base = list.first().map_or(Offsets::ZERO, Node::at);
+    let base = list.first().map_or(Offsets::ZERO, Node::offsets);
     for node in list.iter_mut() {
         let at = node.at_mut();
         *at = *at - base;

@@ -361,7 +361,8 @@ fn canonical<S: Sequence>(rows: S, node: Option<Rows<'_>>) -> Result<CanonicalRo
     };
     let stride = rows.offsets(1).packed - at.packed;
     // Rows of one length at constant packed distance become a table. All other rows become blocks.
-    let even = (1..count).all(|i| rows.len(i) == len && rows.offsets(i).packed - rows.offsets(i - 1).packed == stride);
+    let even = (1..count)
+        .all(|i| rows.len(i) == len && rows.offsets(i).packed - rows.offsets(i - 1).packed == stride);
     if even {
         return Ok(CanonicalRows::Table { at, displacements: user, packed: stride, len });
     }

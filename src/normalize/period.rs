@@ -124,7 +124,8 @@ pub(super) fn rewrite<L: Leaf>(n: &mut Normalizer<L>, list: Vec<Node<L>>) -> Res
     if list.len() < 2 || list.iter().any(Node::carries_count) {
         return Ok(list);
     }
-    let Some((p, step)) = find(list.len(), |i| list[i].offsets(), |i, j| list[i].equal_except_offset(&list[j]))
+    let Some((p, step)) =
+        find(list.len(), |i| list[i].offsets(), |i, j| list[i].equal_except_offset(&list[j]))
     else {
         return Ok(list);
     };

@@ -154,8 +154,10 @@ impl Plan<Legal> {
     /// distance is irregular.
     fn is_scattered(&self, body: Body) -> bool {
         let ops = self.body(body);
-        let distances =
-            ops.iter().zip(ops.iter().skip(1)).map(|(op, next)| next.offsets().user.wrapping_sub(op.offsets().user));
+        let distances = ops
+            .iter()
+            .zip(ops.iter().skip(1))
+            .map(|(op, next)| next.offsets().user.wrapping_sub(op.offsets().user));
         let mut far =
             distances.filter(|distance| distance.unsigned_abs() >= MIN_OBJECT_DISTANCE.unsigned_abs());
         far.next().is_some_and(|first| {

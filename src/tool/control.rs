@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Kind, MODES, SWITCHES, TARGETS, Value, at, invalid, ready, report};
+use super::{Kind, MODES, SWITCHES, TARGETS, Value, invalid, item, ready, report};
 use crate::engine::{Config, Mode};
 use crate::error::{Error, ErrorClass, Result};
 use crate::object::Handle;
@@ -159,7 +159,7 @@ static OPEN: Mutex<Option<HashSet<Handle>>> = Mutex::new(None);
 pub fn alloc_control(index: i32) -> Result<Handle> {
     const CALL: &str = "t_cvar_handle_alloc";
     ready(CALL)?;
-    at(CALL, &CONTROLS, index)?;
+    item(CALL, &CONTROLS, index)?;
     let handle = HANDLES.insert(|_| index as usize)?;
     OPEN.lock().get_or_insert_default().insert(handle);
     Ok(handle)

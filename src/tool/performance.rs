@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::{Kind, Value, at, invalid, ready};
+use super::{Kind, Value, invalid, item, ready};
 use crate::calls::{self, Counting, Totals};
 use crate::engine::Counters;
 use crate::error::{Error, ErrorClass, Result};
@@ -322,7 +322,7 @@ fn pvar_handle(operation: &'static str, session: Handle, handle: Handle) -> Resu
 pub fn alloc_performance(session: Handle, index: i32) -> Result<Handle> {
     const CALL: &str = "t_pvar_handle_alloc";
     let owner = session_of(CALL, session)?;
-    at(CALL, &PERFORMANCE, index)?;
+    item(CALL, &PERFORMANCE, index)?;
     let handle =
         HANDLES.insert(|_| PvarHandle { session, index: index as usize, state: Mutex::default() })?;
     owner.handles.lock().insert(handle);

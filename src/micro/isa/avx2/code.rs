@@ -151,7 +151,9 @@ impl Code for Avx2 {
         // SAFETY: the caller promises eight blocks on both sides. The functions called here take
         // each of them once.
         unsafe {
-            let four = |from: usize| [dst.address(from), dst.address(from + 1), dst.address(from + 2), dst.address(from + 3)];
+            let four = |from: usize| {
+                [dst.address(from), dst.address(from + 1), dst.address(from + 2), dst.address(from + 3)]
+            };
             match UNIT {
                 8 => {
                     scatter_4x8::<8>(four(0), src);
@@ -159,7 +161,10 @@ impl Code for Avx2 {
                 }
                 16 => {
                     for pair in 0..4 {
-                        scatter_2x16::<16>([dst.address(2 * pair), dst.address(2 * pair + 1)], src.add(32 * pair));
+                        scatter_2x16::<16>(
+                            [dst.address(2 * pair), dst.address(2 * pair + 1)],
+                            src.add(32 * pair),
+                        );
                     }
                 }
                 _ => Baseline::scatter_reversed::<UNIT>(dst, src),
