@@ -8,7 +8,7 @@ import mmap
 from typing import assert_type
 
 import ddtc
-from ddtc import Committed, Datatype, Drawing
+from ddtc import Committed, CudaLayout, Datatype, Drawing
 
 column: Datatype = Datatype.vector(3, 1, 4, ddtc.DOUBLE)
 assert_type(Datatype("int"), Datatype)
@@ -27,6 +27,22 @@ assert_type(committed.unpack(packed, mmap.mmap(-1, 96), origin=0), int)
 assert_type(column.draw(count=2), Drawing)
 assert_type(column.draw().svg, str)
 
+
+
+# Device buffers may be any objects with one of the two protocols.
+class Array:
+    def __init__(self) -> None:
+        self.__cuda_array_interface__: dict[str, object] = {"version": 3}
+
+
+def exchange(array: Array, target: memoryview) -> int:
+    with CudaLayout(committed, device=0) as layout:
+        assert_type(layout, CudaLayout)
+        assert_type(layout.unit, int)
+        layout.unpack(target, array, count=2, origin=8, stream=7)
+        return layout.pack_range(array, target, 16, stream=0)
+
+
 try:
     Datatype.vector(-1, 1, 1, ddtc.INT)
 except ddtc.Error as error:
@@ -38,4 +54,6 @@ if __debug__ is False:
     Datatype.subarray([4], [2], [1], ddtc.INT, order="A")  # type: ignore[arg-type]
     committed.pack([1, 2, 3], packed)  # type: ignore[arg-type]
     column.size = 3  # type: ignore[misc]
+    CudaLayout(committed).pack(Array(), packed)  # type: ignore[call-arg]
+    CudaLayout(committed).pack(3, packed, stream=0)  # type: ignore[arg-type]
     ddtc.NO_SUCH_TYPE  # type: ignore[attr-defined]

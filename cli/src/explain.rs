@@ -12,7 +12,7 @@ use ddtc::internal::methods::*;
 use ddtc::internal::target::{Level, Target};
 use ddtc_bench::bytes_in_words;
 
-use crate::{draw, tree};
+use crate::{draw, gpu, tree};
 
 /// Arguments of `ddtc explain`.
 #[derive(clap::Args, Debug)]
@@ -22,18 +22,26 @@ use crate::{draw, tree};
     ddtc explain --kind external32 'vector(100, 1, 3, int)'\n  \
     ddtc explain --kind sum:double 'vector(100, 1, 3, double)'\n  \
     ddtc explain --kind copy:FFT2D_gather.S FFT2D_scatter.S\n  \
-    ddtc explain --target neon FFT2D_scatter.S")]
+    ddtc explain --target neon FFT2D_scatter.S\n  \
+    ddtc explain --gpu --count 100000 'resized(0, 64, double)'")]
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Number of instances whose sizes are printed and which --svg draws. The code does not depend
-    /// on this number [default: the count of the corpus entry if TYPE names one, otherwise 1]
+    /// Number of instances whose sizes are printed, which --svg draws, and which --gpu moves. The
+    /// code of the stages does not depend on this number [default: the count of the corpus entry if
+    /// TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Emit code with Cranelift, even on machines where ddtc has its own code generator (x86-64),
     /// and also print Cranelift's IR
     #[arg(long)]
     clif: bool,
+    /// Instead of the stages, show how the instances would be packed and unpacked in the memory of
+    /// an NVIDIA GPU: the kernel and its grid, or why the datatype is not supported; the bytes of
+    /// device memory that this moves; and an upper bound of the speed, as a share of the speed of a
+    /// plain copy. Nothing is run, and no GPU is needed
+    #[arg(long, conflicts_with_all = ["unpack", "kind", "target", "clif"])]
+    gpu: bool,
     /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name must
     /// end in .svg
     #[arg(long, value_name = "FILE")]
@@ -150,7 +158,8 @@ const MAX_TEXT: usize = 6000;
 /// Runs the subcommand `ddtc explain`.
 ///
 /// # Errors
-/// If the type cannot be read, the picture cannot be written, or a stage fails.
+/// If the type cannot be read, the picture cannot be written, or a stage fails. With `--gpu`, also
+/// if the packed bytes do not fit in 63 bits.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);
@@ -160,6 +169,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     // Print what depends on the datatype alone: sizes, and the tree of constructors.
     println!("{}", sizes(&t, count));
     println!("\ndatatype\n{}", tree::tree(&t));
+    if args.gpu {
+        print!("{}", gpu::explained(&t, count)?);
+        return Ok(());
+    }
     let explanation = args.stage.explanation(&t, !args.clif)?;
     // Print each stage with its time and, if it changed anything, its result.
     for stage in &explanation.stages {

@@ -11,6 +11,7 @@ mod doctor;
 mod draw;
 mod explain;
 mod generate;
+mod gpu;
 mod preload;
 mod rank_reports;
 mod report;

@@ -238,21 +238,12 @@ impl Layout {
         if t.range.is_empty() {
             return Ok(());
         }
-        if std::process::id() != self.process {
-            let rule = "must not be used in a child of the process that opened it";
-            return Err(Error::new(ErrorClass::Other, operation, "layout", "opened before a fork", rule));
-        }
+        self.check_process(operation)?;
         let said = |what| move |code| self.driver.error(operation, what, code);
         // SAFETY: the layout holds its context.
         let _current = unsafe { enter(&self.driver, self.context).map_err(said("context"))? };
-        if stream.addr() > LAST_DEFAULT_STREAM {
-            // SAFETY: the stream was not destroyed, as the caller promises.
-            let context = unsafe { self.driver.stream_context(stream).map_err(said("stream"))? };
-            if context != self.context {
-                let rule = "must belong to the primary context of the layout's device";
-                return Err(Error::new(ErrorClass::Arg, operation, "stream", format!("{stream:p}"), rule));
-            }
-        }
+        // SAFETY: the stream was not destroyed, as the caller promises.
+        unsafe { self.check_stream(operation, "stream", stream)? };
         match &self.selection {
             Selection::Nothing => Ok(()),
             Selection::Run { start } => {
@@ -284,6 +275,73 @@ impl Layout {
                 unsafe { self.launch(strided, t, (user, packed), stream).map_err(said("launch")) }
             }
         }
+    }
+
+    /// Checks that a stream is a default stream, or a stream of the layout's context, which must be
+    /// current. An error names `argument`.
+    ///
+    /// # Safety
+    /// `stream` must be a default stream, or another stream that was not destroyed.
+    unsafe fn check_stream(
+        &self,
+        operation: &'static str,
+        argument: &'static str,
+        stream: Opaque,
+    ) -> Result<()> {
+        if stream.addr() > LAST_DEFAULT_STREAM {
+            // SAFETY: the stream was not destroyed, as the caller promises.
+            let context = unsafe { self.driver.stream_context(stream) }
+                .map_err(|code| self.driver.error(operation, argument, code))?;
+            if context != self.context {
+                let rule = "must belong to the primary context of the layout's device";
+                return Err(Error::new(ErrorClass::Arg, operation, argument, format!("{stream:p}"), rule));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all work that is submitted to the stream `then` after this call wait for all work that
+    /// was submitted to the stream `first` before it. Does nothing if both are the same stream. The
+    /// calling thread does not wait. An error that concerns `first` names `argument`.
+    ///
+    /// # Safety
+    /// Both must be default streams, or other streams that were not destroyed.
+    ///
+    /// # Errors
+    /// The class of the error is `Arg` if one of the streams belongs to a context other than the
+    /// primary context of the layout's device, and `Other` in a child of the process that opened
+    /// the layout. If the driver fails, the class is that of [`Driver::error`]. It fails if `then`
+    /// is captured and `first` does not belong to the capture.
+    pub unsafe fn order(
+        &self,
+        operation: &'static str,
+        argument: &'static str,
+        first: Opaque,
+        then: Opaque,
+    ) -> Result<()> {
+        // The null stream and `CU_STREAM_LEGACY` are the same stream.
+        if first.addr().max(1) == then.addr().max(1) {
+            return Ok(());
+        }
+        self.check_process(operation)?;
+        // SAFETY: the layout holds its context.
+        let _current = unsafe { enter(&self.driver, self.context) }
+            .map_err(|code| self.driver.error(operation, "context", code))?;
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.check_stream(operation, argument, first)?;
+            self.check_stream(operation, "stream", then)?;
+            self.driver.order(first, then).map_err(|code| self.driver.error(operation, argument, code))
+        }
+    }
+
+    /// Checks that this process opened the layout.
+    fn check_process(&self, operation: &'static str) -> Result<()> {
+        if std::process::id() == self.process {
+            return Ok(());
+        }
+        let rule = "must not be used in a child of the process that opened it";
+        Err(Error::new(ErrorClass::Other, operation, "layout", "opened before a fork", rule))
     }
 
     /// Launches the kernel that makes the transfer `t`, once or several times. `user` and `packed`

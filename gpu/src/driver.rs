@@ -21,6 +21,9 @@ pub type Opaque = *mut c_void;
 /// `CUDA_SUCCESS`.
 const SUCCESS: c_int = 0;
 
+/// `CU_EVENT_DISABLE_TIMING`. An event with this flag only orders work.
+const EVENT_DISABLE_TIMING: c_uint = 2;
+
 /// Error codes of the driver that ddtc distinguishes from all other codes (`CUresult` in cuda.h).
 pub mod code {
     use std::ffi::c_int;
@@ -128,6 +131,10 @@ functions! {
     launch = c"cuLaunchKernel": fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque, *mut *mut c_void, *mut *mut c_void);
     copy = c"cuMemcpyAsync": fn(u64, u64, usize, Opaque);
     stream_context = c"cuStreamGetCtx": fn(Opaque, *mut Opaque);
+    stream_wait = c"cuStreamWaitEvent": fn(Opaque, Opaque, c_uint);
+    event_create = c"cuEventCreate": fn(*mut Opaque, c_uint);
+    event_record = c"cuEventRecord": fn(Opaque, Opaque);
+    event_destroy = c"cuEventDestroy_v2": fn(Opaque);
     pointer_attributes = c"cuPointerGetAttributes": fn(c_uint, *const c_int, *mut *mut c_void, u64);
     error_text = c"cuGetErrorString": fn(c_int, *mut *const c_char);
 }
@@ -363,6 +370,24 @@ impl Driver {
         // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
         outcome(unsafe { (self.0.stream_context)(stream, &raw mut context) })?;
         Ok(context)
+    }
+
+    /// Makes all work that is submitted to the stream `then` after this call wait for all work that
+    /// was submitted to the stream `first` before it. The calling thread does not wait.
+    ///
+    /// # Safety
+    /// Both must be streams of the current context.
+    pub unsafe fn order(&self, first: Opaque, then: Opaque) -> Outcome {
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the result pointer is valid.
+        outcome(unsafe { (self.0.event_create)(&raw mut event, EVENT_DISABLE_TIMING) })?;
+        // SAFETY: the event was just created in the current context, to which both streams belong.
+        let ordered = outcome(unsafe { (self.0.event_record)(event, first) })
+            // SAFETY: as above. The third argument has no flags, as cuda.h requires.
+            .and_then(|()| outcome(unsafe { (self.0.stream_wait)(then, event, 0) }));
+        // SAFETY: nobody else has the event. The driver frees it when it has happened.
+        let destroyed = outcome(unsafe { (self.0.event_destroy)(event) });
+        ordered.and(destroyed)
     }
 
     /// Asks the driver for the properties of the memory at `address`, and returns them. The address

@@ -139,7 +139,8 @@ impl Strided {
 
     /// Returns the loops over words of `width` bytes, from the innermost to the outermost. If a run
     /// has several words, then the innermost of these loops is the one over the words of a run.
-    fn word_loops(&self, width: u32) -> Vec<Loop> {
+    /// There is always at least one loop, and the trip count of the outermost one means nothing.
+    pub fn word_loops(&self, width: u32) -> Vec<Loop> {
         let words = self.run / u64::from(width);
         let run = (words > 1).then_some(Loop { trip: words, stride: i64::from(width) });
         run.into_iter().chain(self.loops.iter().copied()).collect()

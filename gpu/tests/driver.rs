@@ -69,6 +69,7 @@ standin! {
     standin_failed_call() -> *const c_char;
     standin_forget() -> c_int;
     standin_held() -> u64;
+    standin_ordered(first: Opaque, then: Opaque) -> u64;
     standin_faults() -> u64;
 }
 
@@ -487,6 +488,51 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
         assert_eq!((error.class(), error.argument()), (class, "device"), "{error}");
         assert!(error.to_string().contains(&format!("CUDA error {code}")), "{error}");
     }
+    turn.end();
+}
+
+/// A stream can be made to wait for another one. This takes an event, which is destroyed even if a
+/// call of the driver fails. The two names of the legacy default stream mean the same stream, and a
+/// stream of another context is refused.
+#[test]
+fn streams_wait_for_streams() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (mut first, mut then, mut foreign, mut context) = (NONE, NONE, NONE, NONE);
+    assert_eq!(cuStreamCreate(&raw mut first, 1), 0);
+    assert_eq!(cuStreamCreate(&raw mut then, 1), 0);
+    assert_eq!(cuCtxCreate_v2(&raw mut context, 0, 0), 0);
+    assert_eq!(cuStreamCreate(&raw mut foreign, 1), 0);
+    assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
+    // SAFETY: the streams are those of the stand-in, or default streams.
+    let order = |first, then| unsafe { layout.order("test", "user", first, then) };
+    order(first, then).unwrap();
+    assert_eq!((standin_ordered(first, then), standin_ordered(then, first)), (1, 0));
+    let legacy: Opaque = std::ptr::without_provenance_mut(1);
+    let calls = standin_calls();
+    order(legacy, NONE).unwrap();
+    order(then, then).unwrap();
+    assert_eq!(standin_calls(), calls);
+    order(legacy, then).unwrap();
+    assert_eq!(standin_ordered(legacy, then), 1);
+    for (error, argument) in
+        [(order(foreign, then).unwrap_err(), "user"), (order(then, foreign).unwrap_err(), "stream")]
+    {
+        assert_eq!((error.class(), error.argument()), (ErrorClass::Arg, argument), "{error}");
+    }
+    let held = standin_held();
+    for n in 0..7 {
+        assert_eq!(standin_fail(n, 999), 0);
+        let error = order(first, then).unwrap_err();
+        assert_eq!(standin_fail(-1, 0), 0);
+        assert_eq!(error.class(), ErrorClass::Other, "{error}");
+        // SAFETY: the stand-in returns a C string that it does not free.
+        let name = unsafe { CStr::from_ptr(standin_failed_call()) };
+        let left = u64::from(name == c"cuEventDestroy_v2");
+        assert_eq!(standin_held() - held, left, "{name:?}");
+    }
+    close(layout);
+    assert_eq!((standin_forget(), cuDevicePrimaryCtxRetain(&raw mut context, 0)), (0, 0));
     turn.end();
 }
 

@@ -10,7 +10,7 @@ True
 """
 
 from . import _ddtc
-from ._ddtc import Committed, Datatype, Error
+from ._ddtc import Committed, CudaLayout, Datatype, Error
 from ._draw import Drawing
 
 __version__ = _ddtc.__version__
@@ -21,4 +21,4 @@ __version__ = _ddtc.__version__
 _NAMED = {("TWO" + name[1:] if name[0] == "2" else name): named for name, named in Datatype.named_types().items()}
 globals().update(_NAMED)
 
-__all__ = ["Committed", "Datatype", "Drawing", "Error", "__version__", *_NAMED]
+__all__ = ["Committed", "CudaLayout", "Datatype", "Drawing", "Error", "__version__", *_NAMED]

@@ -2,11 +2,11 @@
 # that this file agrees with the package.
 from typing import Final
 
-from ._ddtc import Committed, Datatype, Error
+from ._ddtc import Committed, CudaLayout, Datatype, Error
 from ._draw import Drawing
 
 __all__ = [
-    "Committed", "Datatype", "Drawing", "Error", "__version__", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "WCHAR", "SHORT", "UNSIGNED_SHORT", "INT",
+    "Committed", "CudaLayout", "Datatype", "Drawing", "Error", "__version__", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "WCHAR", "SHORT", "UNSIGNED_SHORT", "INT",
     "UNSIGNED", "LONG", "UNSIGNED_LONG", "LONG_LONG_INT", "UNSIGNED_LONG_LONG", "FLOAT", "DOUBLE", "LONG_DOUBLE", "C_BOOL", "INT8_T", "INT16_T", "INT32_T",
     "INT64_T", "UINT8_T", "UINT16_T", "UINT32_T", "UINT64_T", "C_COMPLEX", "C_DOUBLE_COMPLEX", "C_LONG_DOUBLE_COMPLEX", "BYTE", "PACKED", "AINT", "COUNT",
     "OFFSET", "CXX_BOOL", "CXX_FLOAT_COMPLEX", "CXX_DOUBLE_COMPLEX", "CXX_LONG_DOUBLE_COMPLEX", "CHARACTER", "LOGICAL", "INTEGER", "REAL",

@@ -1,12 +1,12 @@
 # Types of the compiled module, which python/src implements.
 from collections.abc import Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, Protocol, final, type_check_only
 
 from typing_extensions import Buffer, Self
 
 from ._draw import Drawing
 
-__all__ = ["Committed", "Datatype", "Error", "__version__"]
+__all__ = ["Committed", "CudaLayout", "Datatype", "Error", "__version__"]
 
 __version__: str
 
@@ -83,3 +83,51 @@ class Committed:
     def pack(self, source: Buffer, target: Buffer, count: int = 1, origin: int = 0) -> int: ...
     def packed(self, source: Buffer, count: int = 1, origin: int = 0) -> bytes: ...
     def unpack(self, source: Buffer, target: Buffer, count: int = 1, origin: int = 0) -> int: ...
+
+@type_check_only
+class _SupportsDLPack(Protocol):
+    def __dlpack__(self, *, stream: Any = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
+
+@type_check_only
+class _SupportsInterface(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+@type_check_only
+class _SupportsStream(Protocol):
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+# An object with the buffer protocol must have pinned memory.
+_DeviceBuffer = _SupportsDLPack | _SupportsInterface | Buffer
+_Stream = int | _SupportsStream
+
+@final
+class CudaLayout:
+    """A committed datatype that is open on an NVIDIA GPU.
+
+    It packs and unpacks device memory by work on a stream. Any number of threads may use it at the
+    same time, until it is closed. A layout that is never closed keeps its kernels loaded until the
+    process ends.
+    """
+
+    def __new__(cls, committed: Committed, device: int = 0) -> Self: ...
+    @property
+    def datatype(self) -> Datatype: ...
+    @property
+    def device(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def unit(self) -> int: ...
+    def pack(self, user: _DeviceBuffer, packed: _DeviceBuffer, count: int = 1, origin: int = 0, *, stream: _Stream) -> int: ...
+    def unpack(self, packed: _DeviceBuffer, user: _DeviceBuffer, count: int = 1, origin: int = 0, *, stream: _Stream) -> int: ...
+    def pack_range(
+        self, user: _DeviceBuffer, packed: _DeviceBuffer, offset: int, count: int = 1, origin: int = 0, *, stream: _Stream
+    ) -> int: ...
+    def unpack_range(
+        self, packed: _DeviceBuffer, user: _DeviceBuffer, offset: int, count: int = 1, origin: int = 0, *, stream: _Stream
+    ) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exception: object) -> None: ...

@@ -10,6 +10,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 
 use crate::Error;
+use crate::dlpack::is_on_device;
 
 /// The bytes from the lowest to the highest element of a buffer, including the gaps between strided
 /// elements.
@@ -26,10 +27,18 @@ impl Memory {
     /// errors.
     ///
     /// # Errors
-    /// If the object has no buffer, the buffer consists of pointers to rows, or its strides do not
-    /// fit in memory.
+    /// If the object has no buffer, its elements are in device memory, the buffer consists of
+    /// pointers to rows, or its strides do not fit in memory.
     pub fn strided(object: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Memory> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = match PyUntypedBuffer::get(object) {
+            Err(_) if is_on_device(object)? => {
+                let found = object.get_type().name()?;
+                return Err(Error::new_err(format!(
+                    "{name} = a {found} in device memory: must be host memory; a ddtc.CudaLayout takes device memory"
+                )));
+            }
+            exported => exported?,
+        };
         if buffer.suboffsets().is_some_and(|s| s.iter().any(|&offset| offset >= 0)) {
             return Err(Error::new_err(format!("{name}: must be memory in one piece, not pointers to rows")));
         }
@@ -80,6 +89,16 @@ impl Memory {
         at.and_then(|at| usize::try_from(at).ok()).ok_or_else(|| {
             Error::new_err(format!("origin = {origin}: must not lie before the memory of {}", self.name))
         })
+    }
+
+    /// Returns the address of the lowest byte.
+    pub fn address(&self) -> u64 {
+        self.start().addr() as u64
+    }
+
+    /// Returns the number of bytes from the lowest one on.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     fn start(&self) -> *mut u8 {

@@ -1,7 +1,11 @@
-//! The Python module `ddtc._ddtc`: datatypes, commits, and packing through the buffer protocol.
+//! The Python module `ddtc._ddtc`: datatypes, commits, packing through the buffer protocol, and
+//! packing in the memory of NVIDIA GPUs.
 #![allow(missing_docs, unreachable_pub, reason = "the interface is Python's: ddtc/__init__.pyi")]
 
 mod buffer;
+mod cuda;
+mod device;
+mod dlpack;
 mod mpi;
 mod numpy;
 
@@ -16,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use buffer::{Memory, check_disjoint};
+use cuda::CudaLayout;
 
 pyo3::create_exception!(
     ddtc,
@@ -319,5 +324,6 @@ fn _ddtc(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("Error", m.py().get_type::<Error>())?;
     m.add_class::<Datatype>()?;
-    m.add_class::<Committed>()
+    m.add_class::<Committed>()?;
+    m.add_class::<CudaLayout>()
 }

@@ -2,6 +2,7 @@
 
 mod cli;
 mod draw;
+mod gpu;
 mod preload;
 
 use std::process::Command;

@@ -26,11 +26,12 @@ use ddtc::internal::corpus;
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
+use ddtc_gpu::bound::Touched;
 use ddtc_gpu::device::{Layout, Transfer};
 use ddtc_gpu::driver::{Driver, Opaque};
 
 use cuda::{CopyKernel, Cuda, Memory, Rows};
-use rows::{Aim, ROWS, Row, Touched};
+use rows::{Aim, ROWS, Row};
 
 /// Number of bytes after each buffer that no kernel may change.
 const MARGIN: usize = 64;
@@ -180,7 +181,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     let layout = open(&t).expect("a row is served");
     let (user, packed) = (rig.cuda.memory(&vec![1; span]), rig.cuda.memory(&vec![2; payload as usize + 16]));
     let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
-    let bound = with_bound.then(|| Touched::new(&t, count).bytes(payload));
+    let touched = || Touched::new(layout.committed(), count).expect("the layout of a row is regular");
+    let bound = with_bound.then(|| touched().bytes(payload));
     for direction in Direction::BOTH {
         let copied = rig.copy_kernel(copy, payload, &packed, &other);
         let took =

@@ -1,7 +1,5 @@
-//! The layouts that the judge measures, the speeds that transfers of these layouts should reach
-//! (their aims), and the upper bound of the speed of a transfer.
-
-use ddtc::internal::datatype::{Datatype, TypeMap};
+//! The layouts that the judge measures, and the speeds that transfers of these layouts should reach
+//! (their aims).
 
 /// A layout that the judge measures, with the aims of its transfers. An aim is the share of the
 /// speed of a reference that a transfer should reach. `None` in place of an aim means that the
@@ -21,9 +19,9 @@ pub(crate) struct Row {
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
     /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to
-    /// move a certain number of bytes ([`Touched::bytes`]). The upper bound is the speed of a
-    /// transfer for which device memory moves these bytes as fast as it moves the bytes of the copy
-    /// kernel.
+    /// move a certain number of bytes ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)). The
+    /// upper bound is the speed of a transfer for which device memory moves these bytes as fast as
+    /// it moves the bytes of the copy kernel.
     Bound(f64),
     /// The transfer should reach this share of the speed of a plain copy of the same number of
     /// packed bytes by the copy kernel.
@@ -73,46 +71,3 @@ pub(crate) const ROWS: [Row; 12] = [
     ),
     row("1001 B, stride 1003", "resized(0, 1003, contiguous(1001, byte))", [None; 2], [None; 2]),
 ];
-
-/// Numbers of aligned blocks of device memory in which the bytes of a layout lie.
-pub(crate) struct Touched {
-    /// Number of granules of 64 bytes that contain at least one byte of the layout.
-    pub(crate) granules: u64,
-    /// Number of sectors of 32 bytes that contain at least one byte of the layout.
-    pub(crate) sectors: u64,
-    /// Number of sectors of 32 bytes in which at least one byte, but not every byte, belongs to the
-    /// layout.
-    pub(crate) partial: u64,
-}
-
-impl Touched {
-    /// Counts the granules and the sectors in which bytes of `count` instances of `t` lie. The
-    /// displacements in the type map must ascend.
-    pub(crate) fn new(t: &Datatype, count: u64) -> Touched {
-        let mut touched = Touched { granules: 0, sectors: 0, partial: 0 };
-        let (mut granule, mut sector, mut in_sector) = (-1, -1, 0);
-        let mut byte = |at: i64| {
-            if at / 64 != granule {
-                (granule, touched.granules) = (at / 64, touched.granules + 1);
-            }
-            if at / 32 != sector {
-                touched.partial += u64::from(in_sector % 32 != 0);
-                (sector, touched.sectors, in_sector) = (at / 32, touched.sectors + 1, 0);
-            }
-            in_sector += 1;
-        };
-        for (named, at) in TypeMap::instances(t, count) {
-            (at..at + named.size()).for_each(&mut byte);
-        }
-        touched.partial += u64::from(in_sector % 32 != 0);
-        touched
-    }
-
-    /// Returns two numbers of bytes: the number that device memory moves to pack `payload` bytes,
-    /// and the number that device memory moves to unpack them. The numbers follow from a model of
-    /// the memory: a read fetches a whole granule, a write writes whole sectors, and writing only a
-    /// part of a sector reads this sector first.
-    pub(crate) fn bytes(&self, payload: u64) -> [u64; 2] {
-        [payload + 64 * self.granules, payload + 32 * self.sectors + 32 * self.partial]
-    }
-}

@@ -315,6 +315,45 @@ unsafe extern "C" fn cuGetErrorString(code: c_int, text: *mut *const c_char) -> 
     0
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut Opaque, _flags: c_uint) -> c_int {
+    call("cuEventCreate", |state| {
+        let id = state.id();
+        state.events.insert(id, None);
+        // SAFETY: the caller does what cuda.h requires.
+        unsafe { set(event, opaque(id)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(event: Opaque, stream: Opaque) -> c_int {
+    call("cuEventRecord", |state| {
+        context_of(state, stream)?;
+        *state.events.get_mut(&number(event)).ok_or(INVALID_HANDLE)? = Some(number(stream));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamWaitEvent(stream: Opaque, event: Opaque, flags: c_uint) -> c_int {
+    call("cuStreamWaitEvent", |state| {
+        context_of(state, stream)?;
+        let recorded = state.events.get(&number(event)).copied().ok_or(INVALID_HANDLE)?;
+        match recorded {
+            Some(first) if flags == 0 => state.orders.push((first, number(stream))),
+            _ => return Err(state.fault("a wait for an event that was not recorded", INVALID_VALUE)),
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventDestroy_v2(event: Opaque) -> c_int {
+    call("cuEventDestroy_v2", |state| {
+        state.events.remove(&number(event)).map(drop).ok_or(INVALID_HANDLE)
+    })
+}
+
 // The functions after this comment are called only by tests and by the judge, and not by ddtc.
 // `cuMemcpy2DAsync_v2` is the only one of these functions that a test can make fail.
 
@@ -480,17 +519,6 @@ unsafe extern "C" fn cuGraphDestroy(_graph: Opaque) -> c_int {
     0
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventCreate(event: *mut Opaque, _flags: c_uint) -> c_int {
-    // SAFETY: the caller does what cuda.h requires.
-    free_call(|state| unsafe { set(event, opaque(state.id())) })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuEventRecord(_event: Opaque, _stream: Opaque) -> c_int {
-    0
-}
-
 /// Returns a time of one millisecond between any two events, since the stand-in measures no time.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
@@ -596,17 +624,29 @@ unsafe extern "C" fn standin_calls() -> u64 {
     calls
 }
 
-/// Returns the sum of the number of loaded modules and the number of references to primary
-/// contexts.
+/// Returns the sum of three numbers: that of loaded modules, that of events that were not destroyed,
+/// and that of references to primary contexts.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_held() -> u64 {
     let mut held = 0;
     free_call(|state| {
         let retained: u64 = state.primaries.iter().map(|p| p.1).sum();
-        held = state.modules.len() as u64 + retained;
+        held = (state.modules.len() + state.events.len()) as u64 + retained;
         Ok(())
     });
     held
+}
+
+/// Returns how often work of the stream `then` was made to wait for work of the stream `first`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn standin_ordered(first: Opaque, then: Opaque) -> u64 {
+    let mut found = 0;
+    free_call(|state| {
+        let wanted = (number(first), number(then));
+        found = state.orders.iter().filter(|&&order| order == wanted).count() as u64;
+        Ok(())
+    });
+    found
 }
 
 /// Returns the name of the last function whose call failed because of [`standin_fail`]. Returns
@@ -621,12 +661,13 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all loaded modules and all references to primary contexts. Modules and references are
-/// left over if a call that should have freed them failed because of [`standin_fail`].
+/// Forgets all loaded modules, all events and all references to primary contexts. They are left over
+/// if a call that should have freed them failed because of [`standin_fail`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {
         state.modules.clear();
+        state.events.clear();
         state.primaries.iter_mut().for_each(|p| p.1 = 0);
         Ok(())
     })

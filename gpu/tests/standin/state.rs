@@ -70,6 +70,10 @@ pub(super) struct State {
     pub(super) modules: HashMap<u64, (u64, Module)>,
     /// For each function, the number of the module that the function belongs to.
     pub(super) functions: HashMap<u64, u64>,
+    /// For each event, the stream on which it was recorded last.
+    pub(super) events: HashMap<u64, Option<u64>>,
+    /// Pairs of streams: work of the second was made to wait for work of the first.
+    pub(super) orders: Vec<(u64, u64)>,
     pub(super) memory: Memory,
     /// All allocations. The key of an allocation is the address that the device uses for it.
     pub(super) allocations: BTreeMap<u64, Allocation>,
@@ -159,6 +163,8 @@ impl State {
             streams: HashMap::new(),
             modules: HashMap::new(),
             functions: HashMap::new(),
+            events: HashMap::new(),
+            orders: Vec::new(),
             memory: Memory::default(),
             allocations: BTreeMap::new(),
             pending: Vec::new(),

@@ -1,6 +1,10 @@
 //! Test of the Python package. The test builds the wheel, checks its platform tag, and installs it
 //! in an environment without Rust. Then it uses everything in the wheel: the command under mpiexec,
-//! the module, its documents, its types under mypy, and its pictures in a notebook.
+//! the module, its calls for device memory, its documents, its types under mypy, and its pictures in
+//! a notebook.
+
+#[path = "../../../gpu/tests/standin/build.rs"]
+mod standin;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -97,10 +101,14 @@ fn from_the_wheel_to_a_converted_message() {
     assert_eq!((counts["messages_packed"], counts["messages_unpacked"]), (1, 1), "{counts:?}");
 
     // Check the installed Python module by its own tests and by the examples in its documents.
-    for file in ["README.md", "test_ddtc.py"] {
+    for file in ["README.md", "test_ddtc.py", "test_cuda.py"] {
         fs::copy(python().join(file), folder.join(file)).unwrap();
     }
     let (_, tests) = shell("python test_ddtc.py");
+    assert!(tests.contains("\nOK\n"), "{tests}");
+    // The calls for device memory run on a library that takes the place of NVIDIA's driver.
+    standin::standin(&folder.join("standin"));
+    let (_, tests) = shell("LD_LIBRARY_PATH=\"$PWD/standin\" python test_cuda.py");
     assert!(tests.contains("\nOK\n"), "{tests}");
     shell("python -m doctest -o ELLIPSIS README.md");
     shell(

@@ -1,0 +1,535 @@
+//! Upper bound of the speed of a transfer in device memory.
+//!
+//! The bound follows from a model of device memory with three rules. A read fetches a whole aligned
+//! granule of [`GRANULE`] bytes. A write writes whole aligned sectors of [`SECTOR`] bytes. A sector
+//! of which only a part is written is read first. A layout with gaps therefore moves more bytes
+//! than its payload. The bound is the speed of a transfer that moves these bytes as fast as a plain
+//! copy moves its own. docs/GPU.md says where the rules come from and how exact the model is.
+//!
+//! [`Touched`] counts the granules and sectors of a layout. The counts are exact. They are found
+//! without visiting every byte: the position of a loop's iteration within a granule repeats after
+//! at most 64 iterations, and larger numbers of iterations are joined by repeated doubling. So a
+//! loop takes time that depends on the logarithm of its trip count.
+
+use std::collections::HashMap;
+
+use ddtc::Committed;
+use ddtc::internal::methods::*;
+use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
+
+/// Number of bytes that one read fetches from device memory, and their alignment. A read fetched 64
+/// bytes on an H100 and on an H200 (measured with a prototype of the kernels, 2026-11-28). On a GPU
+/// where it fetches another number of bytes, the bound for packing is wrong.
+pub const GRANULE: u64 = 64;
+
+/// Number of bytes of a sector, which is the unit of a write to device memory, and their alignment.
+/// The source is that of [`GRANULE`].
+pub const SECTOR: u64 = 32;
+
+/// Maximum number of runs that are listed to count the sectors of one layout. A list of this many
+/// runs has at most 64 MiB.
+const MAX_RUNS: u64 = 1 << 21;
+
+/// Maximum number of parts of a set that are repeated separately by a loop around the set.
+const MAX_PARTS: usize = 1 << 12;
+
+/// Maximum number of spans that are kept for the case that they are needed again. They take about
+/// 40 MiB.
+const MAX_KNOWN: usize = 1 << 18;
+
+/// Maximum number of spans that are joined to count the sectors of one layout. As many joins take
+/// about a second.
+const MAX_JOINS: u64 = 1 << 26;
+
+/// Numbers of aligned blocks of device memory in which the bytes of a layout lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Number of granules of 64 bytes that contain at least one byte of the layout.
+    pub granules: u64,
+    /// Number of sectors of 32 bytes that contain at least one byte of the layout.
+    pub sectors: u64,
+    /// Number of sectors of 32 bytes in which at least one byte, but not every byte, belongs to the
+    /// layout.
+    pub partial: u64,
+}
+
+impl Touched {
+    /// Counts the granules and the sectors in which bytes of `count` instances of the layout
+    /// `committed` lie. The address of displacement 0 of the first instance is taken to be a
+    /// multiple of 64. A byte that belongs to several entries of the type map is counted once.
+    ///
+    /// Returns `None` if the instances do not fit into 64 bits of addresses, or if the layout is so
+    /// irregular that counting would take too much time or memory: more than 2^21 runs that are
+    /// not repeated by a loop, or more than 2^26 steps.
+    pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
+        let mut sets = Sets::default();
+        let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
+        let Placed { at, set } = all.moved(committed.origin() as i128);
+        let (lo, hi) = (at, at + sets.list[set].width);
+        if lo < i128::from(i64::MIN) || hi > i128::from(i64::MAX) {
+            return None;
+        }
+        let span = Counter { sets: &sets, known: HashMap::new(), joins: 0 }.span(set, at)?;
+        Some(span.touched())
+    }
+
+    /// Returns two numbers of bytes: the number that device memory moves to pack `payload` bytes,
+    /// and the number that device memory moves to unpack them. The numbers follow from the model in
+    /// the documentation of this module.
+    pub fn bytes(&self, payload: u64) -> [u64; 2] {
+        let written = SECTOR.saturating_mul(self.sectors).saturating_add(SECTOR.saturating_mul(self.partial));
+        [payload.saturating_add(GRANULE.saturating_mul(self.granules)), payload.saturating_add(written)]
+    }
+
+    /// Returns the upper bounds of the speeds of packing and of unpacking `payload` bytes, as
+    /// shares of the speed of a plain copy of as many contiguous bytes. The result is 1 for both if
+    /// there are no bytes.
+    pub fn shares(&self, payload: u64) -> [f64; 2] {
+        self.bytes(payload).map(|bytes| if bytes == 0 { 1.0 } else { 2.0 * payload as f64 / bytes as f64 })
+    }
+}
+
+/// A set of bytes. Offset 0 of the set is its first byte.
+#[derive(Debug)]
+struct Set {
+    /// Distance from the first byte of the set to the byte after its last one.
+    width: i128,
+    /// Number of runs that the set lists if all its loops are unrolled; saturates.
+    runs: u64,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Every byte from the first to the last.
+    Run,
+    /// Other sets in ascending order, of which none begins before the previous one has ended.
+    Sequence(Vec<Placed>),
+    /// Runs in ascending order, with gaps between them: the first byte of each, and the byte after
+    /// its last.
+    Runs(Vec<(i64, i64)>),
+    /// Copies of another set, `stride` bytes apart. The stride is at least the width of that set.
+    Repeat { set: usize, trip: u64, stride: i128 },
+}
+
+/// A set of bytes at an offset.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// Offset of the first byte of the set.
+    at: i128,
+    /// Index of the set in [`Sets::list`].
+    set: usize,
+}
+
+impl Placed {
+    fn moved(self, by: i128) -> Placed {
+        Placed { at: self.at + by, ..self }
+    }
+}
+
+/// A set of bytes, and perfectly nested loops that repeat it. The loops are not applied to the set
+/// at once, so that they can be sorted by stride first.
+#[derive(Clone, Debug)]
+struct Looped {
+    of: Placed,
+    /// Stride and trip count of each loop. No stride is 0 and no trip count is below 2.
+    loops: Vec<(i128, u64)>,
+}
+
+/// All sets of a layout. A set refers only to sets before it in the list.
+#[derive(Debug, Default)]
+struct Sets {
+    list: Vec<Set>,
+    /// Number of runs in all lists so far.
+    listed: u64,
+}
+
+impl Sets {
+    /// Adds the set of all bytes of `count` instances, and returns its place relative to offset 0
+    /// of the nest. The inner `None` means that there are no bytes, and the outer one that the
+    /// limit on listed runs is exceeded.
+    fn read(&mut self, nest: &LoopNest<Normal>, count: u64) -> Option<Option<Placed>> {
+        // Bodies come before the nodes that use them, so each node finds the sets of its body.
+        let mut nodes: Vec<Option<Looped>> = Vec::with_capacity(nest.nodes().len());
+        for node in nest.nodes() {
+            let looped = self.node(node, count, &mut nodes)?;
+            nodes.push(looped);
+        }
+        let Some(root) = self.body(nest.root(), &mut nodes)? else { return Some(None) };
+        Some(Some(self.folded(root)?))
+    }
+
+    fn node(&mut self, node: &Node, count: u64, nodes: &mut [Option<Looped>]) -> Option<Option<Looped>> {
+        let at = i128::from(node.at().user);
+        match node {
+            Node::Copy { n, .. } => {
+                let bytes = i128::from(n.at(count));
+                Some((bytes > 0).then(|| Looped { of: self.run(at, bytes), loops: Vec::new() }))
+            }
+            Node::Blocks { user, len, .. } => {
+                self.reserve(user.len() as u64)?;
+                let rows = user.iter().zip(len.iter());
+                let rows = rows.map(|(user, len)| (at + i128::from(user), i128::from(len)));
+                let runs: Vec<_> = rows.filter(|&(_, len)| len > 0).map(|(at, len)| (at, at + len)).collect();
+                if runs.is_empty() {
+                    return Some(None);
+                }
+                Some(Some(Looped { of: self.runs(runs)?, loops: Vec::new() }))
+            }
+            Node::Table { displacements, body, .. } => {
+                let Some(inner) = self.body(*body, nodes)? else { return Some(None) };
+                let inner = self.folded(inner)?;
+                self.reserve(displacements.len() as u64)?;
+                let parts = displacements.iter().map(|d| inner.moved(at + i128::from(d))).collect();
+                Some(self.sequence(parts)?.map(|of| Looped { of, loops: Vec::new() }))
+            }
+            Node::Loop { trip, step, body, .. } => {
+                let trip = trip.at(count);
+                let Some(mut inner) = self.body(*body, nodes)?.filter(|_| trip > 0) else {
+                    return Some(None);
+                };
+                inner.of = inner.of.moved(at);
+                if trip > 1 && step.user != 0 {
+                    inner.loops.push((i128::from(step.user), trip));
+                }
+                Some(Some(inner))
+            }
+        }
+    }
+
+    /// Returns the set of a body. The loops of a single node are kept.
+    fn body(&mut self, body: Body, nodes: &mut [Option<Looped>]) -> Option<Option<Looped>> {
+        if let [node] = &nodes[body.range()] {
+            return Some(node.clone());
+        }
+        let mut parts = Vec::new();
+        for node in &mut nodes[body.range()] {
+            let Some(looped) = node.take() else { continue };
+            let of = self.folded(looped)?;
+            // The next body that shares this node finds the loops applied.
+            *node = Some(Looped { of, loops: Vec::new() });
+            parts.push(of);
+        }
+        Some(self.sequence(parts)?.map(|of| Looped { of, loops: Vec::new() }))
+    }
+
+    /// Applies the loops to the set, from the smallest stride to the largest.
+    fn folded(&mut self, mut looped: Looped) -> Option<Placed> {
+        looped.loops.sort_by_key(|(stride, _)| stride.abs());
+        let mut all = looped.of;
+        for (stride, trip) in looped.loops {
+            // A loop with a negative stride has the same bytes as one that starts at its last
+            // iteration and goes upwards.
+            all = all.moved(stride.min(0) * i128::from(trip - 1));
+            all = self.repeat(all, stride.abs(), trip)?;
+        }
+        Some(all)
+    }
+
+    /// Returns the set of `trip` copies of a set that are `stride` bytes apart.
+    fn repeat(&mut self, of: Placed, stride: i128, trip: u64) -> Option<Placed> {
+        let (width, runs) = (self.list[of.set].width, self.list[of.set].runs);
+        let last = stride * i128::from(trip - 1);
+        if runs == 1 && stride <= width {
+            return Some(self.run(of.at, last + width));
+        }
+        if stride >= width {
+            let (runs, form) = (runs.saturating_mul(trip), Form::Repeat { set: of.set, trip, stride });
+            return Some(self.add(of.at, Set { width: last + width, runs, form }));
+        }
+        // The copies of the whole set lie among each other, but the copies of each part may lie
+        // apart from those of the other parts.
+        let parts = self.parts(of.set)?;
+        let is_apart = |pair: &[Placed]| pair[1].at - pair[0].at >= last + self.list[pair[0].set].width;
+        if parts.len() > 1 && parts.windows(2).all(is_apart) {
+            let mut repeated = Vec::with_capacity(parts.len());
+            for part in parts {
+                repeated.push(self.repeat(part.moved(of.at), stride, trip)?);
+            }
+            return self.sequence(repeated)?;
+        }
+        self.reserve(runs.saturating_mul(trip))?;
+        let mut all = Vec::new();
+        for i in 0..trip {
+            self.unroll(of.moved(stride * i128::from(i)), &mut all);
+        }
+        self.runs(all)
+    }
+
+    /// Returns the parts of a set, which are sorted. Returns no parts if the set has another form,
+    /// or more than [`MAX_PARTS`] of them.
+    fn parts(&mut self, set: usize) -> Option<Vec<Placed>> {
+        match &self.list[set].form {
+            Form::Sequence(parts) if parts.len() <= MAX_PARTS => {
+                let parts = parts.clone();
+                self.reserve(parts.len() as u64)?;
+                Some(parts)
+            }
+            Form::Runs(runs) if runs.len() <= MAX_PARTS => {
+                let runs = runs.clone();
+                self.reserve(runs.len() as u64)?;
+                Some(runs.into_iter().map(|(at, end)| self.run(at.into(), i128::from(end - at))).collect())
+            }
+            _ => Some(Vec::new()),
+        }
+    }
+
+    /// Returns the set of all bytes of the sets `parts`, or `None` for no parts.
+    fn sequence(&mut self, mut parts: Vec<Placed>) -> Option<Option<Placed>> {
+        parts.sort_by_key(|part| part.at);
+        let end = |sets: &Sets, part: &Placed| part.at + sets.list[part.set].width;
+        match parts[..] {
+            [] => return Some(None),
+            [one] => return Some(Some(one)),
+            _ => {}
+        }
+        let runs = parts.iter().fold(0u64, |runs, part| runs.saturating_add(self.list[part.set].runs));
+        if parts.windows(2).all(|pair| end(self, &pair[0]) <= pair[1].at) {
+            let (at, width) = (parts[0].at, end(self, parts.last()?) - parts[0].at);
+            parts.iter_mut().for_each(|part| part.at -= at);
+            return Some(Some(self.add(at, Set { width, runs, form: Form::Sequence(parts) })));
+        }
+        self.reserve(runs)?;
+        let mut all = Vec::new();
+        parts.iter().for_each(|&part| self.unroll(part, &mut all));
+        Some(self.runs(all))
+    }
+
+    /// Returns the set of all bytes of `runs`, which are the first byte of each run and the byte
+    /// after it. Runs that overlap or touch are merged. Returns `None` for no runs, and for runs
+    /// that are more than 2^63 bytes apart.
+    fn runs(&mut self, mut runs: Vec<(i128, i128)>) -> Option<Placed> {
+        runs.sort_unstable();
+        runs.dedup_by(|next, run| {
+            let merged = next.0 <= run.1;
+            if merged {
+                run.1 = run.1.max(next.1);
+            }
+            merged
+        });
+        let (&(at, first_end), &(_, end)) = (runs.first()?, runs.last()?);
+        if runs.len() == 1 {
+            return Some(self.run(at, first_end - at));
+        }
+        let relative = |offset: i128| i64::try_from(offset - at).ok();
+        let number = runs.len() as u64;
+        let list = runs.into_iter().map(|(at, end)| Some((relative(at)?, relative(end)?)));
+        let form = Form::Runs(list.collect::<Option<_>>()?);
+        Some(self.add(at, Set { width: end - at, runs: number, form }))
+    }
+
+    /// Appends all runs of a set to `all`.
+    fn unroll(&self, of: Placed, all: &mut Vec<(i128, i128)>) {
+        match &self.list[of.set].form {
+            Form::Run => all.push((of.at, of.at + self.list[of.set].width)),
+            Form::Runs(runs) => {
+                all.extend(runs.iter().map(|&(at, end)| (of.at + i128::from(at), of.at + i128::from(end))));
+            }
+            Form::Sequence(parts) => parts.iter().for_each(|part| self.unroll(part.moved(of.at), all)),
+            Form::Repeat { set, trip, stride } => {
+                let copies = (0..*trip).map(|i| Placed { at: of.at + stride * i128::from(i), set: *set });
+                copies.for_each(|copy| self.unroll(copy, all));
+            }
+        }
+    }
+
+    /// Notes that `runs` more runs will be listed. Returns `None` if these are too many.
+    fn reserve(&mut self, runs: u64) -> Option<()> {
+        self.listed = self.listed.checked_add(runs).filter(|&all| all <= MAX_RUNS)?;
+        Some(())
+    }
+
+    fn run(&mut self, at: i128, bytes: i128) -> Placed {
+        self.add(at, Set { width: bytes, runs: 1, form: Form::Run })
+    }
+
+    fn add(&mut self, at: i128, set: Set) -> Placed {
+        self.list.push(set);
+        Placed { at, set: self.list.len() - 1 }
+    }
+}
+
+/// The sectors from the first to the last one of a set. The first and the last sector are described
+/// apart from the others, because the next set may have bytes in them too.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: Sector,
+    /// The last sector, which is the first one if there is only one.
+    last: Sector,
+    granules: u64,
+    sectors: u64,
+    /// Number of sectors between the first and the last that are not filled.
+    partial: u64,
+}
+
+/// A sector with at least one byte of a set.
+#[derive(Clone, Copy, Debug)]
+struct Sector {
+    /// Number of the sector: its offset divided by [`SECTOR`].
+    number: i128,
+    /// Number of bytes of the set in the sector.
+    bytes: u64,
+}
+
+impl Sector {
+    fn is_partial(self) -> bool {
+        self.bytes < SECTOR
+    }
+
+    fn granule(self) -> i128 {
+        self.number.div_euclid((GRANULE / SECTOR) as i128)
+    }
+}
+
+impl Span {
+    /// Returns the span of a run of `bytes` bytes that begins at the offset `at`.
+    fn run(at: i128, bytes: i128) -> Span {
+        let sector = i128::from(SECTOR);
+        let [first, last] = [at, at + bytes - 1].map(|byte| byte.div_euclid(sector));
+        let in_sector = |number: i128| {
+            let (start, end) = ((number * sector).max(at), ((number + 1) * sector).min(at + bytes));
+            Sector { number, bytes: (end - start) as u64 }
+        };
+        let (first, last) = (in_sector(first), in_sector(last));
+        let granules = (last.granule() - first.granule() + 1) as u64;
+        Span { first, last, granules, sectors: (last.number - first.number + 1) as u64, partial: 0 }
+    }
+
+    /// Returns the span moved by a multiple of 64 bytes.
+    fn moved(mut self, by: i128) -> Span {
+        debug_assert_eq!(by % i128::from(GRANULE), 0, "the sectors stay sectors");
+        self.first.number += by / i128::from(SECTOR);
+        self.last.number += by / i128::from(SECTOR);
+        self
+    }
+
+    /// Returns the span of both sets. The last byte of `self` lies before the first byte of `next`.
+    fn joined(self, next: Span) -> Span {
+        let shared_granule = self.last.granule() == next.first.granule();
+        let granules = self.granules + next.granules - u64::from(shared_granule);
+        let between = |is_inner: bool, sector: Sector| u64::from(is_inner && sector.is_partial());
+        let partial = self.partial + next.partial;
+        let (mine, its) = (self.sectors > 1, next.sectors > 1);
+        if self.last.number == next.first.number {
+            let shared = Sector { bytes: self.last.bytes + next.first.bytes, ..self.last };
+            return Span {
+                first: if mine { self.first } else { shared },
+                last: if its { next.last } else { shared },
+                granules,
+                sectors: self.sectors + next.sectors - 1,
+                partial: partial + between(mine && its, shared),
+            };
+        }
+        Span {
+            first: self.first,
+            last: next.last,
+            granules,
+            sectors: self.sectors + next.sectors,
+            partial: partial + between(mine, self.last) + between(its, next.first),
+        }
+    }
+
+    fn touched(self) -> Touched {
+        let ends = u64::from(self.first.is_partial()) + u64::from(self.sectors > 1 && self.last.is_partial());
+        Touched { granules: self.granules, sectors: self.sectors, partial: self.partial + ends }
+    }
+}
+
+/// Counter of the sectors of sets.
+struct Counter<'s> {
+    sets: &'s Sets,
+    /// The spans that were computed so far, by the index of the set and the offset of its first
+    /// byte within a granule.
+    known: HashMap<(usize, i128), Span>,
+    /// Number of joins so far.
+    joins: u64,
+}
+
+impl Counter<'_> {
+    /// Returns the span of a set whose first byte lies at the offset `at`, or `None` after too many
+    /// joins.
+    fn span(&mut self, set: usize, at: i128) -> Option<Span> {
+        let inside = at.rem_euclid(i128::from(GRANULE));
+        if let Form::Run = self.sets.list[set].form {
+            return Some(Span::run(at, self.sets.list[set].width));
+        }
+        let span = match self.known.get(&(set, inside)) {
+            Some(&span) => span,
+            None => {
+                let span = self.compute(set, inside)?;
+                if self.known.len() < MAX_KNOWN {
+                    self.known.insert((set, inside), span);
+                }
+                span
+            }
+        };
+        Some(span.moved(at - inside))
+    }
+
+    fn compute(&mut self, set: usize, at: i128) -> Option<Span> {
+        let sets = self.sets;
+        match &sets.list[set].form {
+            Form::Run => Some(Span::run(at, sets.list[set].width)),
+            Form::Runs(runs) => {
+                let mut all = None;
+                for &(start, end) in runs {
+                    let next = Span::run(at + i128::from(start), i128::from(end - start));
+                    all = Some(self.join(all, next)?);
+                }
+                all
+            }
+            Form::Sequence(parts) => {
+                let mut all = None;
+                for part in parts {
+                    let next = self.span(part.set, at + part.at)?;
+                    all = Some(self.join(all, next)?);
+                }
+                all
+            }
+            &Form::Repeat { set, trip, stride } => {
+                // After `period` iterations, an iteration has the same offset within a granule as
+                // the first one.
+                let period = GRANULE >> stride.trailing_zeros().min(GRANULE.trailing_zeros());
+                let iterations = |counter: &mut Self, from: u64, to: u64| -> Option<Option<Span>> {
+                    let mut all = None;
+                    for i in from..to {
+                        let next = counter.span(set, at + stride * i128::from(i))?;
+                        all = Some(counter.join(all, next)?);
+                    }
+                    Some(all)
+                };
+                let mut periods = trip / period;
+                let mut piece = iterations(self, 0, period.min(trip))??;
+                if periods <= 1 {
+                    let rest = iterations(self, period.min(trip), trip)?;
+                    return rest.map_or(Some(piece), |rest| self.join(Some(piece), rest));
+                }
+                // `piece` has the iterations of `2^k` periods. The result takes the pieces that
+                // belong to the bits of `periods`.
+                let (mut all, mut done) = (None, 0);
+                let mut step = stride * i128::from(period);
+                let whole = step;
+                while periods > 0 {
+                    if periods % 2 == 1 {
+                        all = Some(self.join(all, piece.moved(whole * done))?);
+                        done += step / whole;
+                    }
+                    periods /= 2;
+                    if periods > 0 {
+                        piece = self.join(Some(piece), piece.moved(step))?;
+                        step *= 2;
+                    }
+                }
+                match iterations(self, trip - trip % period, trip)? {
+                    Some(rest) => self.join(all, rest),
+                    None => all,
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, all: Option<Span>, next: Span) -> Option<Span> {
+        self.joins += 1;
+        (self.joins <= MAX_JOINS).then(|| all.map_or(next, |all| all.joined(next)))
+    }
+}
