@@ -9,9 +9,8 @@ use ddtc::internal::datatype::Datatype;
 use ddtc::internal::engine::{Config, Engine, Mode};
 use ddtc::internal::kind::Direction;
 use ddtc_gpu::bound::{GRANULE, SECTOR, Touched};
-use ddtc_gpu::ptx;
+use ddtc_gpu::kernel::{Addresses, Mover, THREADS, launches};
 use ddtc_gpu::selection::{Selection, select};
-use ddtc_gpu::strided::{Strided, THREADS, words_per_thread};
 
 /// Maximum number of launches of one call that are counted. If a call needs more, only this is
 /// said.
@@ -33,32 +32,34 @@ pub(crate) fn explained(t: &Datatype, count: u64) -> Result<String, Box<dyn Erro
         Ok(Selection::Run { .. }) => {
             text += "kernel: none, because all instances are one run of bytes, which the driver copies\n";
         }
-        Ok(Selection::Strided(strided)) => text += &kernel(strided, count, payload),
+        Ok(Selection::Kernels(mover)) => text += &kernels(mover.as_ref(), count, payload),
         Err(refusal) => {
             let _ = writeln!(text, "not supported: the datatype {}", refusal.rule());
         }
     }
     let unpacks = match &selection {
-        Ok(Selection::Strided(strided)) => strided.is_disjoint(count),
+        Ok(Selection::Kernels(mover)) => mover.loops().is_disjoint(count),
         _ => true,
     };
     text += &bound(&committed, count, payload, unpacks);
     Ok(text)
 }
 
-/// Describes the kernel that moves the `payload` packed bytes of `count` instances, if the buffers
-/// are aligned to the widest words that the layout allows.
-fn kernel(strided: &Strided, count: u64, payload: u64) -> String {
+/// Describes the kernels that move the `payload` packed bytes of `count` instances, if both buffers
+/// begin at multiples of 16 B.
+fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
     let mut text = String::new();
-    let width = strided.width(0, 0, &(0..payload));
-    let shape = strided.shape(width);
-    let names = Direction::BOTH.map(|direction| ptx::name(shape, direction));
+    let addresses = Addresses { user: 0, packed: 0, table: 0 };
+    let variant = mover.variant(&addresses, &(0..payload));
+    let names = Direction::BOTH.map(|direction| mover.kernel(variant, direction).name);
     let _ = writeln!(text, "kernel: {} and {}", names[0], names[1]);
-    let sums = if shape.wide { 64 } else { 32 };
-    let _ = writeln!(text, "words: {width} B, if both buffers begin at multiples of 16 B");
-    let _ = writeln!(text, "index arithmetic: {} division(s), sums of {sums} bits", shape.divisions);
-    let loops = strided.word_loops(width);
-    let _ = writeln!(text, "loops over words, the innermost first");
+    let _ = writeln!(text, "alignment: words of up to {} B", mover.loops().unit());
+    let table = size_of_val(mover.table());
+    if table > 0 {
+        let _ = writeln!(text, "table: {table} B in device memory");
+    }
+    let loops = mover.loops().list();
+    let _ = writeln!(text, "loops, the innermost first");
     for (i, one) in loops.iter().enumerate() {
         let trip = if i + 1 == loops.len() {
             format!("repeated for all {count} instance(s)")
@@ -67,21 +68,15 @@ fn kernel(strided: &Strided, count: u64, payload: u64) -> String {
         };
         let _ = writeln!(text, "  {trip}, {} B apart", one.stride);
     }
-    let launches: Vec<u64> = strided
-        .launches(0, 0, 0..payload, width)
+    let grids: Vec<u64> = launches(mover, variant, addresses, 0..payload)
         .take(MAX_LAUNCHES + 1)
-        .map(|launch| u64::from(launch.blocks(width)))
+        .map(|launch| launch.blocks.iter().map(|&n| u64::from(n)).product())
         .collect();
-    let words = words_per_thread(width);
-    let _ = if launches.len() > MAX_LAUNCHES {
+    let _ = if grids.len() > MAX_LAUNCHES {
         writeln!(text, "grid: more than {MAX_LAUNCHES} launches of blocks of {THREADS} threads")
     } else {
-        let blocks: u64 = launches.iter().sum();
-        writeln!(
-            text,
-            "grid: {blocks} block(s) of {THREADS} threads in {} launch(es), {words} word(s) for each thread",
-            launches.len()
-        )
+        let blocks: u64 = grids.iter().sum();
+        writeln!(text, "grid: {blocks} block(s) of {THREADS} threads in {} launch(es)", grids.len())
     };
     text
 }

@@ -12,10 +12,8 @@ use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 
 use crate::driver::{Driver, MemoryKind, Opaque, Outcome, code};
-use crate::index::Chain;
-use crate::ptx;
-use crate::selection::{MAX_DIVISIONS, Selection, select};
-use crate::strided::{Launch, Strided, THREADS};
+use crate::kernel::{Addresses, MAX_PARAMETERS, Mover, THREADS, launches};
+use crate::selection::{Selection, select};
 
 #[cfg(target_endian = "big")]
 compile_error!("the first four bytes of a number of 64 bits are taken for its lower half here");
@@ -25,41 +23,30 @@ compile_error!("the first four bytes of a number of 64 bits are taken for its lo
 /// current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// Number of parameters that every kernel has. A kernel has three further parameters for each
-/// division in its index arithmetic: a multiplier, a shift and a step.
-const PLAIN_PARAMETERS: usize = 5;
-
-/// Maximum number of parameters of a kernel.
-const MAX_PARAMETERS: usize = PLAIN_PARAMETERS + 3 * MAX_DIVISIONS;
-
-/// The kernels that move words of one width. A word is the unit of data that a thread moves by one
-/// load and one store.
-#[derive(Debug)]
-struct Kernels {
-    chain: Chain<u32, u64>,
-    /// Pairs of a module and the kernel of this module: first the pair for packing, then the pair
-    /// for unpacking. The pair for unpacking is missing if two packed bytes of a single instance
-    /// may belong to the same byte of user memory, since then no number of instances can be
-    /// unpacked.
-    loaded: Vec<(Opaque, Opaque)>,
-}
+/// The kernels of one variant, as pairs of a module and the kernel of this module: first the pair
+/// for packing, then the pair for unpacking. The pair for unpacking is missing if two packed bytes
+/// of a single instance may belong to the same byte of user memory, since then no number of
+/// instances can be unpacked.
+type Kernels = Vec<(Opaque, Opaque)>;
 
 /// A layout of a committed datatype that is open on one device.
 ///
-/// Until the layout is closed, it retains the primary context of the device and keeps the modules
-/// of its kernels loaded. If the layout is dropped without a call of [`Layout::close`], the context
-/// stays retained and the modules stay loaded. Dropping does not free them, because this would have
-/// to wait for the device, and only a caller who can handle an error may wait for a device.
+/// Until the layout is closed, it retains the primary context of the device, keeps the modules of
+/// its kernels loaded, and keeps its table in device memory. If the layout is dropped without a
+/// call of [`Layout::close`], all of this stays. Dropping does not free anything, because this
+/// would have to wait for the device, and only a caller who can handle an error may wait for a
+/// device.
 pub struct Layout {
     driver: Driver,
     device: c_int,
     context: Opaque,
     committed: Committed,
     selection: Selection,
-    /// The kernels for each width of words that the layout allows, from 1 byte to [`Layout::unit`].
-    /// The index of an entry is the base-2 logarithm of the width in bytes. There is no entry if
-    /// the layout needs no kernel.
+    /// The kernels of each variant ([`Mover::variants`]). There is no entry if the layout needs no
+    /// kernel.
     kernels: Vec<Kernels>,
+    /// Address of the layout's table in device memory, or 0 if the layout has no table.
+    table: u64,
     /// Id of the process that opened the layout. The driver does not work in children of this
     /// process.
     process: u32,
@@ -115,15 +102,16 @@ pub struct Transfer {
 
 impl Layout {
     /// Opens the layout `committed` on the device with the number `device`. Chooses the kernels of
-    /// the layout and loads them into the primary context of the device. If a stream of this
-    /// context is being captured, the capture may be lost.
+    /// the layout, loads them into the primary context of the device, and copies the layout's
+    /// table, if it has one, to device memory. If a stream of this context is being captured, the
+    /// capture may be lost.
     ///
     /// # Errors
     /// The class of the error is `Unsupported` if neither a kernel nor a copy serves the layout, if
     /// no driver works, if there is no device, or if the driver refuses the text of a kernel. The
     /// class is `Arg` if no device has this number, `NoMem` if memory is short, and `Other` for all
-    /// other errors of the driver. After an error no kernel stays loaded, unless the driver also
-    /// fails to unload it.
+    /// other errors of the driver. After an error no kernel stays loaded and no memory stays
+    /// allocated, unless the driver also fails to unload or to free it.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -146,8 +134,16 @@ impl Layout {
         let device = driver.device(device).map_err(said("device"))?;
         let context = driver.retain_primary(device).map_err(said("device"))?;
         let (committed, process) = (committed.clone(), std::process::id());
-        let mut layout =
-            Box::new(Layout { driver, device, context, committed, selection, kernels: Vec::new(), process });
+        let mut layout = Box::new(Layout {
+            driver,
+            device,
+            context,
+            committed,
+            selection,
+            kernels: Vec::new(),
+            table: 0,
+            process,
+        });
         match layout.load() {
             Ok(()) => Ok(layout),
             Err(code) => {
@@ -162,25 +158,30 @@ impl Layout {
         }
     }
 
-    /// Loads the kernels for every width of words, from 1 byte to [`Layout::unit`]. A later
-    /// transfer uses the kernel for the largest width to which its addresses and the ends of its
-    /// range are aligned.
+    /// Copies the table of the layout to device memory, and loads the kernels of all variants. A
+    /// later transfer uses one of the variants.
     fn load(&mut self) -> Outcome {
-        let Selection::Strided(strided) = &self.selection else { return Ok(()) };
+        let Selection::Kernels(mover) = &self.selection else { return Ok(()) };
         // SAFETY: the context was retained when the layout was made.
         let _current = unsafe { enter(&self.driver, self.context)? };
-        let directions: &[Direction] = match strided.is_disjoint(1) {
+        let table = mover.table();
+        if !table.is_empty() {
+            self.table = self.driver.allocate(size_of_val(table))?;
+            // SAFETY: the memory was just allocated, with room for the table.
+            unsafe { self.driver.upload(self.table, table)? };
+        }
+        let directions: &[Direction] = match mover.loops().is_disjoint(1) {
             true => &[Direction::Pack, Direction::Unpack],
             false => &[Direction::Pack],
         };
-        for width in (0..=strided.unit().ilog2()).map(|log| 1 << log) {
-            self.kernels.push(Kernels { chain: strided.chain(width), loaded: Vec::new() });
+        for variant in 0..mover.variants() {
+            self.kernels.push(Kernels::new());
             for &direction in directions {
-                let shape = strided.shape(width);
-                let text = CString::new(ptx::module(shape, direction)).expect("text without NUL");
-                let name = CString::new(ptx::name(shape, direction)).expect("a name without NUL");
+                let kernel = mover.kernel(variant, direction);
+                let text = CString::new(kernel.text).expect("text without NUL");
+                let name = CString::new(kernel.name).expect("a name without NUL");
                 let module = self.driver.load_module(&text)?;
-                let loaded = &mut self.kernels.last_mut().expect("kernels of this width").loaded;
+                let loaded = self.kernels.last_mut().expect("kernels of this variant");
                 loaded.push((module, std::ptr::null_mut()));
                 // SAFETY: the module was just loaded.
                 loaded.last_mut().expect("a module").1 = unsafe { self.driver.kernel(module, &name)? };
@@ -196,7 +197,7 @@ impl Layout {
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
-            Selection::Strided(strided) => strided.unit(),
+            Selection::Kernels(mover) => mover.loops().unit(),
         }
     }
 
@@ -265,14 +266,15 @@ impl Layout {
                 // vouches for the memory.
                 unsafe { self.driver.copy(to, from, bytes, stream).map_err(said("copy")) }
             }
-            Selection::Strided(strided) => {
-                if t.direction == Direction::Unpack && !strided.is_disjoint(t.count) {
+            Selection::Kernels(mover) => {
+                if t.direction == Direction::Unpack && !mover.loops().is_disjoint(t.count) {
                     let rule = "must be so few that no byte is unpacked twice: threads have no order";
                     return Err(Error::new(ErrorClass::Unsupported, operation, "count", t.count, rule));
                 }
-                let (user, packed, _) = self.places(operation, t, strided.start())?;
+                let (user, packed, _) = self.places(operation, t, mover.loops().start())?;
+                let addresses = Addresses { user, packed, table: self.table };
                 // SAFETY: the caller of this function promises what `launch` requires.
-                unsafe { self.launch(strided, t, (user, packed), stream).map_err(said("launch")) }
+                unsafe { self.launch(&**mover, t, addresses, stream).map_err(said("launch")) }
             }
         }
     }
@@ -344,32 +346,33 @@ impl Layout {
         Err(Error::new(ErrorClass::Other, operation, "layout", "opened before a fork", rule))
     }
 
-    /// Launches the kernel that makes the transfer `t`, once or several times. `user` and `packed`
-    /// are the addresses by which the device reaches the user's buffer and the packed bytes.
+    /// Launches the kernel that makes the transfer `t`, once or several times. `addresses` are
+    /// those by which the device reaches the user's buffer and the packed bytes.
     ///
     /// # Safety
     /// The caller must do what [`Layout::submit`] requires. In addition, `stream` must be a stream
     /// of the current context.
     unsafe fn launch(
         &self,
-        strided: &Strided,
+        mover: &dyn Mover,
         t: &Transfer,
-        (user, packed): (u64, u64),
+        addresses: Addresses,
         stream: Opaque,
     ) -> Outcome {
-        let width = strided.width(user, packed, &t.range);
-        let kernels = &self.kernels[width.ilog2() as usize];
-        let (_, kernel) = kernels.loaded[t.direction as usize];
-        for launch in strided.launches(user, packed, t.range.clone(), width) {
-            let mut values = values(&kernels.chain, &launch);
-            let number = PLAIN_PARAMETERS + 3 * kernels.chain.divisions.len();
-            let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
-            let parameters = &mut parameters[..number];
+        let variant = mover.variant(&addresses, &t.range);
+        let (_, kernel) = self.kernels[variant][t.direction as usize];
+        for mut launch in launches(mover, variant, addresses, t.range.clone()) {
+            let mut pointers = [std::ptr::null_mut::<c_void>(); MAX_PARAMETERS];
+            let values = launch.parameters.values_mut();
+            let pointers = &mut pointers[..values.len()];
+            for (pointer, value) in pointers.iter_mut().zip(values) {
+                *pointer = std::ptr::from_mut(value).cast();
+            }
             // SAFETY: the kernel belongs to a module that is loaded until the layout is closed.
-            // Each parameter has 4 or 8 bytes, which are the first bytes of its value in `values`.
+            // Each parameter has 4 or 8 bytes, which are the first bytes of its value in `launch`.
             // The kernel accesses only words of the layout and of the packed bytes, for which the
-            // caller vouches.
-            unsafe { self.driver.launch(kernel, launch.blocks(width), THREADS, stream, parameters)? };
+            // caller vouches, and the layout's table, which stays until the layout is closed.
+            unsafe { self.driver.launch(kernel, launch.blocks, THREADS, stream, pointers)? };
         }
         Ok(())
     }
@@ -428,8 +431,9 @@ impl Layout {
         }
     }
 
-    /// Waits for all work of the layout's context, unloads the kernels, and releases the context.
-    /// In a child of the process that opened the layout, this call frees only memory of the child.
+    /// Waits for all work of the layout's context, unloads the kernels, frees the table, and
+    /// releases the context. In a child of the process that opened the layout, this call frees only
+    /// memory of the child.
     ///
     /// # Errors
     /// The class of the error is `Other` if a stream of the context is being captured. The layout
@@ -438,8 +442,8 @@ impl Layout {
     /// synchronization.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
-            // The modules and the context belong to the parent process, so the child does not free
-            // them.
+            // The modules, the table and the context belong to the parent process, so the child
+            // does not free them.
             return Ok(());
         }
         // SAFETY: the layout holds its context.
@@ -455,7 +459,8 @@ impl Layout {
             }
             // After an error that does not concern a capture, the context is gone or no longer
             // works. Modules that are still loaded are not unloaded, because their kernels may
-            // still run. The driver frees these modules together with the context.
+            // still run and read the table. The driver frees the modules and the table together
+            // with the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())
@@ -463,11 +468,16 @@ impl Layout {
         }
     }
 
-    /// Unloads all modules of the layout from the context. The context must be current, and no work
-    /// of the layout may be pending or running. If the driver cannot unload a module, the module
-    /// stays loaded until the context is destroyed.
+    /// Unloads all modules of the layout from the context, and frees its table. The context must be
+    /// current, and no work of the layout may be pending or running. If the driver cannot unload a
+    /// module or free the table, this stays until the context is destroyed.
     fn unload(&self) {
-        for (module, _) in self.kernels.iter().flat_map(|k| &k.loaded) {
+        if self.table != 0 {
+            // SAFETY: the table was allocated in this context, and is freed only here. No kernel of
+            // the layout runs or will be launched, for the reasons that are given below.
+            let _ = unsafe { self.driver.free(self.table) };
+        }
+        for (module, _) in self.kernels.iter().flatten() {
             // SAFETY: the module was loaded into this context. No kernel of the module runs,
             // because the context was synchronized or no kernel was launched. No kernel of the
             // module is launched later, because the layout ends here.
@@ -480,16 +490,4 @@ impl Layout {
     fn release(&self) {
         let _ = self.driver.release_primary(self.device);
     }
-}
-
-/// Returns the values of the kernel's parameters for one launch, in the order in which
-/// [`ptx::module`] declares the parameters.
-fn values(chain: &Chain<u32, u64>, launch: &Launch) -> [u64; MAX_PARAMETERS] {
-    let mut values = [0; MAX_PARAMETERS];
-    let plain = [launch.user, launch.packed, u64::from(launch.first), u64::from(launch.words), chain.stride];
-    values[..PLAIN_PARAMETERS].copy_from_slice(&plain);
-    for (place, (divisor, step)) in values[PLAIN_PARAMETERS..].chunks_mut(3).zip(&chain.divisions) {
-        place.copy_from_slice(&[u64::from(divisor.multiplier), u64::from(divisor.shift), *step]);
-    }
-    values
 }

@@ -18,6 +18,9 @@ use ddtc::internal::methods::*;
 /// pointer.
 pub type Opaque = *mut c_void;
 
+/// Handle of the legacy default stream (`CU_STREAM_LEGACY` in cuda.h).
+const LEGACY_STREAM: Opaque = std::ptr::without_provenance_mut(1);
+
 /// `CUDA_SUCCESS`.
 const SUCCESS: c_int = 0;
 
@@ -128,6 +131,10 @@ functions! {
     module_load = c"cuModuleLoadData": fn(*mut Opaque, *const c_void);
     module_function = c"cuModuleGetFunction": fn(*mut Opaque, Opaque, *const c_char);
     module_unload = c"cuModuleUnload": fn(Opaque);
+    memory_allocate = c"cuMemAlloc_v2": fn(*mut u64, usize);
+    memory_free = c"cuMemFree_v2": fn(u64);
+    memory_upload = c"cuMemcpyHtoD_v2": fn(u64, *const c_void, usize);
+    stream_synchronize = c"cuStreamSynchronize": fn(Opaque);
     launch = c"cuLaunchKernel": fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque, *mut *mut c_void, *mut *mut c_void);
     copy = c"cuMemcpyAsync": fn(u64, u64, usize, Opaque);
     stream_context = c"cuStreamGetCtx": fn(Opaque, *mut Opaque);
@@ -327,8 +334,44 @@ impl Driver {
         outcome(unsafe { (self.0.module_unload)(module) })
     }
 
-    /// Launches `blocks` blocks of `threads` threads of a kernel, on a stream of the current
-    /// context.
+    /// Allocates `bytes` bytes of device memory in the current context, and returns their address.
+    /// The number of bytes must not be 0.
+    pub fn allocate(&self, bytes: usize) -> Outcome<u64> {
+        let mut address = 0;
+        // SAFETY: the result pointer is valid.
+        outcome(unsafe { (self.0.memory_allocate)(&raw mut address, bytes) })?;
+        Ok(address)
+    }
+
+    /// Frees the device memory at `address`.
+    ///
+    /// # Safety
+    /// `address` must have been returned by [`Driver::allocate`] while the context that is now
+    /// current was current. The memory must not have been freed, and nothing may use it any more.
+    pub unsafe fn free(&self, address: u64) -> Outcome {
+        // SAFETY: as the caller promises.
+        outcome(unsafe { (self.0.memory_free)(address) })
+    }
+
+    /// Copies `words` to the device memory at `address`, and waits until they are there. The copy
+    /// is work of the legacy default stream, so it waits for earlier work of all streams that
+    /// synchronize with this stream.
+    ///
+    /// # Safety
+    /// `address` must be the address of device memory of the current context that has room for the
+    /// words.
+    pub unsafe fn upload(&self, address: u64, words: &[u32]) -> Outcome {
+        // SAFETY: `words` are as many bytes as the size says. The memory on the device has room for
+        // them, as the caller promises.
+        outcome(unsafe { (self.0.memory_upload)(address, words.as_ptr().cast(), size_of_val(words)) })?;
+        // A copy from pageable memory may return before the last bytes have arrived. Work of
+        // streams that do not synchronize with the default stream could then read old bytes.
+        // SAFETY: `LEGACY_STREAM` is a handle of a default stream, which always exists.
+        outcome(unsafe { (self.0.stream_synchronize)(LEGACY_STREAM) })
+    }
+
+    /// Launches a kernel on a stream of the current context. `blocks` has the number of blocks in
+    /// each dimension of the grid, and `threads` is the number of threads in a block.
     ///
     /// # Safety
     /// `kernel` must belong to a module that is loaded into the current context, and `stream` must
@@ -338,7 +381,7 @@ impl Driver {
     pub unsafe fn launch(
         &self,
         kernel: Opaque,
-        blocks: u32,
+        [x, y, z]: [u32; 3],
         threads: u32,
         stream: Opaque,
         parameters: &mut [*mut c_void],
@@ -346,7 +389,7 @@ impl Driver {
         let none = std::ptr::null_mut();
         // SAFETY: as the caller promises. The driver copies the parameters before it returns.
         outcome(unsafe {
-            (self.0.launch)(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, parameters.as_mut_ptr(), none)
+            (self.0.launch)(kernel, x, y, z, threads, 1, 1, 0, stream, parameters.as_mut_ptr(), none)
         })
     }
 

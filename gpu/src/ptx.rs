@@ -3,98 +3,20 @@
 //! The text is written for version 7.0 of PTX and for GPUs from `sm_70` on. PTX is forward
 //! compatible, so later drivers and GPUs accept the text too. Each module that is printed has one
 //! kernel.
+//!
+//! The printer knows instructions, parameters and registers. What a kernel does is in the file of
+//! the kernel.
 
 use std::fmt::Write;
 
 use ddtc::internal::kind::Direction;
 
-use crate::index::{Arithmetic, Chain, Divisor, offset_32, offset_64};
-use crate::strided::{Shape, THREADS, words_per_thread};
-
-/// Returns the name of the kernel that has the shape `shape` and moves bytes in the direction
-/// `direction`.
-pub fn name(shape: Shape, direction: Direction) -> String {
-    let Shape { width, divisions, wide } = shape;
-    let sums = if wide { 64 } else { 32 };
-    let direction = match direction {
-        Direction::Pack => "pack",
-        Direction::Unpack => "unpack",
-    };
-    format!("ddtc_strided_{width}_{divisions}_{sums}_{direction}")
-}
-
-/// Returns the PTX text of a module with one kernel, which has the shape `shape` and moves bytes in
-/// the direction `direction`.
-///
-/// The parameters of the kernel are, in this order: the address in user memory (64 bits), the
-/// address of the packed bytes (64 bits), the index of the first word (32 bits), the number of
-/// words (32 bits), and the stride of the innermost loop. After these, each division has three
-/// parameters: its multiplier (32 bits), its shift (32 bits) and its step. The stride and the steps
-/// have 64 bits if the sums of the kernel have 64 bits, and 32 bits otherwise.
-pub fn module(shape: Shape, direction: Direction) -> String {
-    let mut printer = Printer::default();
-    let step = if shape.wide { Type::Long } else { Type::Word };
-    let user = printer.parameter("user", Type::Long);
-    let packed = printer.parameter("packed", Type::Long);
-    let user = printer.global(user);
-    let packed = printer.global(packed);
-    let first = printer.parameter("first", Type::Word);
-    let words = printer.parameter("words", Type::Word);
-    let stride = printer.parameter("stride", step);
-    let divisions: Vec<(Divisor<Register>, Register)> = (1..=shape.divisions)
-        .map(|i| {
-            let multiplier = printer.parameter(&format!("multiplier{i}"), Type::Word);
-            let shift = printer.parameter(&format!("shift{i}"), Type::Word);
-            (Divisor { multiplier, shift }, printer.parameter(&format!("step{i}"), step))
-        })
-        .collect();
-    let chain = Chain { stride, divisions };
-    // A thread moves one word in each turn, and has `turns` turns. In every turn, neighbouring
-    // threads move neighbouring words of the packed stream.
-    let turns = words_per_thread(shape.width);
-    let index = printer.thread_index(THREADS * turns);
-    let places: Vec<Place> = (0..turns)
-        .map(|turn| {
-            let index = if turn == 0 { index } else { printer.add_constant(index, turn * THREADS) };
-            let inside = printer.is_less(index, words);
-            let word = printer.add(index, first);
-            let offset = match shape.wide {
-                true => offset_64(&mut printer, word, &chain),
-                false => offset_32(&mut printer, word, &chain),
-            };
-            let user = printer.add_long(user, offset);
-            let packed = printer.address(index, shape.width, packed);
-            Place { inside, user, packed }
-        })
-        .collect();
-    // All loads of a thread come before the first store of the thread, so that the latencies of the
-    // loads overlap.
-    let loaded: Vec<Vec<Register>> = places
-        .iter()
-        .map(|place| {
-            let from = if direction == Direction::Pack { place.user } else { place.packed };
-            printer.load(shape.width, place.inside, from)
-        })
-        .collect();
-    for (place, values) in places.iter().zip(&loaded) {
-        let to = if direction == Direction::Pack { place.packed } else { place.user };
-        printer.store(shape.width, place.inside, to, values);
-    }
-    printer.finish(&name(shape, direction))
-}
-
-/// Registers with the two addresses of one word that a thread moves.
-struct Place {
-    /// Register with a predicate. It is true if the word belongs to the launch, and false if the
-    /// word comes after the last word of the launch.
-    inside: Register,
-    user: Register,
-    packed: Register,
-}
+use crate::index::{Arithmetic, Chain, Divisor, Place, Split, offset_32, offset_64};
+use crate::kernel::{Kernel, THREADS};
 
 /// Type of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+pub(crate) enum Type {
     Predicate,
     Word,
     Long,
@@ -113,7 +35,7 @@ impl Type {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Register {
+pub(crate) struct Register {
     of: Type,
     number: usize,
 }
@@ -124,12 +46,39 @@ impl std::fmt::Display for Register {
     }
 }
 
+/// State space of a load or store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Memory of the device, or pinned memory of the host.
+    Global,
+    /// Memory that the threads of a block share.
+    Shared,
+}
+
+impl Space {
+    fn name(self) -> &'static str {
+        match self {
+            Space::Global => "global",
+            Space::Shared => "shared",
+        }
+    }
+}
+
 /// Printer of the instructions of one kernel. Every result gets a new register.
 #[derive(Default)]
-struct Printer {
+pub(crate) struct Printer {
     parameters: Vec<String>,
+    variables: String,
     body: String,
     used: [usize; 3],
+}
+
+/// Returns the name of a direction, as the names of kernels contain it.
+pub(crate) fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Pack => "pack",
+        Direction::Unpack => "unpack",
+    }
 }
 
 impl Printer {
@@ -147,45 +96,136 @@ impl Printer {
         result
     }
 
-    fn parameter(&mut self, name: &str, of: Type) -> Register {
+    /// Declares the next parameter of the kernel, and returns a register with its value.
+    pub(crate) fn parameter(&mut self, name: &str, of: Type) -> Register {
         let bits = if of == Type::Long { 64 } else { 32 };
         self.parameters.push(format!("    .param .u{bits} {name}"));
         self.instruction(of, &format!("ld.param.u{bits}"), &format!("[{name}]"))
     }
 
-    fn global(&mut self, address: Register) -> Register {
+    /// Declares the next parameter of the kernel, which is an address. Returns a register with the
+    /// address in the state space `global`.
+    pub(crate) fn global(&mut self, name: &str) -> Register {
+        let address = self.parameter(name, Type::Long);
         self.instruction(Type::Long, "cvta.to.global.u64", &address.to_string())
     }
 
-    /// Returns a register with the index of the first word of a thread. The index is the number of
-    /// the thread's block times `block`, plus the number of the thread in its block. `block` is the
-    /// number of words that one block of threads moves.
-    fn thread_index(&mut self, block: u32) -> Register {
-        let in_grid = self.instruction(Type::Word, "mov.u32", "%ctaid.x");
-        let in_block = self.instruction(Type::Word, "mov.u32", "%tid.x");
-        self.instruction(Type::Word, "mad.lo.u32", &format!("{in_grid}, {block}, {in_block}"))
+    /// Declares the parameters of a division, whose names end with `suffix`: a multiplier and a
+    /// shift, both of 32 bits.
+    fn divisor(&mut self, suffix: &str) -> Divisor<Register> {
+        let multiplier = self.parameter(&format!("multiplier{suffix}"), Type::Word);
+        let shift = self.parameter(&format!("shift{suffix}"), Type::Word);
+        Divisor { multiplier, shift }
     }
 
-    fn add_constant(&mut self, a: Register, constant: u32) -> Register {
-        self.instruction(Type::Word, "add.u32", &format!("{a}, {constant}"))
+    /// Declares the parameters of a division by `name` with remainder: a multiplier, a shift, and
+    /// the divisor as a plain number. All of them have 32 bits.
+    pub(crate) fn split(&mut self, name: &str) -> Split<Register> {
+        let divisor = self.divisor(&format!("_{name}"));
+        Split { divisor, number: self.parameter(name, Type::Word) }
     }
 
-    fn add(&mut self, a: Register, b: Register) -> Register {
-        self.instruction(Type::Word, "add.u32", &format!("{a}, {b}"))
+    /// Declares the parameters of a chain of loops: the stride of the innermost loop and then, for
+    /// each of the `divisions` other loops, a multiplier (32 bits), a shift (32 bits) and a step.
+    /// The stride and the steps have 64 bits if `wide` is true, and 32 bits otherwise.
+    pub(crate) fn chain(&mut self, divisions: usize, wide: bool) -> Chain<Register, Register> {
+        let step = if wide { Type::Long } else { Type::Word };
+        let stride = self.parameter("stride", step);
+        let divisions = (1..=divisions)
+            .map(|i| (self.divisor(&i.to_string()), self.parameter(&format!("step{i}"), step)))
+            .collect();
+        Chain { stride, divisions }
     }
 
-    fn add_long(&mut self, a: Register, b: Register) -> Register {
+    /// Returns a register with the offset of the item with the index `index` in the loops `chain`.
+    /// The sums have 64 bits if `wide` is true, and 32 bits otherwise.
+    pub(crate) fn offset(
+        &mut self,
+        index: Register,
+        chain: &Chain<Register, Register>,
+        wide: bool,
+    ) -> Register {
+        if wide { offset_64(self, index, chain) } else { offset_32(self, index, chain) }
+    }
+
+    /// Returns a register with the offset of the place `place`. The iterations are those of the
+    /// innermost loop of `chain`.
+    pub(crate) fn offset_of_place(
+        &mut self,
+        place: Place<Register>,
+        chain: &Chain<Register, Register>,
+        wide: bool,
+    ) -> Register {
+        let iteration = self.offset(place.iteration, chain, wide);
+        let inside = self.widen(place.offset);
+        self.add_long(iteration, inside)
+    }
+
+    /// Returns a register with the value of the special register `name`, such as `%tid.x`.
+    pub(crate) fn special(&mut self, name: &str) -> Register {
+        self.instruction(Type::Word, "mov.u32", name)
+    }
+
+    /// Returns a register with `a * b + c`, where `b` is a constant.
+    pub(crate) fn scale(&mut self, a: Register, b: u32, c: Register) -> Register {
+        self.instruction(Type::Word, "mad.lo.u32", &format!("{a}, {b}, {c}"))
+    }
+
+    pub(crate) fn add_constant(&mut self, a: Register, constant: u32) -> Register {
+        let suffix = if a.of == Type::Long { "u64" } else { "u32" };
+        self.instruction(a.of, &format!("add.{suffix}"), &format!("{a}, {constant}"))
+    }
+
+    pub(crate) fn multiply_constant(&mut self, a: Register, constant: u32) -> Register {
+        self.instruction(Type::Word, "mul.lo.u32", &format!("{a}, {constant}"))
+    }
+
+    pub(crate) fn shift_right_constant(&mut self, a: Register, by: u32) -> Register {
+        self.instruction(Type::Word, "shr.u32", &format!("{a}, {by}"))
+    }
+
+    /// Returns a register with the bits of `a` that are set in `mask`.
+    pub(crate) fn mask(&mut self, a: Register, mask: u32) -> Register {
+        self.instruction(Type::Word, "and.b32", &format!("{a}, {mask}"))
+    }
+
+    pub(crate) fn add_long(&mut self, a: Register, b: Register) -> Register {
         self.instruction(Type::Long, "add.u64", &format!("{a}, {b}"))
     }
 
-    fn is_less(&mut self, a: Register, b: Register) -> Register {
+    pub(crate) fn is_less(&mut self, a: Register, b: Register) -> Register {
         self.instruction(Type::Predicate, "setp.lt.u32", &format!("{a}, {b}"))
+    }
+
+    /// Returns a predicate that is true if both `a` and `b` are true.
+    pub(crate) fn both(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Predicate, "and.pred", &format!("{a}, {b}"))
     }
 
     /// Returns a register with the address of the word that has the index `index` in an array of
     /// words of `width` bytes. The array begins at the address `base`.
-    fn address(&mut self, index: Register, width: u32, base: Register) -> Register {
+    pub(crate) fn address(&mut self, index: Register, width: u32, base: Register) -> Register {
         self.instruction(Type::Long, "mad.wide.u32", &format!("{index}, {width}, {base}"))
+    }
+
+    /// Returns a register with the entry `index` of the table at the address `table`. The entries
+    /// have 32 bits. No thread writes to the table while the kernel runs, so the entry is read
+    /// through the cache for constant data.
+    pub(crate) fn entry(&mut self, table: Register, index: Register) -> Register {
+        let address = self.address(index, 4, table);
+        self.instruction(Type::Word, "ld.global.nc.u32", &format!("[{address}]"))
+    }
+
+    /// Declares an array of `bytes` bytes with the name `name`, which the threads of a block share.
+    /// Returns a register with its address in the state space `shared`.
+    pub(crate) fn shared(&mut self, name: &str, bytes: u32) -> Register {
+        writeln!(self.variables, "    .shared .align 16 .b8 {name}[{bytes}];").expect("a string");
+        self.instruction(Type::Word, "mov.u32", name)
+    }
+
+    /// Makes every thread of a block wait until all threads of the block have come here.
+    pub(crate) fn barrier(&mut self) {
+        self.body += "    bar.sync 0;\n";
     }
 
     /// Returns new registers for the value of a word of `width` bytes: two registers of 64 bits if
@@ -195,19 +235,53 @@ impl Printer {
         (0..width.div_ceil(8)).map(|_| self.register(of)).collect()
     }
 
-    fn load(&mut self, width: u32, inside: Register, from: Register) -> Vec<Register> {
+    /// Loads a word of `width` bytes from the address `from`, if the predicate `inside` is true.
+    pub(crate) fn load(
+        &mut self,
+        space: Space,
+        width: u32,
+        inside: Register,
+        from: Register,
+    ) -> Vec<Register> {
         let values = self.data(width);
         let (suffix, list) = operand(width, &values);
-        writeln!(self.body, "    @{inside} ld.global{suffix} {list}, [{from}];").expect("a string");
+        let space = space.name();
+        writeln!(self.body, "    @{inside} ld.{space}{suffix} {list}, [{from}];").expect("a string");
         values
     }
 
-    fn store(&mut self, width: u32, inside: Register, to: Register, values: &[Register]) {
+    /// Stores a word of `width` bytes at the address `to`, if the predicate `inside` is true.
+    pub(crate) fn store(
+        &mut self,
+        space: Space,
+        width: u32,
+        inside: Register,
+        to: Register,
+        values: &[Register],
+    ) {
         let (suffix, list) = operand(width, values);
-        writeln!(self.body, "    @{inside} st.global{suffix} [{to}], {list};").expect("a string");
+        let space = space.name();
+        writeln!(self.body, "    @{inside} st.{space}{suffix} [{to}], {list};").expect("a string");
     }
 
-    fn finish(self, name: &str) -> String {
+    /// Moves words of `width` bytes in the direction `direction`. All loads of a thread come before
+    /// its first store, so that the latencies of the loads overlap.
+    pub(crate) fn move_words(&mut self, width: u32, direction: Direction, words: &[Word]) {
+        let loaded: Vec<Vec<Register>> = words
+            .iter()
+            .map(|word| {
+                let from = if direction == Direction::Pack { word.user } else { word.packed };
+                self.load(Space::Global, width, word.inside, from)
+            })
+            .collect();
+        for (word, values) in words.iter().zip(&loaded) {
+            let to = if direction == Direction::Pack { word.packed } else { word.user };
+            self.store(Space::Global, width, word.inside, to, values);
+        }
+    }
+
+    /// Returns the kernel with the name `name` that consists of the printed instructions.
+    pub(crate) fn finish(self, name: String) -> Kernel {
         let mut text = ".version 7.0\n.target sm_70\n.address_size 64\n\n".to_owned();
         let parameters = self.parameters.join(",\n");
         write!(text, ".visible .entry {name}(\n{parameters}\n)\n.maxntid {THREADS}, 1, 1\n{{\n")
@@ -216,8 +290,20 @@ impl Printer {
             let (prefix, declared) = of.declared();
             writeln!(text, "    .reg .{declared} {prefix}<{}>;", self.used[of as usize]).expect("a string");
         }
-        text + &self.body + "    ret;\n}\n"
+        let text = text + &self.variables + &self.body + "    ret;\n}\n";
+        Kernel { name, text }
     }
+}
+
+/// Registers of one word that a thread moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    /// Register with a predicate. It is true if the launch moves the word, and false otherwise.
+    pub(crate) inside: Register,
+    /// Register with the address of the word in user memory.
+    pub(crate) user: Register,
+    /// Register with the address of the word in the packed bytes.
+    pub(crate) packed: Register,
 }
 
 /// Returns the suffix of a load or store instruction that accesses a word of `width` bytes, and the
@@ -233,6 +319,26 @@ fn operand(width: u32, values: &[Register]) -> (String, String) {
 impl Arithmetic for Printer {
     type Word = Register;
     type Long = Register;
+
+    fn constant(&mut self, value: u32) -> Register {
+        self.instruction(Type::Word, "mov.u32", &value.to_string())
+    }
+
+    fn add(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "add.u32", &format!("{a}, {b}"))
+    }
+
+    fn subtract(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "sub.u32", &format!("{a}, {b}"))
+    }
+
+    fn minimum(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "min.u32", &format!("{a}, {b}"))
+    }
+
+    fn maximum(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Word, "max.u32", &format!("{a}, {b}"))
+    }
 
     fn multiply_high(&mut self, a: Register, b: Register) -> Register {
         self.instruction(Type::Word, "mul.hi.u32", &format!("{a}, {b}"))

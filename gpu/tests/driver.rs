@@ -47,11 +47,11 @@ macro_rules! standin {
 }
 
 standin! {
-    cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int;
+    standin_memory(address: *mut u64, from: *const u8, bytes: usize) -> c_int;
+    standin_upload(to: u64, from: *const u8, bytes: usize) -> c_int;
     cuMemAllocAsync(address: *mut u64, bytes: usize, stream: Opaque) -> c_int;
     cuMemAllocManaged(address: *mut u64, bytes: usize, flags: c_uint) -> c_int;
     cuMemHostAlloc(address: *mut u64, bytes: usize, flags: c_uint) -> c_int;
-    cuMemcpyHtoD_v2(to: u64, from: *const u8, bytes: usize) -> c_int;
     cuMemcpyDtoH_v2(to: *mut u8, from: u64, bytes: usize) -> c_int;
     cuCtxCreate_v2(context: *mut Opaque, flags: c_uint, device: c_int) -> c_int;
     cuCtxGetCurrent(context: *mut Opaque) -> c_int;
@@ -131,8 +131,7 @@ fn close(layout: Box<Layout>) {
 
 fn memory(bytes: &[u8]) -> u64 {
     let mut address = 0;
-    assert_eq!(cuMemAlloc_v2(&raw mut address, bytes.len()), 0);
-    assert_eq!(cuMemcpyHtoD_v2(address, bytes.as_ptr(), bytes.len()), 0);
+    assert_eq!(standin_memory(&raw mut address, bytes.as_ptr(), bytes.len()), 0);
     address
 }
 
@@ -165,7 +164,7 @@ fn sample(n: usize) -> Vec<u8> {
 fn there_and_back(text: &str, count: u64) {
     let layout = open(text).unwrap();
     let t = layout.committed();
-    let span = (t.datatype().extent() * count as i64) as usize + 64;
+    let span = (t.datatype().true_ub() + t.datatype().extent() * (count as i64 - 1)).max(0) as usize + 64;
     let user = sample(span);
     let mut expected = vec![0; t.packed_size(count).unwrap() as usize];
     t.pack(&user, 0, count, &mut expected).unwrap();
@@ -180,9 +179,24 @@ fn there_and_back(text: &str, count: u64) {
     close(layout);
 }
 
+/// A list of two blocks of equal lengths, so that the layout has a table.
+const LIST: &str = "resized(0, 32, hindexed_block(1, [16, 0], double))";
+
+/// Returns a datatype of 300 blocks whose lengths are 1 to 7 times 8 bytes. They are too irregular
+/// for the kernel `list`.
+fn irregular() -> String {
+    let lengths: Vec<String> = (0..300).map(|i| (1 + i % 7).to_string()).collect();
+    let places: Vec<String> = (0..300).map(|i| (i * 64).to_string()).collect();
+    format!("hindexed([{}], [{}], double)", lengths.join(", "), places.join(", "))
+}
+
 #[test]
 fn kernels_and_copies_move_bytes() {
     let turn = turn();
+    there_and_back(LIST, 50);
+    there_and_back("resized(0, 24, struct([1, 2], [0, 8], [int, double]))", 20);
+    there_and_back(&irregular(), 2);
+    there_and_back("resized(0, 8, vector(40, 1, 50, double))", 45);
     there_and_back("resized(0, 80, hvector(3, 1, 24, double))", 50);
     there_and_back("resized(0, 33, vector(3, 1, 2, byte))", 20);
     there_and_back("contiguous(7, int)", 9);
@@ -223,39 +237,50 @@ fn ranges_begin_anywhere() {
     turn.end();
 }
 
+/// Returns the bytes that packing `count` instances of `text` from `user` produces.
+fn packed_bytes(text: &str, user: &[u8], count: u64) -> Vec<u8> {
+    let committed = ddtc::commit(&text.parse::<Datatype>().unwrap()).unwrap();
+    let mut packed = vec![0; committed.packed_size(count).unwrap() as usize];
+    committed.pack(user, 0, count, &mut packed).unwrap();
+    packed
+}
+
 /// A transfer that is submitted to a captured stream becomes a part of the capture, and submitting
 /// it does nothing that is forbidden during a capture.
 #[test]
 fn streams_are_captured() {
     let turn = turn();
-    let layout = open("resized(0, 16, double)").unwrap();
-    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
-    let mut stream = NONE;
-    assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
-    assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
-    submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap();
-    // While the stream is captured, the layout cannot be closed, and stays open.
-    let (layout, error) = layout.close("test").map(|()| "closed").unwrap_err();
-    assert!(error.to_string().contains("CUDA error 900"), "{error}");
-    assert_eq!(standin_end_capture(stream), 0);
-    assert_eq!(bytes(packed, 32), [0; 32]);
-    assert_eq!(standin_replay(stream), 0);
-    let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
-    assert_eq!(bytes(packed, 32), expected);
-    close(layout);
+    for (text, count) in [("resized(0, 16, double)", 4), (LIST, 2)] {
+        let layout = open(text).unwrap();
+        let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+        let mut stream = NONE;
+        assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
+        assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
+        submit(&layout, Direction::Pack, user, count, packed, stream).unwrap();
+        // While the stream is captured, the layout cannot be closed, and stays open.
+        let (layout, error) = layout.close("test").map(|()| "closed").unwrap_err();
+        assert!(error.to_string().contains("CUDA error 900"), "{error}");
+        assert_eq!(standin_end_capture(stream), 0);
+        assert_eq!(bytes(packed, 32), [0; 32]);
+        assert_eq!(standin_replay(stream), 0);
+        assert_eq!(bytes(packed, 32), packed_bytes(text, &sample(64), count));
+        close(layout);
+    }
     turn.end();
 }
 
 /// If a layout is closed while its work is pending, the call that closes the layout waits for this
-/// work.
+/// work. Only then it unloads the kernels and frees the table.
 #[test]
 fn close_waits_for_the_work() {
     let turn = turn();
-    let layout = open("resized(0, 16, double)").unwrap();
-    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
-    submit(&layout, Direction::Pack, user, 4, packed, NONE).unwrap();
-    close(layout);
-    assert_eq!(bytes(packed, 8), sample(8));
+    for (text, count) in [("resized(0, 16, double)", 4), (LIST, 2)] {
+        let layout = open(text).unwrap();
+        let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+        submit(&layout, Direction::Pack, user, count, packed, NONE).unwrap();
+        close(layout);
+        assert_eq!(bytes(packed, 32), packed_bytes(text, &sample(64), count));
+    }
     turn.end();
 }
 
@@ -363,14 +388,15 @@ fn wrong_arguments_are_named() {
     turn.end();
 }
 
-/// Functions of the driver that help to free modules and contexts that are no longer needed. If one
-/// of them fails while a layout is closed, no error is reported.
-const FREE: [&str; 6] = [
+/// Functions of the driver that help to free modules, tables and contexts that are no longer
+/// needed. If one of them fails while a layout is closed, no error is reported.
+const FREE: [&str; 7] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
     "cuCtxPopCurrent_v2",
     "cuCtxSynchronize",
     "cuModuleUnload",
+    "cuMemFree_v2",
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
@@ -379,20 +405,28 @@ const FREE: [&str; 6] = [
 /// steps once for each of the calls, and makes that call fail. If the failed call helped to open or
 /// to use the layout, ddtc must return an error. The only exception is a call that makes the
 /// caller's context current again. If ddtc returns no error, all bytes must be right. No module
-/// stays loaded and no context stays retained, except those that the failed call should have freed.
+/// stays loaded, no table stays allocated and no context stays retained, except those that the
+/// failed call should have freed. The test does this for a layout without a table and for one with
+/// a table.
 #[test]
 fn every_call_fails_in_turn() {
+    for (text, count) in [("resized(0, 16, double)", 4), (LIST, 2)] {
+        every_call_of_a_layout_fails_in_turn(text, count);
+    }
+}
+
+fn every_call_of_a_layout_fails_in_turn(text: &str, count: u64) {
     let turn = turn();
     let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
     let (mut stream, mut context) = (NONE, NONE);
     assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
     assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
-    let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
+    let expected = packed_bytes(text, &sample(64), count);
     // Number of calls that the stand-in has counted just before the layout is closed.
     let closing = std::cell::Cell::new(0);
     let run = || -> Result<()> {
-        let layout = open("resized(0, 16, double)")?;
-        let done = submit(&layout, Direction::Pack, user, 4, packed, stream);
+        let layout = open(text)?;
+        let done = submit(&layout, Direction::Pack, user, count, packed, stream);
         closing.set(standin_calls());
         close(layout);
         done
@@ -403,7 +437,7 @@ fn every_call_fails_in_turn() {
     assert!(calls > 20, "{calls}");
     for n in 0..calls {
         let held = standin_held();
-        assert_eq!(cuMemcpyHtoD_v2(packed, [0; 32].as_ptr(), 32), 0);
+        assert_eq!(standin_upload(packed, [0; 32].as_ptr(), 32), 0);
         let failed = standin_calls() + n;
         assert_eq!(standin_fail(n as i64, 2), 0);
         let done = run();

@@ -14,7 +14,7 @@ typedef void *opaque;
 /* Functions of the driver. This program calls them to allocate device memory and to create contexts
  * and streams, as a user of the library would. */
 static int (*cuDevicePrimaryCtxRetain)(opaque *, int), (*cuCtxPushCurrent_v2)(opaque), (*cuCtxPopCurrent_v2)(opaque *),
-    (*cuCtxGetCurrent)(opaque *), (*cuMemAlloc_v2)(address *, size_t), (*cuMemcpyHtoD_v2)(address, const void *, size_t),
+    (*cuCtxGetCurrent)(opaque *), (*standin_memory)(address *, const void *, size_t),
     (*cuMemcpyDtoH_v2)(void *, address, size_t), (*cuStreamCreate)(opaque *, unsigned), (*cuCtxCreate_v2)(opaque *, unsigned, int),
     (*cuStreamBeginCapture_v2)(opaque, unsigned), (*standin_end_capture)(opaque), (*cuDevicePrimaryCtxRelease_v2)(int);
 static uint64_t (*standin_faults)(void), (*standin_held)(void);
@@ -38,7 +38,7 @@ static void find_all(void)
     }
 #define FIND(name) name = (__typeof__(name))find(library, #name)
     FIND(cuDevicePrimaryCtxRetain), FIND(cuDevicePrimaryCtxRelease_v2), FIND(cuCtxPushCurrent_v2), FIND(cuCtxPopCurrent_v2);
-    FIND(cuCtxGetCurrent), FIND(cuMemAlloc_v2), FIND(cuMemcpyHtoD_v2), FIND(cuMemcpyDtoH_v2), FIND(cuStreamCreate);
+    FIND(cuCtxGetCurrent), FIND(standin_memory), FIND(cuMemcpyDtoH_v2), FIND(cuStreamCreate);
     FIND(cuCtxCreate_v2), FIND(cuStreamBeginCapture_v2), FIND(standin_end_capture), FIND(standin_faults), FIND(standin_held);
 }
 
@@ -58,11 +58,12 @@ static const ddtc_committed *strided(void)
     return committed;
 }
 
-static const ddtc_committed *listed(void)
+/* Returns a committed list of three blocks that lie `distance` bytes apart. */
+static const ddtc_committed *listed(ddtc_aint distance)
 {
     ddtc_datatype t;
     const ddtc_committed *committed;
-    OK(ddtc_type_indexed(3, (int[]){1, 2, 1}, (int[]){0, 3, 7}, DDTC_TYPE_DOUBLE, &t));
+    OK(ddtc_type_create_hindexed(3, (int[]){1, 2, 1}, (ddtc_aint[]){0, distance, 3 * distance}, DDTC_TYPE_DOUBLE, &t));
     OK(ddtc_type_commit(&t));
     OK(ddtc_type_get_committed(t, &committed));
     OK(ddtc_type_free(&t));
@@ -80,14 +81,14 @@ static void without_driver(void)
 
 static void wrong_arguments(ddtc_cuda_layout *layout, address user, address packed)
 {
-    const ddtc_committed *committed = strided(), *list = listed();
+    const ddtc_committed *committed = strided(), *far = listed((ddtc_aint)1 << 33);
     ddtc_cuda_layout *other = NULL;
     ddtc_count bytes = -1;
     FAILS(DDTC_ERR_ARG, "committed", ddtc_cuda_open(NULL, 0, &other));
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_open(committed, 0, NULL));
     FAILS(DDTC_ERR_ARG, "device", ddtc_cuda_open(committed, 7, &other));
     FAILS(DDTC_ERR_ARG, "device", ddtc_cuda_open(committed, -1, &other));
-    FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "lists of blocks", ddtc_cuda_open(list, 0, &other));
+    FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "within 4 GiB", ddtc_cuda_open(far, 0, &other));
     TRUE(other == NULL);
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_close(NULL));
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_unit(NULL, &bytes));
@@ -111,7 +112,7 @@ static void wrong_arguments(ddtc_cuda_layout *layout, address user, address pack
     TRUE(now == context);
     OK(cuCtxPopCurrent_v2(&context));
     OK(ddtc_committed_release(committed));
-    OK(ddtc_committed_release(list));
+    OK(ddtc_committed_release(far));
 }
 
 /* Checks that a child process cannot pack with its parent's layout, but can close it. */
@@ -147,11 +148,9 @@ static void with_driver(void)
     EQ(unit, 8);
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxPushCurrent_v2(context));
-    OK(cuMemAlloc_v2(&user, sizeof data));
-    OK(cuMemAlloc_v2(&packed, sizeof got));
-    OK(cuMemAlloc_v2(&other, sizeof back));
-    OK(cuMemcpyHtoD_v2(user, data, sizeof data));
-    OK(cuMemcpyHtoD_v2(other, back, sizeof back));
+    OK(standin_memory(&user, data, sizeof data));
+    OK(standin_memory(&packed, got, sizeof got));
+    OK(standin_memory(&other, back, sizeof back));
     OK(cuStreamCreate(&stream, 0));
     OK(ddtc_cuda_pack(layout, (void *)user, COUNT, (void *)packed, stream));
     OK(ddtc_cuda_unpack(layout, (void *)packed, (void *)other, COUNT, (ddtc_cuda_stream)2));
@@ -167,6 +166,18 @@ static void with_driver(void)
     BYTES(got, expected + 13, bytes);
     OK(ddtc_cuda_range(layout, DDTC_PACK, (void *)user, COUNT, COUNT * SIZE, NULL, 5, &bytes, stream));
     EQ(bytes, 0);
+
+    /* A list of blocks, whose table is in device memory until the layout is closed. */
+    const ddtc_committed *list = listed(24);
+    ddtc_cuda_layout *table;
+    unsigned char blocks[64];
+    OK(ddtc_committed_pack(list, data, 2, blocks));
+    OK(ddtc_cuda_open(list, 0, &table));
+    OK(ddtc_cuda_pack(table, (void *)user, 2, (void *)packed, stream));
+    OK(ddtc_cuda_close(table));
+    OK(cuMemcpyDtoH_v2(got, packed, sizeof got));
+    BYTES(got, blocks, sizeof blocks);
+    OK(ddtc_committed_release(list));
 
     wrong_arguments(layout, user, packed);
     forked(layout, user, packed);

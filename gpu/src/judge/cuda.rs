@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use ddtc::internal::kind::Direction;
 use ddtc_gpu::driver::{Driver, Opaque};
-use ddtc_gpu::ptx;
-use ddtc_gpu::strided::{Launch, Shape, THREADS};
+use ddtc_gpu::kernel::THREADS;
+use ddtc_gpu::strided::Shape;
 
 /// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a 2-D copy.
 #[repr(C)]
@@ -152,8 +152,9 @@ impl CopyKernel {
     /// Loads the copy kernel into the current context. The kernel is never unloaded.
     pub(crate) fn load() -> CopyKernel {
         let shape = Shape { width: 16, divisions: 0, wide: false };
-        let text = CString::new(ptx::module(shape, Direction::Pack)).expect("text without NUL");
-        let name = CString::new(ptx::name(shape, Direction::Pack)).expect("a name without NUL");
+        let kernel = shape.kernel(Direction::Pack);
+        let text = CString::new(kernel.text).expect("text without NUL");
+        let name = CString::new(kernel.name).expect("a name without NUL");
         let driver = Driver::load("judge").unwrap_or_else(|e| panic!("{e}"));
         let module =
             driver.load_module(&text).unwrap_or_else(|code| panic!("cuModuleLoadData returns {code}"));
@@ -169,14 +170,14 @@ impl CopyKernel {
     /// multiple of 16.
     pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Opaque) {
         let words = bytes.div_ceil(16) as u32;
-        let launch = Launch { user: from.address, packed: to.address, first: 0, words };
-        let mut values = [launch.user, launch.packed, 0, u64::from(words), 16];
+        // The user's address, the packed address, the first word, the number of words, the stride.
+        let mut values = [from.address, to.address, 0, u64::from(words), 16];
         let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
+        let blocks = [words.div_ceil(THREADS), 1, 1];
         // SAFETY: the kernel is never unloaded. Each parameter of the kernel has 4 or 8 bytes,
         // which are the first bytes of its value in `values`. The callers allocate both sides with
         // at least `bytes` bytes, rounded up to a multiple of 16.
-        let done =
-            unsafe { self.driver.launch(self.kernel, launch.blocks(16), THREADS, stream, &mut parameters) };
+        let done = unsafe { self.driver.launch(self.kernel, blocks, THREADS, stream, &mut parameters) };
         done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
     }
 }
@@ -249,6 +250,9 @@ impl Cuda {
             self.cu_alloc(&raw mut address, bytes.len());
             self.cu_up(address, bytes.as_ptr().cast(), bytes.len());
         }
+        // The copy may return before the last bytes have arrived. The stream of the judge does not
+        // synchronize with the default stream, so wait for the default stream here.
+        self.wait(std::ptr::null_mut());
         Memory { cuda: self, address, host: std::ptr::null_mut() }
     }
 

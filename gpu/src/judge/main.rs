@@ -169,10 +169,9 @@ impl Rig<'_> {
 /// row is left out. If `with_bound` is true, the speeds are compared with the aims that the row has
 /// for 64 MiB, and otherwise with those for 1 MiB. Payloads of at most 512 KiB have no aims.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
-    let t: Datatype = row.datatype.parse().expect("a datatype");
-    let count = (payload / t.size() as u64).max(1);
+    let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
-    let span = t.extent() as u64 * count;
+    let span = t.true_ub() as u64 + t.extent() as u64 * (count - 1);
     if span > MAX_MEASURED {
         println!("{:20} {payload:9} B left out: its buffer would have {span} bytes", row.name);
         return;
@@ -306,7 +305,8 @@ fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
         *if differences.is_empty() { &mut right } else { &mut wrong } += 1;
     };
     for row in &ROWS {
-        judge(row.name, &row.datatype.parse().expect("a datatype"), 5);
+        let (t, count) = row.compared();
+        judge(row.name, &t, count);
     }
     for entry in corpus::application().into_iter().chain(corpus::corner()) {
         if entry.datatype.size() < 64 << 10 {

@@ -1,18 +1,38 @@
 //! The layouts that the judge measures, and the speeds that transfers of these layouts should reach
 //! (their aims).
 
+use ddtc::internal::corpus::SplitMix64;
+use ddtc::internal::datatype::Datatype;
+
+use Layout::{Instances, Irregular, Places, Transpose};
+
 /// A layout that the judge measures, with the aims of its transfers. An aim is the share of the
 /// speed of a reference that a transfer should reach. `None` in place of an aim means that the
 /// speed is printed but compared with no aim.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// One instance of the layout, in the text form of datatypes.
-    pub(crate) datatype: &'static str,
+    layout: Layout,
     /// The aims at 1 MiB, first for packing and then for unpacking. They are shares of the speed of
     /// the copy kernel.
     pub(crate) warm: [Option<f64>; 2],
     /// The aims at 64 MiB, first for packing and then for unpacking.
     pub(crate) cold: [Option<Aim>; 2],
+}
+
+/// Datatype of a row.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// Many instances of the datatype with this text.
+    Instances(&'static str),
+    /// One instance with blocks of 16 bytes, with gaps of 8 to 32 bytes between them. The blocks
+    /// are packed in the order of their places, or in a random order if `shuffled` is true.
+    Places { shuffled: bool },
+    /// One instance with blocks of 8 to 512 bytes, with gaps of 8 to 64 bytes between them.
+    Irregular,
+    /// The columns of a matrix of elements with the datatype `element`. An instance is one column.
+    /// The matrix has nearly as many rows as columns. If `odd` is true, it has 10 columns more than
+    /// rows in memory, and no number of elements is a multiple of 32.
+    Transpose { element: &'static str, odd: bool },
 }
 
 /// Aim of a transfer. A reference has a certain speed, and the transfer should reach a share of it.
@@ -28,46 +48,155 @@ pub(crate) enum Aim {
     Copy(f64),
 }
 
-const fn row(
-    name: &'static str,
-    datatype: &'static str,
-    warm: [Option<f64>; 2],
-    cold: [Option<Aim>; 2],
-) -> Row {
-    Row { name, datatype, warm, cold }
+const fn row(name: &'static str, layout: Layout, warm: [Option<f64>; 2], cold: [Option<Aim>; 2]) -> Row {
+    Row { name, layout, warm, cold }
 }
 
 const NEST: Option<Aim> = Some(Aim::Bound(0.92));
 const SHORT: Option<Aim> = Some(Aim::Bound(0.85));
 const WARM: [Option<f64>; 2] = [Some(0.90), Some(0.80)];
+const TRANSPOSE: [Option<f64>; 2] = [Some(0.83), Some(0.83)];
+const SQUARE: Option<Aim> = Some(Aim::Copy(0.87));
 
-/// All rows that the judge measures. The kernel `strided` serves the layout of each row.
-pub(crate) const ROWS: [Row; 12] = [
-    row("8 B, stride 16", "resized(0, 16, double)", WARM, [NEST, SHORT]),
-    row("8 B, stride 64", "resized(0, 64, double)", [Some(0.72), Some(0.55)], [NEST, SHORT]),
-    row("24 B, stride 40", "resized(0, 40, contiguous(3, double))", WARM, [NEST, SHORT]),
-    row("32 B, stride 64", "resized(0, 64, contiguous(4, double))", WARM, [NEST, Some(Aim::Copy(0.80))]),
-    row("48 B, stride 96", "resized(0, 96, contiguous(6, double))", [None; 2], [None; 2]),
-    row("64 B, stride 128", "resized(0, 128, contiguous(8, double))", WARM, [NEST, Some(Aim::Copy(0.80))]),
-    row("128 B, stride 256", "resized(0, 256, contiguous(16, double))", WARM, [NEST, Some(Aim::Copy(0.92))]),
-    row("256 B, stride 512", "resized(0, 512, contiguous(32, double))", WARM, [NEST, Some(Aim::Copy(0.92))]),
+/// All rows that the judge measures. The kernel `strided` serves the first twelve rows. The others
+/// are served by the kernels `list`, `pieces` and `tile`, and have aims that are a tenth below what
+/// a prototype in CUDA C++ reached on an H100 on 2026-11-28.
+pub(crate) const ROWS: [Row; 20] = [
+    row("8 B, stride 16", Instances("resized(0, 16, double)"), WARM, [NEST, SHORT]),
+    row("8 B, stride 64", Instances("resized(0, 64, double)"), [Some(0.72), Some(0.55)], [NEST, SHORT]),
+    row("24 B, stride 40", Instances("resized(0, 40, contiguous(3, double))"), WARM, [NEST, SHORT]),
+    row(
+        "32 B, stride 64",
+        Instances("resized(0, 64, contiguous(4, double))"),
+        WARM,
+        [NEST, Some(Aim::Copy(0.80))],
+    ),
+    row("48 B, stride 96", Instances("resized(0, 96, contiguous(6, double))"), [None; 2], [None; 2]),
+    row(
+        "64 B, stride 128",
+        Instances("resized(0, 128, contiguous(8, double))"),
+        WARM,
+        [NEST, Some(Aim::Copy(0.80))],
+    ),
+    row(
+        "128 B, stride 256",
+        Instances("resized(0, 256, contiguous(16, double))"),
+        WARM,
+        [NEST, Some(Aim::Copy(0.92))],
+    ),
+    row(
+        "256 B, stride 512",
+        Instances("resized(0, 512, contiguous(32, double))"),
+        WARM,
+        [NEST, Some(Aim::Copy(0.92))],
+    ),
     row(
         "4 KiB, stride 8 KiB",
-        "resized(0, 8192, contiguous(512, double))",
+        Instances("resized(0, 8192, contiguous(512, double))"),
         WARM,
         [NEST, Some(Aim::Copy(0.92))],
     ),
     row(
         "four loops, 24 B",
-        "resized(0, 24576, hvector(4, 1, 6144, hvector(4, 1, 768, hvector(4, 1, 96, contiguous(3, double)))))",
+        Instances(
+            "resized(0, 24576, hvector(4, 1, 6144, hvector(4, 1, 768, hvector(4, 1, 96, contiguous(3, double)))))",
+        ),
         [Some(0.84), Some(0.80)],
         [NEST, SHORT],
     ),
     row(
         "x face, 8 B",
-        "resized(0, 131072, hvector(64, 1, 1024, double))",
+        Instances("resized(0, 131072, hvector(64, 1, 1024, double))"),
         [Some(0.72), Some(0.55)],
         [None; 2],
     ),
-    row("1001 B, stride 1003", "resized(0, 1003, contiguous(1001, byte))", [None; 2], [None; 2]),
+    row("1001 B, stride 1003", Instances("resized(0, 1003, contiguous(1001, byte))"), [None; 2], [None; 2]),
+    row(
+        "structure, 20 of 24 B",
+        Instances("resized(0, 24, struct([1, 2], [0, 8], [int, double]))"),
+        [Some(0.82), Some(0.80)],
+        [NEST, Some(Aim::Bound(0.79))],
+    ),
+    row(
+        "16 B, ascending",
+        Places { shuffled: false },
+        [Some(0.81), Some(0.73)],
+        [Some(Aim::Bound(0.90)), Some(Aim::Bound(0.76))],
+    ),
+    row(
+        "16 B, shuffled",
+        Places { shuffled: true },
+        [Some(0.73), Some(0.64)],
+        [Some(Aim::Copy(0.28)), Some(Aim::Copy(0.13))],
+    ),
+    row("8 to 512 B", Irregular, [Some(0.78), Some(0.77)], [Some(Aim::Bound(0.86)), Some(Aim::Bound(0.67))]),
+    row("transpose of 4 B", Transpose { element: "int", odd: false }, TRANSPOSE, [SQUARE; 2]),
+    row("transpose of 8 B", Transpose { element: "double", odd: false }, TRANSPOSE, [SQUARE; 2]),
+    row("transpose of 16 B", Transpose { element: "double_complex", odd: false }, TRANSPOSE, [SQUARE; 2]),
+    row(
+        "odd transpose of 8 B",
+        Transpose { element: "double", odd: true },
+        [Some(0.81), Some(0.85)],
+        [Some(Aim::Copy(0.71)), Some(Aim::Copy(0.85))],
+    ),
 ];
+
+impl Row {
+    /// Returns a datatype and a number of instances that together have about `payload` packed
+    /// bytes. An instance has at least one byte.
+    pub(crate) fn instances(&self, payload: u64) -> (Datatype, u64) {
+        // The random lengths and distances are multiples of 8. The seed is fixed, so that every run
+        // of the judge has the same layouts.
+        let mut random = SplitMix64::new(1);
+        let mut pick = |n: i64| random.below(n as u64) as i64;
+        let byte = Datatype::of::<u8>();
+        match self.layout {
+            Instances(text) => {
+                let t: Datatype = text.parse().expect("a datatype");
+                let count = (payload / t.size() as u64).max(1);
+                (t, count)
+            }
+            Places { shuffled } => {
+                let mut at = 0;
+                let mut places: Vec<i64> = (0..(payload / 16).max(2))
+                    .map(|_| {
+                        at += 24 + 8 * pick(4);
+                        at
+                    })
+                    .collect();
+                if shuffled {
+                    (1..places.len()).rev().for_each(|i| places.swap(i, pick(i as i64 + 1) as usize));
+                }
+                (Datatype::hindexed_block(16, &places, &byte).expect("a datatype"), 1)
+            }
+            Irregular => {
+                let (mut at, mut bytes, mut lengths, mut places) = (0, 0, Vec::new(), Vec::new());
+                while bytes < payload as i64 || lengths.len() < 2 {
+                    let length = 8 + 8 * pick(64);
+                    places.push(at);
+                    lengths.push(length);
+                    bytes += length;
+                    at += length + 8 + 8 * pick(8);
+                }
+                (Datatype::hindexed(&lengths, &places, &byte).expect("a datatype"), 1)
+            }
+            Transpose { element, odd } => {
+                let element: Datatype = element.parse().expect("a datatype");
+                let side = (payload / element.size() as u64).isqrt() as i64;
+                let (rows, columns) = if odd { (side - 5, side + 5) } else { (side, side) };
+                let column = Datatype::hvector(rows, 1, columns * element.size(), &element);
+                let column = column.and_then(|t| Datatype::resized(0, element.size(), &t));
+                (column.expect("a datatype"), columns as u64)
+            }
+        }
+    }
+
+    /// Returns a datatype and a number of instances whose bytes are compared.
+    pub(crate) fn compared(&self) -> (Datatype, u64) {
+        match self.layout {
+            Instances(_) => (self.instances(1).0, 5),
+            // These are enough elements for the kernels `pieces` and `tile`.
+            _ => self.instances(64 << 10),
+        }
+    }
+}

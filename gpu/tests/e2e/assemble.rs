@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ddtc::internal::kind::Direction;
-use ddtc_gpu::ptx;
-use ddtc_gpu::selection::MAX_DIVISIONS;
-use ddtc_gpu::strided::{Shape, WIDTHS};
+use ddtc_gpu::kernel::{Kernel, WIDTHS};
+use ddtc_gpu::selection::MAX_OUTER_LOOPS;
+use ddtc_gpu::strided::MAX_DIVISIONS;
+use ddtc_gpu::{list, pieces, strided, tile};
 
 /// The package with the assembler, in the form in which pip reads requirements. This release of the
 /// package is the last one whose assembler knows sm_70. The hashes are those of the package's
@@ -54,29 +55,40 @@ fn assembler(folder: &Path) -> PathBuf {
     packages.join("nvidia/cuda_nvcc/bin/ptxas")
 }
 
-/// Returns the PTX text of one module that contains all kernels of ddtc, and the number of kernels.
-fn all() -> (String, usize) {
-    let (mut text, mut number) = (String::new(), 0);
-    for width in WIDTHS {
-        for divisions in 0..=MAX_DIVISIONS {
+/// Returns all kernels of ddtc.
+fn all() -> Vec<Kernel> {
+    let mut kernels = Vec::new();
+    for direction in Direction::BOTH {
+        for width in WIDTHS {
+            kernels.push(tile::kernel(width, direction));
             for wide in [false, true] {
-                for direction in Direction::BOTH {
-                    let module = ptx::module(Shape { width, divisions, wide }, direction);
-                    let at = module.find(".visible").expect("a kernel");
-                    text += if number == 0 { &module } else { &module[at..] };
-                    number += 1;
+                for divisions in 0..=MAX_DIVISIONS {
+                    kernels.push(strided::Shape { width, divisions, wide }.kernel(direction));
+                }
+                for divisions in 0..MAX_OUTER_LOOPS {
+                    kernels.push(pieces::Shape { width, divisions, wide }.kernel(direction));
+                    for several in [false, true] {
+                        kernels.push(list::Shape { width, several, divisions, wide }.kernel(direction));
+                    }
                 }
             }
         }
     }
-    (text, number)
+    kernels
 }
 
 #[test]
 fn every_kernel_is_assembled() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptxas");
     let assembler = assembler(&folder);
-    let (text, number) = all();
+    // Write one module that contains all kernels: the head of a module, and each kernel without the
+    // head of its own module.
+    let kernels = all();
+    let mut text = String::new();
+    for kernel in &kernels {
+        let at = kernel.text.find(".visible").expect("a kernel");
+        text += if text.is_empty() { &kernel.text } else { &kernel.text[at..] };
+    }
     let source = folder.join("kernels.ptx");
     std::fs::write(&source, text).unwrap();
     // Run the assemblers for all architectures in parallel, because each of them uses only one
@@ -91,7 +103,7 @@ fn every_kernel_is_assembled() {
         let output = assembler.wait_with_output().expect("the assembler");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{target}: {said}");
-        check(target, &said, number);
+        check(target, &said, kernels.len());
     }
 }
 

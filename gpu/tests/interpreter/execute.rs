@@ -1,15 +1,18 @@
-//! Execution of a kernel: runs the threads of a grid, one thread after the other.
+//! Execution of a kernel: runs the blocks of a grid one after the other. Between two barriers, the
+//! threads of a block run one after the other too.
 
 use super::memory::Memory;
 use super::parse::{Instruction, Kind, Module, Operand};
+use super::shared::Shared;
 
 impl Module {
-    /// Runs the kernel with `blocks` blocks of `threads` threads. `parameters` has the bytes of the
-    /// value of each parameter. Returns a message if the interpreter refuses the run.
+    /// Runs the kernel with `blocks` blocks of `threads` threads, where `blocks` has the number of
+    /// blocks in each dimension. `parameters` has the bytes of the value of each parameter. Returns
+    /// a message if the interpreter refuses the run.
     pub(crate) fn run(
         &self,
         memory: &mut Memory,
-        blocks: u32,
+        blocks: [u32; 3],
         threads: u32,
         parameters: &[Vec<u8>],
     ) -> Result<(), String> {
@@ -17,23 +20,42 @@ impl Module {
         if sizes != self.parameters {
             return Err(format!("parameters of {sizes:?} bytes, where {:?} are declared", self.parameters));
         }
-        if threads == 0 || threads > self.max_threads || blocks == 0 {
-            return Err(format!("a grid of {blocks} blocks of {threads} threads"));
+        let [x, y, z] = blocks;
+        // A GPU has at most 65535 blocks in the second and in the third dimension.
+        if threads == 0 || threads > self.max_threads || blocks.contains(&0) || y > 65535 || z > 65535 {
+            return Err(format!("a grid of {blocks:?} blocks of {threads} threads"));
         }
         memory.begin();
-        for block in 0..blocks {
-            for thread in 0..threads {
-                let number = u64::from(block) * u64::from(threads) + u64::from(thread);
+        let mut number = 0;
+        for block in (0..z).flat_map(|z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z]))) {
+            let threads = (0..threads).map(|thread| {
+                number += 1;
                 let registers = vec![None; self.registers.len()];
-                let mut thread = Thread { module: self, registers, block, thread, number, parameters };
-                for instruction in &self.instructions {
-                    thread.step(instruction, memory).map_err(|e| {
-                        format!("{e}: thread {} of block {block}: {}", thread.thread, instruction.text)
+                Thread { module: self, registers, block, thread, number: number - 1, parameters }
+            });
+            self.run_block(memory, threads.collect())?;
+        }
+        Ok(())
+    }
+
+    /// Runs the threads of one block.
+    fn run_block(&self, memory: &mut Memory, mut threads: Vec<Thread<'_>>) -> Result<(), String> {
+        let mut shared = Shared::new(self.shared);
+        let mut parts = self.instructions.split_inclusive(|i| i.opcode == "bar.sync");
+        parts.try_for_each(|part| {
+            for thread in &mut threads {
+                for instruction in part {
+                    thread.step(instruction, memory, &mut shared).map_err(|e| {
+                        format!(
+                            "{e}: thread {} of block {:?}: {}",
+                            thread.thread, thread.block, instruction.text
+                        )
                     })?;
                 }
             }
-        }
-        Ok(())
+            shared.barrier();
+            Ok(())
+        })
     }
 }
 
@@ -41,8 +63,9 @@ struct Thread<'m> {
     module: &'m Module,
     /// Values of the registers. A register that was not set yet has the value `None`.
     registers: Vec<Option<u64>>,
-    block: u32,
+    block: [u32; 3],
     thread: u32,
+    /// Number of the thread in the grid.
     number: u64,
     parameters: &'m [Vec<u8>],
 }
@@ -57,7 +80,7 @@ impl Thread<'_> {
             Operand::Register(r) | Operand::Address(r) => self.register(*r),
             Operand::Constant(value) => Ok(*value),
             Operand::ThreadX => Ok(u64::from(self.thread)),
-            Operand::BlockX => Ok(u64::from(self.block)),
+            Operand::Block(dimension) => Ok(u64::from(self.block[*dimension])),
             Operand::Parameter(p) => {
                 let mut value = [0; 8];
                 let bytes = &self.parameters[*p];
@@ -80,25 +103,39 @@ impl Thread<'_> {
         Ok(())
     }
 
-    fn step(&mut self, i: &Instruction, memory: &mut Memory) -> Result<(), String> {
+    fn step(&mut self, i: &Instruction, memory: &mut Memory, shared: &mut Shared) -> Result<(), String> {
         if let Some(guard) = i.guard
             && self.register(guard)? == 0
         {
+            // A barrier waits for all threads of the block.
+            return if i.opcode == "bar.sync" { Err("a barrier is not reached".to_owned()) } else { Ok(()) };
+        }
+        if i.opcode == "ret" || i.opcode == "bar.sync" {
             return Ok(());
         }
-        if i.opcode == "ret" {
-            return Ok(());
+        if i.opcode.starts_with("ld.global.nc") {
+            return self.load(i, |address, width, _| memory.load_constant(address, width));
         }
         if i.opcode.starts_with("ld.global") {
-            return self.load(i, memory);
+            return self.load(i, |address, width, _| memory.load(address, width));
+        }
+        if i.opcode.starts_with("ld.shared") {
+            return self.load(i, |address, width, thread| shared.load(address, width, thread));
         }
         if i.opcode.starts_with("st.global") {
-            return self.store(i, memory);
+            return self.store(i, |at, width, value, thread| memory.store(at, width, value, thread));
+        }
+        if i.opcode.starts_with("st.shared") {
+            return self.store(i, |at, width, value, thread| shared.store(at, width, value, thread));
         }
         let sources: Vec<u64> = i.operands[1..].iter().map(|o| self.value(o)).collect::<Result<_, _>>()?;
         let result = match (i.opcode.as_str(), &sources[..]) {
             ("ld.param.u32" | "ld.param.u64" | "mov.u32" | "cvta.to.global.u64" | "cvt.u64.u32", [a]) => *a,
             ("add.u32" | "add.u64", [a, b]) => a.wrapping_add(*b),
+            ("sub.u32", [a, b]) => a.wrapping_sub(*b),
+            ("min.u32", [a, b]) => *a.min(b),
+            ("max.u32", [a, b]) => *a.max(b),
+            ("and.b32" | "and.pred", [a, b]) => a & b,
             ("mul.lo.u32" | "mul.lo.u64", [a, b]) => a.wrapping_mul(*b),
             ("mul.hi.u32", [a, b]) => (a * b) >> 32,
             ("shr.u32", [_, by]) if *by >= 32 => return Err(format!("a shift by {by} bits")),
@@ -124,25 +161,37 @@ impl Thread<'_> {
         Ok((bits / 8, address))
     }
 
-    fn load(&mut self, i: &Instruction, memory: &Memory) -> Result<(), String> {
+    /// Executes the load `i`. `read` returns the value of the given width at the given address, for
+    /// the thread with the given number.
+    fn load(
+        &mut self,
+        i: &Instruction,
+        mut read: impl FnMut(u64, u64, u64) -> Result<u64, String>,
+    ) -> Result<(), String> {
         let (width, address) = self.width_and_address(i, &i.operands[1])?;
         match i.operands[0] {
             Operand::Pair(low, high) => {
-                self.set(&Operand::Register(low), memory.load(address, width)?)?;
-                self.set(&Operand::Register(high), memory.load(address + width, width)?)
+                self.set(&Operand::Register(low), read(address, width, self.number)?)?;
+                self.set(&Operand::Register(high), read(address + width, width, self.number)?)
             }
-            ref operand => self.set(operand, memory.load(address, width)?),
+            ref operand => self.set(operand, read(address, width, self.number)?),
         }
     }
 
-    fn store(&self, i: &Instruction, memory: &mut Memory) -> Result<(), String> {
+    /// Executes the store `i`. `write` writes a value of the given width at the given address, for
+    /// the thread with the given number. The value comes third, and the number of the thread last.
+    fn store(
+        &self,
+        i: &Instruction,
+        mut write: impl FnMut(u64, u64, u64, u64) -> Result<(), String>,
+    ) -> Result<(), String> {
         let (width, address) = self.width_and_address(i, &i.operands[0])?;
         match i.operands[1] {
             Operand::Pair(low, high) => {
-                memory.store(address, width, self.register(low)?, self.number)?;
-                memory.store(address + width, width, self.register(high)?, self.number)
+                write(address, width, self.register(low)?, self.number)?;
+                write(address + width, width, self.register(high)?, self.number)
             }
-            ref operand => memory.store(address, width, self.value(operand)?, self.number),
+            ref operand => write(address, width, self.value(operand)?, self.number),
         }
     }
 }

@@ -68,6 +68,15 @@ impl Memory {
         Ok(u64::from_le_bytes(value))
     }
 
+    /// Loads a value through the cache for constant data, so no thread of the running grid may have
+    /// written it.
+    pub(super) fn load_constant(&self, address: u64, width: u64) -> Result<u64, String> {
+        if (address..address + width).any(|byte| self.writers.contains_key(&byte)) {
+            return Err(format!("the constant at {address:#x} was written"));
+        }
+        self.load(address, width)
+    }
+
     pub(super) fn store(&mut self, address: u64, width: u64, value: u64, thread: u64) -> Result<(), String> {
         self.bytes_mut(address, width)?.copy_from_slice(&value.to_le_bytes()[..width as usize]);
         for byte in address..address + width {

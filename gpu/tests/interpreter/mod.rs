@@ -4,11 +4,17 @@
 //! If a module contains anything outside of this subset, [`Module::parse`] returns an error. A run
 //! of the kernel ([`Module::run`]) ends with an error as soon as a thread
 //!
-//! * accesses memory outside of the regions of [`Memory`],
+//! * accesses memory outside of the regions of [`Memory`], or outside of the array in shared
+//!   memory,
 //! * accesses an address that is not a multiple of the width of the access,
 //! * reads a register that was not set,
-//! * shifts by 32 bits or more, or
-//! * writes a byte that another thread of the same grid has written.
+//! * shifts by 32 bits or more,
+//! * writes a byte that another thread of the same grid has written,
+//! * reads a byte through the cache for constant data that a thread of the same grid has written,
+//! * reads a byte of shared memory that was not set,
+//! * accesses a byte of shared memory that another thread of the block writes or has read between
+//!   the same two barriers, unless both threads only read it, or
+//! * does not reach a barrier.
 //!
 //! Source: PTX ISA 7.0, sections 5 (state spaces), 9.7.1 (integer arithmetic), 9.7.8 (data
 //! movement).
@@ -16,6 +22,7 @@
 mod execute;
 mod memory;
 mod parse;
+mod shared;
 
 pub(crate) use memory::Memory;
 pub(crate) use parse::Module;

@@ -19,8 +19,10 @@ pub(super) enum Operand {
     /// `[name]`
     Parameter(usize),
     Constant(u64),
+    /// `%tid.x`
     ThreadX,
-    BlockX,
+    /// `%ctaid.x`, `%ctaid.y` or `%ctaid.z`, as the dimension 0, 1 or 2.
+    Block(usize),
 }
 
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub(crate) struct Module {
     pub(super) parameters: Vec<u64>,
     pub(super) max_threads: u32,
     pub(super) registers: Vec<Kind>,
+    /// Size of the array in shared memory in bytes, or 0 if there is no such array.
+    pub(super) shared: u64,
     pub(super) instructions: Vec<Instruction>,
 }
 
@@ -81,19 +85,23 @@ impl Module {
         let (threads, text) = text.split_once(", 1, 1\n{\n").ok_or("not a block in one dimension")?;
         let body = text.trim_end().strip_suffix('}').ok_or("the kernel has no end")?;
         let max_threads = threads.parse().map_err(|e| format!("{threads}: {e}"))?;
-        let mut reader = Reader { names, registers: HashMap::new(), kinds: Vec::new() };
+        let mut reader = Reader { names, registers: HashMap::new(), kinds: Vec::new(), shared: None };
         let mut instructions = Vec::new();
         for statement in body.split(';').map(str::trim).filter(|s| !s.is_empty()) {
-            match statement.strip_prefix(".reg ") {
-                Some(declaration) => reader.declare(declaration)?,
-                None => instructions.push(reader.instruction(statement)?),
+            if let Some(declaration) = statement.strip_prefix(".reg ") {
+                reader.declare(declaration)?;
+            } else if let Some(declaration) = statement.strip_prefix(".shared ") {
+                reader.declare_shared(declaration)?;
+            } else {
+                instructions.push(reader.instruction(statement)?);
             }
         }
         if instructions.last().is_none_or(|last| last.opcode != "ret" || last.guard.is_some()) {
             return Err("the kernel does not end with ret".to_owned());
         }
         let name = name.trim().to_owned();
-        Ok(Module { name, parameters, max_threads, registers: reader.kinds, instructions })
+        let shared = reader.shared.map_or(0, |(_, bytes)| bytes);
+        Ok(Module { name, parameters, max_threads, registers: reader.kinds, shared, instructions })
     }
 }
 
@@ -107,9 +115,25 @@ struct Reader {
     names: HashMap<String, usize>,
     registers: HashMap<String, usize>,
     kinds: Vec<Kind>,
+    /// Name and size in bytes of the array in shared memory.
+    shared: Option<(String, u64)>,
 }
 
 impl Reader {
+    /// Reads the declaration of the only array in shared memory. For example, `.align 16 .b8 t[64]`
+    /// declares an array of 64 bytes with the name `t`.
+    fn declare_shared(&mut self, declaration: &str) -> Result<(), String> {
+        let refused = || format!("not a declaration: .shared {declaration}");
+        let array = declaration.strip_prefix(".align 16 .b8 ").ok_or_else(refused)?;
+        let (name, bytes) = array.strip_suffix(']').and_then(|a| a.split_once('[')).ok_or_else(refused)?;
+        let bytes: u64 = bytes.parse().map_err(|_| refused())?;
+        if self.shared.is_some() || bytes == 0 || bytes > 48 << 10 {
+            return Err(refused());
+        }
+        self.shared = Some((name.to_owned(), bytes));
+        Ok(())
+    }
+
     /// Adds the registers of a declaration. For example, `.b32 %r<7>` declares the registers `%r0`
     /// to `%r6`.
     fn declare(&mut self, declaration: &str) -> Result<(), String> {
@@ -150,7 +174,12 @@ impl Reader {
         }
         match text {
             "%tid.x" => Ok(Operand::ThreadX),
-            "%ctaid.x" => Ok(Operand::BlockX),
+            "%ctaid.x" => Ok(Operand::Block(0)),
+            "%ctaid.y" => Ok(Operand::Block(1)),
+            "%ctaid.z" => Ok(Operand::Block(2)),
+            _ if self.shared.as_ref().is_some_and(|(name, _)| name == text) => {
+                Ok(Operand::Constant(super::shared::BASE))
+            }
             _ if text.starts_with('%') => Ok(Operand::Register(self.register(text)?)),
             _ => text.parse().map(Operand::Constant).map_err(|e| format!("{text}: {e}")),
         }
@@ -201,21 +230,43 @@ impl Reader {
             "ld.param.u32" | "mov.u32" => &[B32],
             "ld.param.u64" => &[B64],
             "cvta.to.global.u64" => &[B64, B64],
-            "add.u32" | "mul.lo.u32" | "mul.hi.u32" | "shr.u32" => &[B32, B32, B32],
+            "add.u32" | "sub.u32" | "min.u32" | "max.u32" | "mul.lo.u32" | "mul.hi.u32" | "shr.u32"
+            | "and.b32" => &[B32, B32, B32],
             "mad.lo.u32" => &[B32, B32, B32, B32],
             "add.u64" | "mul.lo.u64" => &[B64, B64, B64],
             "mad.lo.u64" => &[B64, B64, B64, B64],
             "mad.wide.u32" => &[B64, B32, B32, B64],
             "cvt.u64.u32" => &[B64, B32],
             "setp.lt.u32" | "setp.le.u32" => &[Predicate, B32, B32],
+            "and.pred" => &[Predicate, Predicate, Predicate],
             "ret" => &[],
-            "ld.global.u8" | "ld.global.u16" | "ld.global.u32" => return self.access(i, 0, Some(B32)),
-            "st.global.u8" | "st.global.u16" | "st.global.u32" => return self.access(i, 1, Some(B32)),
-            "ld.global.u64" => return self.access(i, 0, Some(B64)),
-            "st.global.u64" => return self.access(i, 1, Some(B64)),
-            "ld.global.v2.u64" => return self.access(i, 0, None),
-            "st.global.v2.u64" => return self.access(i, 1, None),
-            _ => return Err(format!("not known: {}", i.text)),
+            "bar.sync" => {
+                let [Operand::Constant(0)] = i.operands[..] else {
+                    return Err(format!("not known: {}", i.text));
+                };
+                return Ok(());
+            }
+            "ld.global.nc.u32" => return self.access(i, 0, Some(B32), B64),
+            opcode => {
+                let (load, rest) = match (opcode.strip_prefix("ld."), opcode.strip_prefix("st.")) {
+                    (Some(rest), _) => (true, rest),
+                    (_, Some(rest)) => (false, rest),
+                    _ => return Err(format!("not known: {}", i.text)),
+                };
+                // An address in shared memory has 32 bits.
+                let (address, width) = match (rest.strip_prefix("global."), rest.strip_prefix("shared.")) {
+                    (Some(width), _) => (B64, width),
+                    (_, Some(width)) => (B32, width),
+                    _ => return Err(format!("not known: {}", i.text)),
+                };
+                let value = match width {
+                    "u8" | "u16" | "u32" => Some(B32),
+                    "u64" => Some(B64),
+                    "v2.u64" => None,
+                    _ => return Err(format!("not known: {}", i.text)),
+                };
+                return self.access(i, usize::from(!load), value, address);
+            }
         };
         // A `ret` with a guard would end only some of the threads. The execution cannot do this, so
         // such an instruction is refused.
@@ -229,7 +280,7 @@ impl Reader {
                 _ => 0,
             },
             "mov.u32" => match sources {
-                [Operand::ThreadX | Operand::BlockX] => 1,
+                [Operand::ThreadX | Operand::Block(_) | Operand::Constant(_)] => 1,
                 _ => 0,
             },
             _ => 0,
@@ -248,11 +299,12 @@ impl Reader {
 
     /// Checks the operands of the load or store `i`. The operand with the index `value` is the
     /// value that is loaded or stored. It must be a register of the kind `kind`, or a pair of
-    /// 64-bit registers if `kind` is `None`. The other operand must be an address.
-    fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>) -> Result<(), String> {
+    /// 64-bit registers if `kind` is `None`. The other operand must be an address in a register of
+    /// the kind `address`.
+    fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>, address: Kind) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };
-        let address_fits = matches!(i.operands[1 - value], Operand::Address(r) if self.kinds[r] == Kind::B64);
+        let address_fits = matches!(i.operands[1 - value], Operand::Address(r) if self.kinds[r] == address);
         let value_fits = match (&i.operands[value], kind) {
             (Operand::Register(r), Some(kind)) => self.kinds[*r] == kind,
             (Operand::Pair(a, b), None) => a != b && [a, b].into_iter().all(|r| self.kinds[*r] == Kind::B64),

@@ -5,7 +5,8 @@
 //! driver could do it. Device memory has addresses that the process cannot access.
 //!
 //! A fault is a mistake of the caller that a real driver is not required to survive. Examples are
-//! to unload a module while its work is pending, to launch a function of an unloaded module, to
+//! to unload a module or to free memory while work is pending, to launch a kernel before copied
+//! bytes are known to have arrived in device memory, to launch a function of an unloaded module, to
 //! submit work to a stream of another context, and to run a kernel that the interpreter refuses. A
 //! copy between two host buffers is a fault too, since a real driver would make the caller wait.
 //! The function `standin_faults` counts and prints the faults.
@@ -82,6 +83,17 @@ fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
         Some(stream) => stream.captured.push(work),
         None => state.pending.push((context, work)),
     }
+    Ok(())
+}
+
+/// Copies `bytes` bytes of the process to memory of the device.
+///
+/// # Safety
+/// `from` must point to so many bytes.
+unsafe fn upload(state: &mut State, to: u64, from: *const c_void, bytes: usize) -> Outcome {
+    // SAFETY: as the caller promises.
+    let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
+    state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.copy_from_slice(from);
     Ok(())
 }
 
@@ -246,9 +258,14 @@ unsafe extern "C" fn cuLaunchKernel(
         if *of != context {
             return Err(state.fault("a kernel of another context is launched", INVALID_HANDLE));
         }
-        let one = [grid_y, grid_z, block_y, block_z] == [1; 4];
-        if !one || grid_x == 0 || block_x == 0 || block_x > 1024 || shared != 0 || !extra.is_null() {
+        let blocks = [grid_x, grid_y, grid_z];
+        let fits = !blocks.contains(&0) && grid_y <= 65535 && grid_z <= 65535;
+        let one = [block_y, block_z] == [1; 2];
+        if !fits || !one || block_x == 0 || block_x > 1024 || shared != 0 || !extra.is_null() {
             return Err(state.fault("a grid of another form", INVALID_VALUE));
+        }
+        if state.arriving {
+            return Err(state.fault("a kernel is launched before an upload has ended", INVALID_VALUE));
         }
         let values = loaded.parameters().iter().enumerate().map(|(i, &size)| {
             // SAFETY: cuda.h requires one pointer for each parameter. The pointer must point to as
@@ -256,7 +273,58 @@ unsafe extern "C" fn cuLaunchKernel(
             unsafe { std::slice::from_raw_parts((*parameters.add(i)).cast::<u8>(), size as usize).to_vec() }
         });
         let parameters = values.collect();
-        submit(state, stream, Work::Launch { module, blocks: grid_x, threads: block_x, parameters })
+        submit(state, stream, Work::Launch { module, blocks, threads: block_x, parameters })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
+    call("cuMemAlloc_v2", |state| {
+        let context = current(state)?;
+        not_in_capture(state)?;
+        match bytes {
+            0 => Err(state.fault("an allocation without bytes", INVALID_VALUE)),
+            _ if bytes > DEVICE_MEMORY => Err(OUT_OF_MEMORY),
+            _ => {
+                let at = state.allocate(Kind::Device, context, bytes);
+                // SAFETY: the caller does what cuda.h requires.
+                unsafe { set(address, at) }
+            }
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+    call("cuMemFree_v2", |state| {
+        let context = current(state)?;
+        if state.pending.iter().any(|(of, _)| *of == context) {
+            return Err(state.fault("memory is freed with work pending", INVALID_VALUE));
+        }
+        state.free(Kind::Device, context, address)
+    })
+}
+
+/// Copies bytes of the process to device memory. As with a real driver, the last bytes may arrive
+/// later than the call returns. They have arrived after the next call that waits for a stream or
+/// for the context.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> c_int {
+    call("cuMemcpyHtoD_v2", |state| {
+        current(state)?;
+        not_in_capture(state)?;
+        state.work_all()?;
+        state.arriving = true;
+        // SAFETY: the caller does what cuda.h requires.
+        unsafe { upload(state, to, from, bytes) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamSynchronize(stream: Opaque) -> c_int {
+    call("cuStreamSynchronize", |state| {
+        context_of(state, stream)?;
+        state.work_all()
     })
 }
 
@@ -366,16 +434,28 @@ fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     })
 }
 
+/// Allocates device memory that a test does not free, and copies `bytes` bytes of the process to
+/// it.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
-    if bytes > DEVICE_MEMORY { OUT_OF_MEMORY } else { allocate(Kind::Device, address, bytes) }
+unsafe extern "C" fn standin_memory(address: *mut u64, from: *const c_void, bytes: usize) -> c_int {
+    free_call(|state| {
+        let context = current(state)?;
+        let at = state.allocate(Kind::Device, context, bytes);
+        state.allocations.get_mut(&at).expect("the allocation").is_of_test = true;
+        // SAFETY: the caller passes an address of so many bytes.
+        unsafe { upload(state, at, from, bytes) }?;
+        // SAFETY: the caller does what cuda.h requires.
+        unsafe { set(address, at) }
+    })
 }
 
+/// Copies `bytes` bytes of the process to device memory. They have arrived when the call returns.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
+unsafe extern "C" fn standin_upload(to: u64, from: *const c_void, bytes: usize) -> c_int {
     free_call(|state| {
         state.work_all()?;
-        state.free(address)
+        // SAFETY: the caller passes an address of so many bytes.
+        unsafe { upload(state, to, from, bytes) }
     })
 }
 
@@ -415,19 +495,8 @@ unsafe extern "C" fn cuMemHostGetDevicePointer_v2(address: *mut u64, host: Opaqu
 unsafe extern "C" fn cuMemFreeHost(host: Opaque) -> c_int {
     free_call(|state| {
         state.work_all()?;
-        let (at, _) = state.find(number(host)).ok_or(INVALID_VALUE)?;
-        state.free(at)
-    })
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> c_int {
-    free_call(|state| {
-        state.work_all()?;
-        // SAFETY: the caller does what cuda.h requires.
-        let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
-        state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.copy_from_slice(from);
-        Ok(())
+        let (at, allocation) = state.find(number(host)).ok_or(INVALID_VALUE)?;
+        state.free(Kind::Pinned, allocation.context, at)
     })
 }
 
@@ -528,11 +597,6 @@ unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamSynchronize(_stream: Opaque) -> c_int {
-    free_call(State::work_all)
-}
-
-#[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_int) -> c_int {
     let text = c"a stand-in";
     if len < text.count_bytes() as c_int + 1 {
@@ -624,14 +688,17 @@ unsafe extern "C" fn standin_calls() -> u64 {
     calls
 }
 
-/// Returns the sum of three numbers: that of loaded modules, that of events that were not destroyed,
-/// and that of references to primary contexts.
+/// Returns the sum of four numbers: of loaded modules, of events that were not destroyed, of
+/// references to primary contexts, and of allocations that `cuMemAlloc_v2` has made and that were
+/// not freed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_held() -> u64 {
     let mut held = 0;
     free_call(|state| {
         let retained: u64 = state.primaries.iter().map(|p| p.1).sum();
-        held = (state.modules.len() + state.events.len()) as u64 + retained;
+        let allocated =
+            state.allocations.values().filter(|a| a.kind == Kind::Device && !a.is_of_test).count();
+        held = (state.modules.len() + state.events.len() + allocated) as u64 + retained;
         Ok(())
     });
     held
@@ -661,14 +728,15 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all loaded modules, all events and all references to primary contexts. They are left over
-/// if a call that should have freed them failed because of [`standin_fail`].
+/// Forgets all that [`standin_held`] counts. Modules, events, references and allocations are left
+/// over if a call that should have freed them failed because of [`standin_fail`].
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {
         state.modules.clear();
         state.events.clear();
         state.primaries.iter_mut().for_each(|p| p.1 = 0);
+        state.allocations.retain(|_, a| a.kind != Kind::Device || a.is_of_test);
         Ok(())
     })
 }

@@ -32,6 +32,8 @@ pub(super) struct Allocation {
     pub(super) device: c_int,
     /// Address of the memory in the process if it is pinned memory, and 0 otherwise.
     pub(super) host: u64,
+    /// Whether a test has allocated the memory for itself, and does not free it.
+    pub(super) is_of_test: bool,
 }
 
 pub(super) struct Context {
@@ -47,7 +49,7 @@ pub(super) struct Stream {
 
 #[derive(Clone)]
 pub(super) enum Work {
-    Launch { module: u64, blocks: u32, threads: u32, parameters: Vec<Vec<u8>> },
+    Launch { module: u64, blocks: [u32; 3], threads: u32, parameters: Vec<Vec<u8>> },
     Copy { to: u64, from: u64, bytes: u64 },
 }
 
@@ -80,6 +82,8 @@ pub(super) struct State {
     /// Work that was submitted and is not done yet, in the order of submission. Each item has the
     /// number of the context in which the work is to be done.
     pub(super) pending: Vec<(u64, Work)>,
+    /// Whether bytes that `cuMemcpyHtoD_v2` has copied may not have arrived yet.
+    pub(super) arriving: bool,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
     /// Name of the last function whose call failed because a test had asked for this by `fail`.
@@ -168,6 +172,7 @@ impl State {
             memory: Memory::default(),
             allocations: BTreeMap::new(),
             pending: Vec::new(),
+            arriving: false,
             calls: 0,
             fail: None,
             failed: None,
@@ -222,12 +227,19 @@ impl State {
         Some(context)
     }
 
-    /// Destroys a context together with its modules and its pending work. The streams and the
-    /// memory of the context stay.
+    /// Destroys a context together with its modules, its pending work, and the memory that
+    /// `cuMemAlloc_v2` has allocated. Its streams stay, and memory that a test has allocated for
+    /// itself.
     pub(super) fn destroy(&mut self, context: u64) {
         self.contexts.get_mut(&context).expect("a context").alive = false;
         self.modules.retain(|_, (of, _)| *of != context);
         self.pending.retain(|(of, _)| *of != context);
+        let freed = self
+            .allocations
+            .extract_if(.., |_, a| a.context == context && a.kind == Kind::Device && !a.is_of_test);
+        for (address, _) in freed {
+            self.memory.remove(address);
+        }
     }
 
     pub(super) fn allocate(&mut self, kind: Kind, context: u64, bytes: usize) -> u64 {
@@ -243,15 +255,19 @@ impl State {
         };
         let device = self.contexts[&context].device;
         let context = if kind == Kind::Pool { 0 } else { context };
-        self.allocations.insert(at, Allocation { kind, bytes: bytes as u64, context, device, host });
+        let allocation = Allocation { kind, bytes: bytes as u64, context, device, host, is_of_test: false };
+        self.allocations.insert(at, allocation);
         self.memory.add(at, vec![0xee; bytes]);
         at
     }
 
-    pub(super) fn free(&mut self, address: u64) -> Outcome {
-        if self.allocations.remove(&address).is_none() {
-            return Err(self.fault("memory that is none is freed", 1));
+    /// Frees the memory at `address`, which must be an allocation of the kind `kind` in the context
+    /// `context`.
+    pub(super) fn free(&mut self, kind: Kind, context: u64, address: u64) -> Outcome {
+        if self.allocations.get(&address).is_none_or(|a| (a.kind, a.context) != (kind, context)) {
+            return Err(self.fault("memory of another context or kind, or none, is freed", INVALID_VALUE));
         }
+        self.allocations.remove(&address);
         self.memory.remove(address);
         Ok(())
     }
@@ -272,8 +288,9 @@ impl State {
         before.is_some_and(|(at, a)| a.kind == Kind::Pinned && address - at < a.bytes)
     }
 
-    /// Does all pending work of a context.
+    /// Does all pending work of a context, and waits for bytes that are copied to the device.
     pub(super) fn work(&mut self, context: u64) -> Outcome {
+        self.arriving = false;
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
         self.pending = later;
         for (_, work) in now {
@@ -300,7 +317,13 @@ impl State {
 
     /// Runs the kernel of the module with the number `module`. If a test has asked the stand-in to
     /// spoil this run, changes the first byte that the kernel wrote after the kernel has run.
-    fn run(&mut self, module: u64, blocks: u32, threads: u32, parameters: &[Vec<u8>]) -> Result<(), String> {
+    fn run(
+        &mut self,
+        module: u64,
+        blocks: [u32; 3],
+        threads: u32,
+        parameters: &[Vec<u8>],
+    ) -> Result<(), String> {
         let (_, module) = self.modules.get(&module).ok_or("a kernel of an unloaded module runs")?;
         module.run(&mut self.memory, blocks, threads, parameters)?;
         if self.spoils.contains(&self.runs) {

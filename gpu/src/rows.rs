@@ -1,0 +1,140 @@
+//! Lists of blocks. Loops, tables and several nodes of a nest become one list of blocks of
+//! contiguous bytes, in the order of the packed stream.
+
+use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
+
+use crate::loops::{Innermost, power};
+
+/// Maximum number of blocks in a list. The limit bounds the memory and the time that opening a
+/// layout takes: a block needs 16 bytes of host memory while the layout is opened, and 4 or 8 bytes
+/// of device memory.
+pub(crate) const MAX_ROWS: u64 = 1 << 24;
+
+/// A block, or a piece of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Offset of the first byte in user memory, counted from the lowest byte of all blocks.
+    pub(crate) offset: u64,
+    /// Number of bytes.
+    pub(crate) bytes: u64,
+}
+
+/// A list of at least two blocks of contiguous bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    /// The blocks, in the order of the packed stream.
+    list: Vec<Row>,
+    /// Offset of the lowest byte of all blocks, counted from the place at which the body of the
+    /// nest is executed.
+    lowest: i64,
+}
+
+/// Returns the number of blocks that one execution of `body` moves, if it is at most [`MAX_ROWS`].
+pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> Option<u64> {
+    // The nodes of a body lie before the node that has the body. So the numbers of blocks of the
+    // inner nodes are known when a node is reached.
+    let mut counts: Vec<u64> = Vec::with_capacity(body.range().end);
+    for node in &nest.nodes()[..body.range().end] {
+        let inside = node.body().map_or(1, |body| sum(&counts[body.range()]));
+        counts.push(match node {
+            Node::Loop { trip, .. } => inside.saturating_mul(trip.k),
+            Node::Table { .. } | Node::Blocks { .. } => inside.saturating_mul(node.rows() as u64),
+            Node::Copy { .. } => 1,
+        });
+    }
+    Some(sum(&counts[body.range()])).filter(|&rows| rows <= MAX_ROWS)
+}
+
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+}
+
+/// Adds the blocks of `body` to `list`. `at` is the offset in user memory at which the body is
+/// executed. The list gets this offset as a number without sign, and must have the capacity for all
+/// blocks.
+fn gather(nest: &LoopNest<Normal>, body: Body, at: i64, list: &mut Vec<Row>) {
+    for node in nest.body(body) {
+        let at = at.wrapping_add(node.at().user);
+        match node {
+            Node::Copy { n, .. } => list.push(Row { offset: at as u64, bytes: n.k }),
+            Node::Blocks { user, len, .. } => {
+                let rows = user.iter().zip(len.iter());
+                list.extend(
+                    rows.map(|(user, len)| Row { offset: at.wrapping_add(user) as u64, bytes: len as u64 }),
+                );
+            }
+            Node::Loop { trip, step, body, .. } => {
+                for i in 0..trip.k as i64 {
+                    gather(nest, *body, at.wrapping_add(step.user.wrapping_mul(i)), list);
+                }
+            }
+            Node::Table { displacements, body, .. } => {
+                for displacement in displacements.iter() {
+                    gather(nest, *body, at.wrapping_add(displacement), list);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the greatest common divisor of `a` and `b`.
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+impl Rows {
+    /// Returns the list of the `count` blocks of `body`. Returns `None` if there is no memory for
+    /// the list.
+    pub(crate) fn new(nest: &LoopNest<Normal>, body: Body, count: u64) -> Option<Rows> {
+        let mut list = Vec::new();
+        list.try_reserve_exact(count as usize).ok()?;
+        gather(nest, body, 0, &mut list);
+        debug_assert_eq!(list.len() as u64, count, "the number of blocks");
+        let lowest = list.iter().map(|row| row.offset as i64).min().expect("a block");
+        list.iter_mut().for_each(|row| row.offset = row.offset.wrapping_sub(lowest as u64));
+        Some(Rows { list, lowest })
+    }
+
+    /// Returns the number of blocks.
+    pub(crate) fn len(&self) -> u64 {
+        self.list.len() as u64
+    }
+
+    /// Returns the offset of the lowest byte of all blocks, counted from the place at which the
+    /// body of the nest is executed.
+    pub(crate) fn lowest(&self) -> i64 {
+        self.lowest
+    }
+
+    /// Returns the number of bytes from the lowest byte of all blocks to the end of the highest
+    /// one.
+    pub(crate) fn span(&self) -> u64 {
+        self.list.iter().map(|row| row.offset + row.bytes).max().expect("a block")
+    }
+
+    /// Returns the number of bytes in all blocks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.list.iter().map(|row| row.bytes).sum()
+    }
+
+    /// Returns the properties of the list as the innermost part of a layout.
+    pub(crate) fn innermost(&self) -> Innermost {
+        let unit = power(self.list.iter().fold(0, |bits, row| bits | row.offset | row.bytes));
+        Innermost { bytes: self.bytes(), span: self.span(), unit }
+    }
+
+    /// Returns the greatest number of bytes that divides the lengths of all blocks.
+    pub(crate) fn common_length(&self) -> u64 {
+        self.list.iter().fold(0, |length, row| common_divisor(row.bytes, length))
+    }
+
+    /// Cuts each block into pieces of `length` bytes, of which the last piece of a block may be
+    /// shorter. Returns the pieces in the order of the packed stream.
+    pub(crate) fn pieces(&self, length: u64) -> impl Iterator<Item = Row> {
+        self.list.iter().flat_map(move |row| {
+            (0..row.bytes)
+                .step_by(length as usize)
+                .map(move |from| Row { offset: row.offset + from, bytes: length.min(row.bytes - from) })
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Shared memory of one block of threads.
+
+/// Address at which the array in shared memory begins. It is not 0, so that a kernel that leaves
+/// out this address is found.
+pub(super) const BASE: u64 = 4096;
+
+/// What is known about a byte of shared memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Byte {
+    /// The value, or `None` if the byte was not set yet.
+    value: Option<u8>,
+    /// The thread that has written the byte after the last barrier.
+    writer: Option<u64>,
+    /// A thread that has read the byte after the last barrier.
+    reader: Option<u64>,
+}
+
+/// The array in shared memory of a block.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Vec<Byte>);
+
+impl Shared {
+    /// Returns an array of `bytes` bytes, of which none is set.
+    pub(super) fn new(bytes: u64) -> Shared {
+        Shared(vec![Byte::default(); bytes as usize])
+    }
+
+    /// Forgets which threads have read and written bytes, because all threads of the block have
+    /// reached a barrier.
+    pub(super) fn barrier(&mut self) {
+        for byte in &mut self.0 {
+            (byte.writer, byte.reader) = (None, None);
+        }
+    }
+
+    /// Returns the `width` bytes at the address `address`. Returns a message if they do not lie in
+    /// the array.
+    fn bytes(&mut self, address: u64, width: u64) -> Result<&mut [Byte], String> {
+        let from = address.checked_sub(BASE).map(|from| from as usize);
+        let bytes = from.and_then(|from| self.0.get_mut(from..from + width as usize));
+        bytes.ok_or_else(|| format!("{width} bytes at {address:#x} lie outside of shared memory"))
+    }
+
+    pub(super) fn load(&mut self, address: u64, width: u64, thread: u64) -> Result<u64, String> {
+        let mut value = [0; 8];
+        for (place, byte) in value.iter_mut().zip(self.bytes(address, width)?) {
+            if byte.writer.is_some_and(|writer| writer != thread) {
+                return Err(format!(
+                    "thread {thread} reads shared {address:#x} without a barrier after the write"
+                ));
+            }
+            *place = byte.value.ok_or_else(|| format!("shared {address:#x} was not set"))?;
+            byte.reader = Some(thread);
+        }
+        Ok(u64::from_le_bytes(value))
+    }
+
+    pub(super) fn store(&mut self, address: u64, width: u64, value: u64, thread: u64) -> Result<(), String> {
+        for (byte, value) in self.bytes(address, width)?.iter_mut().zip(value.to_le_bytes()) {
+            let others = [byte.writer, byte.reader];
+            if others.into_iter().flatten().any(|other| other != thread) {
+                return Err(format!("two threads access shared {address:#x} without a barrier between them"));
+            }
+            *byte = Byte { value: Some(value), writer: Some(thread), reader: byte.reader };
+        }
+        Ok(())
+    }
+}
