@@ -21,6 +21,7 @@ mod call;
 mod compile;
 mod construct;
 mod convert;
+mod first_call;
 mod flatten;
 mod info;
 mod iov;
