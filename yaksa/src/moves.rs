@@ -19,7 +19,7 @@ use crate::info::usable;
 use crate::node::Facts;
 use crate::recent::{facts, with_node};
 use crate::startup::running;
-use crate::{compile, first_call, list, reduce, request};
+use crate::{by_pieces, compile, list, reduce, request};
 
 /// Part of the packed stream that a caller asks for: its offset, and its maximum length in bytes.
 /// For packing, the maximum is the size of the buffer for packed bytes; for unpacking, it is the
@@ -84,7 +84,7 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     with_node(call.ty, |node| {
         // SAFETY: the call has been checked, and its type is not contiguous. The caller promises
         // that the bytes of the range are valid on both sides, and that the sides do not overlap.
-        if unsafe { first_call::try_move(call, node) } {
+        if unsafe { by_pieces::try_move(call, node) } {
             return Ok(());
         }
         let committed = compile::committed(node)?;

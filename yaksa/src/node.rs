@@ -22,7 +22,7 @@ mod compiled;
 mod shared;
 mod tree;
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -73,8 +73,9 @@ struct Marks {
     /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if the
     /// constructor lists displacements and the block at each displacement is one piece or empty.
     alignment: u8,
-    /// Whether a call has moved bytes of the type.
-    used: AtomicBool,
+    /// 0 if no call has moved bytes of the type. Otherwise 1 more than the number of pieces that
+    /// calls after the first one have moved one by one.
+    listed: AtomicU16,
 }
 
 /// Arguments of a constructor. Displacements and strides are in bytes. Block lengths and counts are
@@ -107,7 +108,7 @@ pub(crate) struct Extra {
     /// Prefix sums: for each block at a displacement, the sums over all blocks before that block.
     /// The last entry has the sums over all blocks.
     before: Once<Box<[Before]>>,
-    /// Position at which the last part of the first call ended. `None` if that was the end of the
+    /// Position at which the last part of a call by pieces ended. `None` if that was the end of the
     /// stream, or if the next part has begun.
     pub(crate) cursor: Mutex<Option<Cursor>>,
     pub(crate) compiled: Compiled,
@@ -145,6 +146,13 @@ const _: () = assert!(size_of::<Node>() <= 128);
 /// Bit in `Marks::alignment` that marks a flat node, in which each block at a displacement is one
 /// piece or empty.
 const FLAT: u8 = 0x80;
+
+/// Maximum number of pieces that the calls after the first one move one by one. After that, the
+/// type is lowered. Moving this many pieces takes 2 to 4 us, about as long as lowering a small type
+/// if the code of the passes is in the caches. If it is not, lowering takes 20 to 60 us: without
+/// this limit, the second call took more than three times as long as in yaksa for 19 of 21 layouts
+/// whose call takes less than 5 us there (Zen 3, 2026-11-30, `tests/runtime/bench first`).
+const MAX_LISTED: u16 = 2048;
 
 /// Maximum depth of trees that are dropped recursively. Deeper trees are dropped with an explicit
 /// list of nodes, because recursion could overflow the stack.
@@ -253,7 +261,7 @@ impl Sequence {
 impl Node {
     #[inline(always)]
     fn make(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
-        let marks = Marks { depth, alignment, used: AtomicBool::new(false) };
+        let marks = Marks { depth, alignment, listed: AtomicU16::new(0) };
         Ref::new(Node { facts, count: Count::one(), marks, shape, extra: Once::new() })
     }
 
@@ -283,15 +291,21 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Returns true the first time that it is called for a node, which must be when a call begins to
-    /// move bytes of the type. If several threads call it at the same time, each may get true.
+    /// Returns true if a call that begins to move bytes of `count` instances should move them piece
+    /// by piece: if it is the first call of the type, or if it and the calls after the first one
+    /// have at most [`MAX_LISTED`] pieces. In the second case, counts the pieces of the call.
     #[inline]
-    pub(crate) fn begin_first_call(&self) -> bool {
-        let first = !self.marks.used.load(Relaxed);
-        if first {
-            self.marks.used.store(true, Relaxed);
+    pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
+        let now = match self.marks.listed.load(Relaxed) {
+            0 => 1,
+            before => self.facts.pieces().saturating_mul(count).saturating_add(u64::from(before)),
+        };
+        let by_pieces = now <= u64::from(MAX_LISTED) + 1;
+        if by_pieces {
+            // Two threads may overwrite each other's count, which need not be exact.
+            self.marks.listed.store(now as u16, Relaxed);
         }
-        first
+        by_pieces
     }
 
     /// Returns a type without data, whose bounds are all 0.

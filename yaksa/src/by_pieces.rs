@@ -1,10 +1,10 @@
-//! The first call of a type, which moves the pieces of the type one by one as they are listed. A
-//! type that is used only once therefore needs nothing but its node: no tree of ddtc, no hash, no
-//! layout and no code.
+//! Calls that move the pieces of a type one by one, as they are listed. The first call of a type
+//! always does so. A type that is used only once therefore needs nothing but its node: no tree of
+//! ddtc, no hash, no layout and no code. If the type has few pieces, some further calls do the same.
 //!
-//! MPICH moves a long message in parts, by one call for each part. A part that begins where the
-//! last part of the first call ended belongs to the first call too. The node keeps the position at
-//! which that part ended, so the next part need not search for its beginning.
+//! MPICH moves a long message in parts, by one call of this library for each part. A part that
+//! begins where the last part of a call by pieces ended belongs to that call. The node keeps the
+//! position at which that part ended, so the next part need not search for its beginning.
 
 use ddtc::internal::kind::Direction;
 
@@ -12,23 +12,27 @@ use crate::call::Call;
 use crate::list::{self, Position};
 use crate::node::{Cursor, Node};
 
-/// Returns the position of the first byte of a call if the call is the first one of its type, or
-/// the next part of the first call. Otherwise returns `None`.
+/// Returns the position of the first byte of a call if the call moves piece by piece. Returns
+/// `None` if the layout of the type must move the bytes.
 #[inline]
 fn start(node: &Node, call: &Call) -> Option<Position> {
-    if node.begin_first_call() {
-        return Some(list::find_position(node, call.range.start as i64));
-    }
+    let start = call.range.start;
     // The next part of a call never begins at 0.
-    if call.range.start == 0 {
-        return None;
+    if start > 0 {
+        let next = node.made_extra().and_then(|extra| {
+            let mut cursor = extra.cursor.lock();
+            cursor.take_if(|cursor| cursor.offset == start)
+        });
+        if let Some(cursor) = next {
+            return Some(cursor.position);
+        }
     }
-    let mut cursor = node.made_extra()?.cursor.lock();
-    cursor.take_if(|cursor| cursor.offset == call.range.start).map(|cursor| cursor.position)
+    node.begin_by_pieces(call.count).then(|| list::find_position(node, start as i64))
 }
 
-/// Moves the bytes of a checked call piece by piece if the call is the first one of its type, or
-/// the next part of the first call. Otherwise moves nothing and returns false.
+/// Moves the bytes of a checked call piece by piece if the call is the first one of its type, if
+/// few pieces of the type have been moved, or if the call moves the next part of such a call.
+/// Otherwise moves nothing and returns false.
 ///
 /// # Safety
 /// `call` must have been checked, and `node` must be its type, which must not be contiguous. The
@@ -59,8 +63,8 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
 }
 
 /// Receiver of pieces that copies each piece of a checked call as soon as the enumeration passes
-/// it. Only [`try_move`] makes this value, and has the promise of its caller that all bytes of the call
-/// are valid on both sides.
+/// it. Only [`try_move`] makes this value, and has the promise of its caller that all bytes of the
+/// call are valid on both sides.
 struct Mover {
     direction: Direction,
     /// Address in the packed stream of the next byte that is moved.
@@ -448,15 +452,19 @@ mod tests {
             .is_none_or(|extra| extra.datatype.get().is_none() && extra.compiled.committed.get().is_none())
     }
 
+    /// Number of instances that have more pieces than `MAX_LISTED`, for every case.
+    const MANY: u64 = 1100;
+
     #[test]
     fn the_first_call_needs_only_the_node() {
         for case in cases() {
-            for count in [1, 3] {
+            for count in [MANY, 2 * MANY] {
                 let (mut memory, nodes) = (Memory::new(&case, count), [case.0(), case.0()]);
                 let all = 0..memory.stream.len();
                 assert!(memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(nodes.iter().all(|node| node.made_extra().is_none()));
-                // No later call moves pieces, whether it is for the whole stream or for a part.
+                // No later call of so many pieces moves them one by one, whether it is for the
+                // whole stream or for a part.
                 assert!(!memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 0..1));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 1..all.end));
@@ -497,16 +505,32 @@ mod tests {
     }
 
     #[test]
-    fn only_the_next_part_belongs_to_the_first_call() {
+    fn only_the_next_part_belongs_to_a_call() {
         let case = &cases()[1];
-        let (mut memory, nodes) = (Memory::new(case, 3), [case.0(), case.0()]);
+        let (mut memory, nodes) = (Memory::new(case, MANY), [case.0(), case.0()]);
+        let end = memory.stream.len();
         let mut moves = |part| memory.moves([&nodes[0], &nodes[1]], part);
         assert!(moves(0..10));
-        assert!(!moves(0..10) && !moves(11..20) && !moves(30..72));
+        assert!(!moves(0..10) && !moves(11..20) && !moves(30..end));
         assert!(moves(10..30) && moves(30..31));
         assert!(!moves(30..40));
-        assert!(moves(31..72));
-        assert!(!moves(31..72) && !moves(0..72));
+        assert!(moves(31..end));
+        assert!(!moves(31..end) && !moves(0..end));
+    }
+
+    /// After the first call, a type of 3 pieces may move 2048 pieces, which are those of 682 calls.
+    /// The parts of one message count as one call.
+    #[test]
+    fn types_of_few_pieces_are_lowered_late() {
+        let case = &cases()[0];
+        let (mut memory, nodes) = (Memory::new(case, 1), [case.0(), case.0()]);
+        let mut moves = |part| memory.moves([&nodes[0], &nodes[1]], part);
+        for _ in 0..=681 {
+            assert!(moves(0..12));
+        }
+        assert!(moves(0..5) && moves(5..6) && moves(6..12));
+        assert!(!moves(0..12) && !moves(0..5) && !moves(5..6));
+        assert!(nodes.iter().all(|node| is_bare(node)));
     }
 
     #[test]
