@@ -9,8 +9,8 @@
 use ddtc::internal::kind::Direction;
 
 use crate::call::Call;
-use crate::list::{self, Position};
-use crate::node::{Cursor, Node};
+use crate::list;
+use crate::node::{Cursor, Node, Position};
 
 /// Returns the position of the first byte of a call if the call moves piece by piece. Returns
 /// `None` if the layout of the type must move the bytes.

@@ -5,7 +5,7 @@
 //! rule for their number. The first piece is found by divisions and binary searches. An explicit
 //! stack replaces recursion.
 
-use crate::node::{Node, Shape};
+use crate::node::{Node, Position, Shape};
 
 /// Receiver of pieces in the order of the list. Each method returns false if the receiver wants no
 /// further pieces.
@@ -303,15 +303,6 @@ impl<'n> Lister<'n> {
         self.stack.insert(depth, Open::Blocks { node, at, next });
         true
     }
-}
-
-/// Position of a byte in the list of pieces of some instances.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// Index of the piece that contains the byte.
-    pub(crate) piece: u64,
-    /// Number of bytes of that piece before the byte.
-    pub(crate) inside: i64,
 }
 
 /// Returns the position of byte `offset` of the packed stream. The type must have data, and must

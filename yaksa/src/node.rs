@@ -30,7 +30,6 @@ use ddtc::internal::process::{Mutex, Once};
 
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};
-use crate::list::Position;
 use compiled::Compiled;
 pub(crate) use compiled::Reduction;
 use shared::Count;
@@ -120,6 +119,15 @@ pub(crate) struct Before {
     pub(crate) pieces: u64,
     /// Packed bytes.
     pub(crate) bytes: i64,
+}
+
+/// Position of a byte in the list of pieces of some instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Index of the piece that contains the byte.
+    pub(crate) piece: u64,
+    /// Number of bytes of that piece before the byte.
+    pub(crate) inside: i64,
 }
 
 /// Offset of a byte in the packed stream, and the position of that byte in the list of pieces.
