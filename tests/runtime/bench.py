@@ -20,7 +20,7 @@ from statistics import median
 
 from machine import machine
 
-PARTS = {"pack": 1, "messages": 2, "collectives": 2, "rma": 2, "create": 1,
+PARTS = {"pack": 1, "first": 1, "messages": 2, "collectives": 2, "rma": 2, "create": 1,
          "memory-vector": 1, "memory-struct": 1, "memory-indexed": 1, "memory-used": 1}
 
 

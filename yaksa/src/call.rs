@@ -15,7 +15,5 @@ pub(crate) struct Call {
     /// Bytes of the packed stream that are moved. The range ends at the end of an element, but may
     /// begin inside one.
     pub(crate) range: Range<u64>,
-    /// True if `range` is the whole stream.
-    pub(crate) whole: bool,
     pub(crate) ty: u64,
 }

@@ -6,7 +6,8 @@
 //! The engine compiles a layout when enough bytes have gone through it in one direction. The bytes
 //! of all types with the same layout count, because this interface has no commit call. A type may
 //! never be used, be used once, or be made anew for every message. Types that are made anew have
-//! only their layout in common.
+//! only their layout in common. Calls that move piece by piece, such as the first call of a type, use
+//! no layout (`by_pieces.rs`), so their bytes do not count.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};

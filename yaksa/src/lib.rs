@@ -17,6 +17,7 @@ compile_error!("intptr_t is 64-bit here");
 mod abi;
 mod arrays;
 mod builtin;
+mod by_pieces;
 mod call;
 mod compile;
 mod construct;

@@ -5,7 +5,7 @@
 //! rule for their number. The first piece is found by divisions and binary searches. An explicit
 //! stack replaces recursion.
 
-use crate::node::{Node, Shape};
+use crate::node::{Node, Position, Shape};
 
 /// Receiver of pieces in the order of the list. Each method returns false if the receiver wants no
 /// further pieces.
@@ -212,19 +212,25 @@ impl<'n> Lister<'n> {
             Shape::Empty | Shape::Copies { .. } | Shape::Bounded { .. } => 0,
             // This is a pair with a gap between its parts, so each part is one piece.
             Shape::Named(_) => std::mem::take(&mut self.skip) as usize,
-            Shape::Strided { length, child, .. } => {
+            Shape::Strided { length, child, .. } | Shape::Blocks { length, child, .. } => {
                 let each = child.facts.block(*length).0.max(1);
                 let next = self.skip / each;
                 self.skip %= each;
                 next as usize
             }
-            Shape::Blocks { .. } | Shape::Listed { .. } | Shape::Struct { .. } => {
+            // Each block is one piece, and none is empty.
+            Shape::Listed { .. } | Shape::Struct { .. }
+                if node.is_flat() && node.facts.pieces() == node.blocks_listed() as u64 =>
+            {
+                std::mem::take(&mut self.skip) as usize
+            }
+            Shape::Listed { .. } | Shape::Struct { .. } => {
                 let before = node.before();
-                // `before` has the number of pieces before each block. The wanted piece is in the
-                // last block with at most `skip` pieces before it. An empty block has the same
-                // number as the block after it, so the last such block is never empty.
-                let next = before.partition_point(|&start| start <= self.skip) - 1;
-                self.skip -= before[next];
+                // The wanted piece is in the last block with at most `skip` pieces before it. An
+                // empty block has the same sums as the block after it, so the last such block is
+                // never empty.
+                let next = before.partition_point(|before| before.pieces <= self.skip) - 1;
+                self.skip -= before[next].pieces;
                 next
             }
         };
@@ -299,6 +305,41 @@ impl<'n> Lister<'n> {
     }
 }
 
+/// Returns the position of byte `offset` of the packed stream. The type must have data, and must
+/// not be contiguous, because all instances of a contiguous type together are one piece.
+pub(crate) fn find_position(node: &Node, offset: i64) -> Position {
+    let (whole, rest) = (offset / node.facts.size, offset % node.facts.size);
+    let (pieces, bytes) = if rest == 0 { (0, 0) } else { within(node, rest) };
+    Position { piece: whole as u64 * node.facts.pieces() + pieces, inside: rest - bytes }
+}
+
+/// Returns how many of the first `bytes` packed bytes of instances of a type belong to whole basic
+/// elements. The type must have data. A pair is one element, and so is a complex number.
+pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
+    let (mut node, mut left) = (node, bytes);
+    // In each turn, byte `bytes` lies `left` packed bytes after the beginning of some copies of
+    // `node`. The copies before the one that contains it consist of whole elements.
+    loop {
+        left %= node.facts.size;
+        if left == 0 {
+            return bytes;
+        }
+        node = match node.shape() {
+            Shape::Empty | Shape::Named(_) => return bytes - left,
+            Shape::Copies { child, .. }
+            | Shape::Strided { child, .. }
+            | Shape::Blocks { child, .. }
+            | Shape::Listed { child, .. }
+            | Shape::Bounded { child } => child,
+            Shape::Struct { .. } => {
+                let (child, before) = node.block_at(left);
+                left -= before.bytes;
+                child
+            }
+        };
+    }
+}
+
 /// Returns the number of pieces that lie completely in the first `bytes` packed bytes of one
 /// instance, and the total length of these pieces in bytes. The instance must have more than
 /// `bytes` bytes.
@@ -326,25 +367,16 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
                 None
             }
             Shape::Copies { child, .. } | Shape::Bounded { child } => Some(&**child),
-            Shape::Strided { length, child, .. } => {
+            Shape::Strided { length, child, .. } | Shape::Blocks { length, child, .. } => {
                 let block = length * child.facts.size;
                 pieces += (left / block) as u64 * child.facts.block(*length).0;
                 left %= block;
                 Some(&**child)
             }
-            Shape::Blocks { .. } | Shape::Listed { .. } | Shape::Struct { .. } => {
-                let mut inside = None;
-                for i in 0..node.blocks_listed() {
-                    let (child, length, _) = node.block(i);
-                    let block = length * child.facts.size;
-                    if block > left {
-                        inside = Some(child);
-                        break;
-                    }
-                    pieces += child.facts.block(length).0;
-                    left -= block;
-                }
-                inside
+            Shape::Listed { .. } | Shape::Struct { .. } => {
+                let (child, before) = node.block_at(left);
+                (pieces, left) = (pieces + before.pieces, left - before.bytes);
+                Some(child)
             }
         };
         // Contiguous copies are one piece, and the end cuts that piece.

@@ -19,12 +19,7 @@ use crate::info::usable;
 use crate::node::Facts;
 use crate::recent::{facts, with_node};
 use crate::startup::running;
-use crate::{compile, list, reduce, request};
-
-/// Maximum number of pieces of one type that are copied one by one. After that, the type is lowered. Moving
-/// this many pieces takes about as long as lowering a type does (2 to 4 us). So if only few pieces
-/// of a type are ever moved, the type is never lowered and has only its node.
-const LISTED: u16 = 2048;
+use crate::{by_pieces, compile, list, reduce, request};
 
 /// Part of the packed stream that a caller asks for: its offset, and its maximum length in bytes.
 /// For packing, the maximum is the size of the buffer for packed bytes; for unpacking, it is the
@@ -51,7 +46,7 @@ fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>
 #[cold]
 fn cut(ty: u64, offset: u64, end: u64) -> Result<Range<u64>> {
     // `end` is less than the size of the stream, which fits in 63 bits.
-    let whole = with_node(ty, |node| Ok::<_, Code>(node.datatype()?.whole_elements(end as i64)))??;
+    let whole = with_node(ty, |node| list::whole_elements(node, end as i64))?;
     Ok(offset..offset.max(whole as u64))
 }
 
@@ -62,100 +57,6 @@ fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     let low = user.addr() as i128 + i128::from(facts.true_lb) + last.min(0);
     let high = user.addr() as i128 + i128::from(facts.true_lb) + i128::from(facts.true_extent) + last.max(0);
     require(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX))
-}
-
-/// Receiver of pieces that copies each piece of a checked call as soon as the enumeration passes
-/// it.
-struct Pieces {
-    direction: Direction,
-    /// Address of the next piece in the packed stream.
-    packed: *mut u8,
-}
-
-/// Copies `n` numbers of type `T`, whose addresses are `from_step` and `to_step` bytes apart.
-///
-/// # Safety
-/// `T` must be an integer type. For each `i` below `n`, `size_of::<T>()` bytes at `from + i *
-/// from_step` must be initialized and readable, and as many at `to + i * to_step` must be writable.
-#[inline]
-unsafe fn numbers<T>(mut from: *const u8, from_step: isize, mut to: *mut u8, to_step: isize, n: u64) {
-    for _ in 0..n {
-        // SAFETY: in turn `i`, `from` and `to` are the addresses of the number `i`, for which the
-        // caller promises what `number` requires.
-        unsafe { number::<T>(from, to) };
-        (from, to) = (from.wrapping_offset(from_step), to.wrapping_offset(to_step));
-    }
-}
-
-/// Copies a number of type `T`, which need not be aligned.
-///
-/// # Safety
-/// `T` must be an integer type. `size_of::<T>()` bytes at `from` must be initialized and readable,
-/// and as many at `to` must be writable. The bytes may overlap.
-#[inline]
-unsafe fn number<T>(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller promises that `from` can be read and `to` written. Neither operation
-    // requires an alignment. The number is read whole before it is written, so an overlap does no
-    // harm.
-    unsafe { to.cast::<T>().write_unaligned(from.cast::<T>().read_unaligned()) };
-}
-
-impl Pieces {
-    /// Returns both ends of `n` pieces of `length` bytes: the address of the source and its step,
-    /// and the address of the destination and its step. In user memory the pieces begin at `at` and
-    /// are `step` bytes apart; in the packed stream they follow each other. Advances `self.packed`
-    /// past the pieces.
-    #[inline]
-    fn ends(&mut self, at: i64, step: i64, length: i64, n: u64) -> (*const u8, isize, *mut u8, isize) {
-        let user = std::ptr::with_exposed_provenance_mut::<u8>(at as usize);
-        let packed = self.packed;
-        self.packed = packed.wrapping_add((length as usize).wrapping_mul(n as usize));
-        match self.direction {
-            Direction::Pack => (user, step as isize, packed, length as isize),
-            Direction::Unpack => (packed, length as isize, user, step as isize),
-        }
-    }
-}
-
-impl list::Pieces for Pieces {
-    #[inline]
-    fn one(&mut self, at: i64, length: i64) -> bool {
-        let (from, _, to, _) = self.ends(at, 0, length, 1);
-        // SAFETY: one end is a piece of the instances of the call, and the other end is the same
-        // bytes of its packed stream. `copy`, which makes this value, has the promise of its caller
-        // that both are valid. `ptr::copy` allows an overlap.
-        unsafe {
-            match length {
-                4 => number::<u32>(from, to),
-                8 => number::<u64>(from, to),
-                16 => number::<u128>(from, to),
-                _ => std::ptr::copy(from, to, length as usize),
-            }
-        }
-        true
-    }
-
-    #[inline]
-    fn run(&mut self, at: i64, length: i64, step: i64, n: u64) -> bool {
-        let (mut from, from_step, mut to, to_step) = self.ends(at, step, length, n);
-        // SAFETY: one end is `n` pieces of the instances of the call, and the other end is the same
-        // bytes of its packed stream. `copy`, which makes this value, has the promise of its caller
-        // that both are valid. `ptr::copy` allows an overlap.
-        unsafe {
-            match length {
-                4 => numbers::<u32>(from, from_step, to, to_step, n),
-                8 => numbers::<u64>(from, from_step, to, to_step, n),
-                16 => numbers::<u128>(from, from_step, to, to_step, n),
-                _ => {
-                    for _ in 0..n {
-                        std::ptr::copy(from, to, length as usize);
-                        (from, to) = (from.wrapping_offset(from_step), to.wrapping_offset(to_step));
-                    }
-                }
-            }
-        }
-        true
-    }
 }
 
 /// Moves the bytes of a checked call without changing them.
@@ -181,12 +82,9 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
         return Ok(());
     }
     with_node(call.ty, |node| {
-        // While calls for the whole stream have moved only few pieces, moving the pieces one by one
-        // costs less than lowering the type.
-        if call.whole && node.lists(call.count, LISTED) {
-            let at = call.user.expose_provenance() as i64;
-            let mut pieces = Pieces { direction: call.direction, packed: call.packed };
-            list::list(node, at, call.count, 0, &mut pieces);
+        // SAFETY: the call has been checked, and its type is not contiguous. The caller promises
+        // that the bytes of the range are valid on both sides, and that the sides do not overlap.
+        if unsafe { by_pieces::try_move(call, node) } {
             return Ok(());
         }
         let committed = compile::committed(node)?;
@@ -236,9 +134,7 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
         require(!packed.is_null())?;
         spans(&facts, user, count as u64)?;
         let count = count as u64;
-        // The product fits in 63 bits, since `range` has checked it.
-        let whole = n == count * facts.size as u64;
-        let call = Call { direction, user, packed, count, range, whole, ty };
+        let call = Call { direction, user, packed, count, range, ty };
         // SAFETY: the call has been checked: its range lies inside the stream, `packed` is not
         // null, and the instances lie in the address space. The caller promises that the memory on
         // both sides is valid.

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
-use ddtc::internal::process::Once;
+use ddtc::internal::process::{Mutex, Once};
 
 use crate::abi::{Code, Result};
 use crate::arrays::{Blocks, Places};
@@ -72,7 +72,8 @@ struct Marks {
     /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if the
     /// constructor lists displacements and the block at each displacement is one piece or empty.
     alignment: u8,
-    /// Number of pieces that calls have moved one by one. The count stops at its maximum.
+    /// 0 if no call has moved bytes of the type. Otherwise 1 more than the number of pieces that
+    /// calls after the first one have moved one by one.
     listed: AtomicU16,
 }
 
@@ -103,10 +104,37 @@ pub(crate) enum Shape {
 #[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
-    /// Prefix sums of pieces: for each block at a displacement, the number of pieces before that
-    /// block. The last entry is the number of all pieces.
-    pub(crate) before: Once<Box<[u64]>>,
+    /// Prefix sums: for each block at a displacement, the sums over all blocks before that block.
+    /// The last entry has the sums over all blocks.
+    before: Once<Box<[Before]>>,
+    /// Position at which the last part of a call by pieces ended. `None` if that was the end of the
+    /// stream, or if the next part has begun.
+    pub(crate) cursor: Mutex<Option<Cursor>>,
     pub(crate) compiled: Compiled,
+}
+
+/// Sums over the blocks before a block at a displacement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub(crate) pieces: u64,
+    /// Packed bytes.
+    pub(crate) bytes: i64,
+}
+
+/// Position of a byte in the list of pieces of some instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Index of the piece that contains the byte.
+    pub(crate) piece: u64,
+    /// Number of bytes of that piece before the byte.
+    pub(crate) inside: i64,
+}
+
+/// Offset of a byte in the packed stream, and the position of that byte in the list of pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) offset: u64,
+    pub(crate) position: Position,
 }
 
 /// Stored type: its properties, the arguments of its constructor, and the objects that were made
@@ -126,6 +154,13 @@ const _: () = assert!(size_of::<Node>() <= 128);
 /// Bit in `Marks::alignment` that marks a flat node, in which each block at a displacement is one
 /// piece or empty.
 const FLAT: u8 = 0x80;
+
+/// Maximum number of pieces that the calls after the first one move one by one. After that, the
+/// type is lowered. Moving this many pieces takes 2 to 4 us, about as long as lowering a small type
+/// if the code of the passes is in the caches. If it is not, lowering takes 20 to 60 us: without
+/// this limit, the second call took more than three times as long as in yaksa for 19 of 21 layouts
+/// whose call takes less than 5 us there (Zen 3, 2026-11-30, `tests/runtime/bench first`).
+const MAX_LISTED: u16 = 2048;
 
 /// Maximum depth of trees that are dropped recursively. Deeper trees are dropped with an explicit
 /// list of nodes, because recursion could overflow the stack.
@@ -264,28 +299,21 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Returns true if a call that moves `count` instances should move them piece by piece. In that
-    /// case also adds their pieces to the count `listed`.
-    ///
-    /// The result is true if at most `most` pieces have been moved in this way, including those of
-    /// this call. It is also true for the first call of a type of equally long blocks at listed
-    /// displacements, if each block is one piece and the call moves one instance. Lowering such a
-    /// type takes longer than moving one instance.
+    /// Returns true if a call that begins to move bytes of `count` instances should move them piece
+    /// by piece: if it is the first call of the type, or if it and the calls after the first one
+    /// have at most [`MAX_LISTED`] pieces. In the second case, counts the pieces of the call.
     #[inline]
-    pub(crate) fn lists(&self, count: u64, most: u16) -> bool {
-        let before = self.marks.listed.load(Relaxed);
-        let now = u64::from(before).saturating_add(self.facts.pieces().saturating_mul(count));
-        let shape = match &self.shape {
-            Shape::Bounded { child } => &child.shape,
-            shape => shape,
+    pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
+        let now = match self.marks.listed.load(Relaxed) {
+            0 => 1,
+            before => self.facts.pieces().saturating_mul(count).saturating_add(u64::from(before)),
         };
-        let equal = matches!(shape, Shape::Blocks { length, child, .. } if child.facts.block(*length).0 == 1);
-        let lists = now <= u64::from(most) || (before == 0 && count == 1 && equal);
-        if lists {
+        let by_pieces = now <= u64::from(MAX_LISTED) + 1;
+        if by_pieces {
             // Two threads may overwrite each other's count, which need not be exact.
-            self.marks.listed.store(now.min(u64::from(u16::MAX)) as u16, Relaxed);
+            self.marks.listed.store(now as u16, Relaxed);
         }
-        lists
+        by_pieces
     }
 
     /// Returns a type without data, whose bounds are all 0.
@@ -474,8 +502,20 @@ impl Node {
     /// are empty.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
-            Box::new(Extra { datatype: Once::new(), before: Once::new(), compiled: Compiled::new() })
+            Box::new(Extra {
+                datatype: Once::new(),
+                before: Once::new(),
+                cursor: Mutex::new(None),
+                compiled: Compiled::new(),
+            })
         })
+    }
+
+    /// Returns the parts that are made only when they are needed; `None` if no call has needed any
+    /// of them.
+    #[inline]
+    pub(crate) fn made_extra(&self) -> Option<&Extra> {
+        self.extra.get().map(|extra| &**extra)
     }
 
     /// Returns the tree of ddtc with the same elements and bounds. The first call makes that tree.
@@ -524,20 +564,19 @@ impl Node {
         }
     }
 
-    /// Returns the prefix sums of the numbers of pieces. Entry `i` is the number of pieces before
-    /// the block at displacement number `i`, and the last entry is the number of all pieces.
-    pub(crate) fn before(&self) -> &[u64] {
+    /// Returns the prefix sums of the blocks at displacements. Entry `i` has the sums over the
+    /// blocks before the block at displacement number `i`, and the last entry those over all
+    /// blocks.
+    pub(crate) fn before(&self) -> &[Before] {
         let count = || {
-            let mut sum = 0;
-            let pieces = (0..self.blocks_listed()).map(|i| {
+            let mut sum = Before { pieces: 0, bytes: 0 };
+            let sums = (0..self.blocks_listed()).map(|i| {
                 let (child, length, _) = self.block(i);
-                child.facts.block(length).0
-            });
-            let sums = pieces.map(|n| {
-                sum += n;
+                sum.pieces += child.facts.block(length).0;
+                sum.bytes += length * child.facts.size;
                 sum
             });
-            std::iter::once(0).chain(sums).collect()
+            std::iter::once(Before { pieces: 0, bytes: 0 }).chain(sums).collect()
         };
         // The sums are computed outside of a fork section, because that may take long. If two
         // threads compute the sums at the same time, one of the two results is dropped.
@@ -549,6 +588,17 @@ impl Node {
                 known.get_or_init(|| sums)
             }
         }
+    }
+
+    /// Returns the type of the block at a displacement that contains packed byte `byte` of an
+    /// instance, and the sums over the blocks before that block. The constructor must have
+    /// displacements, and the instance must have more than `byte` bytes.
+    pub(crate) fn block_at(&self, byte: i64) -> (&Node, Before) {
+        let before = self.before();
+        // The byte is in the last block with at most `byte` bytes before it. An empty block has the
+        // same sums as the block after it, so the last such block is never empty.
+        let i = before.partition_point(|before| before.bytes <= byte) - 1;
+        (self.block(i).0, before[i])
     }
 }
 

@@ -62,7 +62,7 @@ macro_rules! programs {
     )*};
 }
 
-programs! { constructors moves often pieces flatten reduce life badinput slots threads restarts }
+programs! { constructors moves often first pieces flatten reduce life badinput slots threads restarts }
 
 #[test]
 fn a_gpu_runtime_is_mentioned_once() {

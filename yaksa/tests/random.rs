@@ -82,8 +82,8 @@ impl Case<'_> {
     }
 
     /// Packs and unpacks at most `room` bytes from `offset` on, and compares with the reference
-    /// interpreter.
-    fn part(&self, offset: u64, room: usize) {
+    /// interpreter. Returns the offset after the bytes that were moved.
+    fn part(&self, offset: u64, room: usize) -> u64 {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let mut user = Memory::new(t, count, 1);
         let mut packed = vec![0xee; room + 1];
@@ -102,6 +102,7 @@ impl Case<'_> {
         interp::unpack_range(t, count, &sent[..n], &mut expected.bytes, origin, offset).unwrap();
         let got = yaksa.unpack(number, &sent, to.address(), count, offset as usize, 10).unwrap();
         assert!(got == n && to.bytes == expected.bytes, "{offset} {room} of {count} of {t}");
+        end
     }
 
     /// Compares the list of pieces with the stream, and parts of the list with the whole list.
@@ -189,9 +190,9 @@ fn cut(c: &mut Choices<'_>, ends: &[u64]) -> u64 {
 /// Makes one random type and compares everything that the library says and does with it.
 fn check(yaksa: &Yaksa, seed: u64) {
     let mut c = Choices::from_seed(seed);
-    let t = datatype(&mut c, &Budget::small());
+    let drawn = datatype(&mut c, &Budget::small());
     let mut mirror = Mirror::new(yaksa);
-    let (number, t) = mirror.make(&t);
+    let (number, t) = mirror.make(&drawn);
     yaksa.agrees(number, &t);
     let count = 1 + c.below(5);
     let source = Memory::new(&t, count, 1);
@@ -199,7 +200,7 @@ fn check(yaksa: &Yaksa, seed: u64) {
     interp::pack(&t, count, &source.bytes, source.origin, &mut stream).unwrap();
     let case = Case { yaksa, number, t: &t, count, ends: ends(&t, count), stream };
     if t.size() > 0 {
-        // The first calls move pieces one by one. In later calls the type is lowered, and in some
+        // The first call moves pieces one by one. In later calls the type is lowered, and in some
         // runs its code is compiled.
         for round in 0..c.pick(&[1, 3, 60]) {
             case.whole();
@@ -228,6 +229,16 @@ fn check(yaksa: &Yaksa, seed: u64) {
         let case = Case { number: again, ..case };
         case.whole();
         case.pieces(&mut c);
+        // The first call of a new type in parts. The first part may be anywhere, and the others
+        // follow it in order.
+        let mut anew = Mirror::new(yaksa);
+        let case = Case { number: anew.make(&drawn).0, ..case };
+        let first = cut(&mut c, &case.ends);
+        let (mut at, room) = (c.pick(&[0, 0, first]), 40 + c.below(200) as usize);
+        while at < case.stream.len() as u64 {
+            at = case.part(at, room);
+        }
+        anew.free();
     }
     if again != 0 {
         yaksa.free(again);

@@ -48,6 +48,7 @@ double median(double *values, int n);
 double time_of(void (*body)(void *), void *context, int warm, int together);
 
 void bench_pack(void);
+void bench_first(void);
 void bench_messages(void);
 void bench_collectives(void);
 void bench_rma(void);

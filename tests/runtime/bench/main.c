@@ -1,7 +1,7 @@
 /* The benchmark of an MPICH that gets its datatype engine from a libyaksa.so.0, either yaksa's or
- * ddtc's: `bench PART [MILLISECONDS]`. PART is one of pack, messages, collectives, rma, create,
- * memory-vector, memory-struct, memory-indexed and memory-used. The parts messages, collectives and
- * rma need two ranks. bench.h describes the output. */
+ * ddtc's: `bench PART [MILLISECONDS]`. PART is one of pack, first, messages, collectives, rma,
+ * create, memory-vector, memory-struct, memory-indexed and memory-used. The parts messages,
+ * collectives and rma need two ranks. bench.h describes the output. */
 #include "bench.h"
 
 int rank, ranks;
@@ -89,7 +89,7 @@ double time_of(void (*body)(void *), void *context, int warm, int together)
 int main(int argc, char **argv)
 {
     static const struct { const char *name; void (*part)(void); int ranks; } parts[] = {
-        {"pack", bench_pack, 1}, {"messages", bench_messages, 2}, {"collectives", bench_collectives, 2},
+        {"pack", bench_pack, 1}, {"first", bench_first, 1}, {"messages", bench_messages, 2}, {"collectives", bench_collectives, 2},
         {"rma", bench_rma, 2}, {"create", bench_create, 1}, {"memory-vector", bench_memory_vector, 1},
         {"memory-struct", bench_memory_struct, 1}, {"memory-indexed", bench_memory_indexed, 1}, {"memory-used", bench_memory_used, 1},
     };
