@@ -28,9 +28,6 @@ const PIECES_PER_STORE: usize = 8;
 /// consecutive rows that are cut into pieces of one length.
 const MAX_STRETCH_CALLS: usize = 8;
 
-// `Stretches` looks at one chunk of rows at a time. A longer minimum would never be reached.
-const _: () = assert!(cost::STRETCH_ROWS <= rows::CHUNK_ROWS);
-
 /// Length and number of the equal pieces of some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pieces {
@@ -162,6 +159,7 @@ impl Stretches {
         (bits, same): (u64, bool),
         mut lens: impl ExactSizeIterator<Item = u64>,
     ) -> Option<()> {
+        const { assert!(cost::STRETCH_ROWS <= rows::CHUNK_ROWS, "a chunk must have as many rows") };
         if self.divisor.is_power_of_two() && bits & (self.divisor - 1) == 0 && !same {
             return Some(());
         }
