@@ -160,10 +160,10 @@ impl Sets {
     }
 
     fn node(&mut self, node: &Node, count: u64, nodes: &mut [Option<Looped>]) -> Option<Option<Looped>> {
-        let at = i128::from(node.at().user);
+        let at = i128::from(node.offsets().user);
         match node {
             Node::Copy { n, .. } => {
-                let bytes = i128::from(n.at(count));
+                let bytes = i128::from(n.for_count(count));
                 Some((bytes > 0).then(|| Looped { of: self.run(at, bytes), loops: Vec::new() }))
             }
             Node::Blocks { user, len, .. } => {
@@ -184,7 +184,7 @@ impl Sets {
                 Some(self.sequence(parts)?.map(|of| Looped { of, loops: Vec::new() }))
             }
             Node::Loop { trip, step, body, .. } => {
-                let trip = trip.at(count);
+                let trip = trip.for_count(count);
                 let Some(mut inner) = self.body(*body, nodes)?.filter(|_| trip > 0) else {
                     return Some(None);
                 };

@@ -54,7 +54,7 @@ fn sum(counts: &[u64]) -> u64 {
 /// blocks.
 fn gather(nest: &LoopNest<Normal>, body: Body, at: i64, list: &mut Vec<Row>) {
     for node in nest.body(body) {
-        let at = at.wrapping_add(node.at().user);
+        let at = at.wrapping_add(node.offsets().user);
         match node {
             Node::Copy { n, .. } => list.push(Row { offset: at as u64, bytes: n.k }),
             Node::Blocks { user, len, .. } => {

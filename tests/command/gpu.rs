@@ -95,7 +95,10 @@ fn what_needs_no_kernel_or_is_refused_is_said() {
     );
     // A structure of several runs: its blocks are listed in a table in device memory.
     let structure = good(&["--count", "100", "resized(0, 24, struct([1, 2], [0, 8], [int, double]))"]);
-    contains(&structure, &["kernel: ddtc_list_", "table: ", "repeated for all 100 instance(s), 24 B apart\n"]);
+    contains(
+        &structure,
+        &["kernel: ddtc_list_", "table: ", "repeated for all 100 instance(s), 24 B apart\n"],
+    );
     // Overlapping blocks are packed, and not unpacked: bytes 0 to 16 are read.
     let twice = good(&["hvector(3, 1, 4, double)"]);
     contains(
