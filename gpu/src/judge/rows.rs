@@ -30,8 +30,7 @@ enum Layout {
     /// One instance with blocks of 8 to 512 bytes, with gaps of 8 to 64 bytes between them.
     Irregular,
     /// The columns of a matrix of elements with the datatype `element`. An instance is one column.
-    /// The matrix has nearly as many rows as columns. If `odd` is true, it has 10 columns more than
-    /// rows in memory, and no number of elements is a multiple of 32.
+    /// The matrix has as many columns as rows, or 10 more if `odd` is true.
     Transpose { element: &'static str, odd: bool },
 }
 
@@ -59,8 +58,8 @@ const TRANSPOSE: [Option<f64>; 2] = [Some(0.83), Some(0.83)];
 const SQUARE: Option<Aim> = Some(Aim::Copy(0.87));
 
 /// All rows that the judge measures. The kernel `strided` serves the first twelve rows. The others
-/// are served by the kernels `list`, `pieces` and `tile`, and have aims that are a tenth below what
-/// a prototype in CUDA C++ reached on an H100 on 2026-11-28.
+/// are served by the kernels `list`, `pieces` and `tile`, and have aims that are about a tenth below
+/// what a prototype in CUDA C++ reached on an H100 on 2026-11-28.
 pub(crate) const ROWS: [Row; 20] = [
     row("8 B, stride 16", Instances("resized(0, 16, double)"), WARM, [NEST, SHORT]),
     row("8 B, stride 64", Instances("resized(0, 64, double)"), [Some(0.72), Some(0.55)], [NEST, SHORT]),

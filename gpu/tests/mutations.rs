@@ -1,0 +1,262 @@
+//! Tests of the tests of kernels: small faults are put into the text of a kernel, and the
+//! interpreter of PTX, or the comparison of the moved bytes, must find each of them.
+
+mod calls;
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use calls::{Call, PACKED, USER, displacements, mover, parse};
+use ddtc::internal::kind::Direction;
+
+/// A change of the PTX text of a kernel. It replaces the first occurrence of `from` by `to`.
+struct Mutation {
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+/// Returns the mutation with the name `name` that replaces `from` by `to`.
+const fn mutation(name: &'static str, from: &'static str, to: &'static str) -> Mutation {
+    Mutation { name, from, to }
+}
+
+/// Changes that make every kernel wrong that moves words of 8 bytes and divides at least once. The
+/// tests must find each change in each of these kernels.
+const MUTATIONS: [Mutation; 8] = [
+    mutation("low instead of high half", "mul.hi.u32", "mul.lo.u32"),
+    mutation("load without tail predicate", "@%p0 ld.global", "ld.global"),
+    mutation("store without tail predicate", "@%p0 st.global", "st.global"),
+    mutation("store of another width", "st.global.u64", "st.global.u32"),
+    mutation("load of another width", "ld.global.u64", "ld.global.u16"),
+    mutation("no user address", "ld.param.u64 %d0, [user]", "mov.u32 %r0, %tid.x"),
+    mutation("thread instead of block", "%ctaid.x", "%tid.x"),
+    mutation("sum of 32 bits for an address", "add.u64", "add.u32"),
+];
+
+/// Changes that make the kernel `strided` wrong.
+const STRIDED_MUTATIONS: [Mutation; 6] = [
+    mutation("wrong number of threads", ", 256, ", ", 255, "),
+    mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
+    mutation("multiplier as shift", "[shift1]", "[multiplier1]"),
+    mutation("wrong step", "[step1]", "[stride]"),
+    mutation("wrong width of the packed side", ", 8, %d", ", 4, %d"),
+    mutation("unknown instruction", "add.u64", "sub.u64"),
+];
+
+/// Changes that make the kernel `list` wrong.
+const LIST_MUTATIONS: [Mutation; 9] = [
+    mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
+    mutation("packed bytes as the table", "[table]", "[packed]"),
+    mutation("another table that is written", "ld.global.nc.u32", "ld.global.nc.u64"),
+    mutation("another divisor", "[multiplier_rows]", "[multiplier_length]"),
+    mutation("another number of rows", "[rows]", "[length]"),
+    mutation("a sum in place of a remainder", "sub.u32", "add.u32"),
+    mutation("wrong width of a word in a block", "mov.u32 %r24, 8;", "mov.u32 %r24, 4;"),
+    mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
+    mutation("wrong step", "[step1]", "[stride]"),
+];
+
+/// Changes that make the kernel `pieces` wrong.
+const PIECES_MUTATIONS: [Mutation; 14] = [
+    mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
+    mutation("user memory as the table", "[table]", "[user]"),
+    mutation("another divisor", "[multiplier_rows]", "[multiplier1]"),
+    mutation("another number of rows", "[rows]", "[first]"),
+    mutation("wrong step", "[step1]", "[stride]"),
+    mutation("a range that begins late", "min.u32", "max.u32"),
+    mutation("a range that ends late", "max.u32", "min.u32"),
+    mutation("another position as the beginning", "[begin]", "[end]"),
+    mutation("another number of bytes in an iteration", "[bytes]", "[end]"),
+    mutation("a sum in place of a remainder", "sub.u32", "add.u32"),
+    mutation("twice as many lanes", ", 15;", ", 31;"),
+    mutation("half as many lanes", ", 15;", ", 7;"),
+    mutation("groups that overlap", ", 16, ", ", 8, "),
+    mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
+];
+
+/// Changes that make the kernel `tile` wrong, and those of [`MUTATIONS`] that concern it.
+const TILE_MUTATIONS: [Mutation; 19] = [
+    mutation("no barrier", "    bar.sync 0;\n", ""),
+    mutation("a barrier that not all threads reach", "bar.sync 0;", "@%p0 bar.sync 0;"),
+    mutation("another pitch at one place", ", 33, ", ", 32, "),
+    mutation("shared memory that is too small", "tile[8448]", "tile[8192]"),
+    mutation("no address of shared memory", ", tile;", ", 0;"),
+    mutation("another width in shared memory", "st.shared.u64", "st.shared.u32"),
+    mutation("a load from global memory in place of shared memory", "ld.shared.u64", "ld.global.u64"),
+    mutation("store to shared memory without a predicate", "@%p4 st.shared", "st.shared"),
+    mutation("another dimension of the grid", "%ctaid.y", "%ctaid.x"),
+    mutation("another transpose of the batch", "%ctaid.z", "%ctaid.y"),
+    mutation("too few columns", "[columns]", "[rows]"),
+    mutation("too many rows", "[rows]", "[columns]"),
+    mutation("another stride in user memory", "[user_y]", "[user_z]"),
+    mutation("another stride in the packed stream", "[packed_x]", "[packed_z]"),
+    mutation("another beginning of the range", "[begin]", "[bytes]"),
+    mutation("another length of the range", "[bytes]", "[begin]"),
+    mutation("a sum in place of a difference", "sub.u32", "add.u32"),
+    mutation("thread instead of block", "%ctaid.x", "%tid.x"),
+    mutation("sum of 32 bits for an address", "add.u64", "add.u32"),
+];
+
+/// A case for mutations: a datatype, a number of instances, a range of packed bytes, and changes of
+/// the kernel that moves this range.
+struct Mutated {
+    text: String,
+    count: u64,
+    range: Range<u64>,
+    kernel: &'static str,
+    mutations: Vec<&'static Mutation>,
+}
+
+fn mutated() -> Vec<Mutated> {
+    let all = |own: &'static [Mutation]| MUTATIONS.iter().chain(own).collect();
+    vec![
+        Mutated {
+            text: "resized(0, 80, hvector(3, 1, 24, double))".to_owned(),
+            count: 201,
+            range: 0..201 * 24,
+            kernel: "ddtc_strided_8_1_32_",
+            mutations: all(&STRIDED_MUTATIONS),
+        },
+        Mutated {
+            text:
+                "resized(0, 4000, hvector(3, 1, 1320, hindexed_block(2, [600, 0, 320, 1000, 800], double)))"
+                    .to_owned(),
+            count: 29,
+            range: 8..29 * 240 - 16,
+            kernel: "ddtc_list_blocks_8_1_32_",
+            mutations: all(&LIST_MUTATIONS),
+        },
+        Mutated {
+            text: format!(
+                "resized(0, 30000, hvector(2, 1, 14000, hindexed([{}], [{}], double)))",
+                "1, 2, 140, 20, 500, 64, 65, 40, 250", "0, 16, 48, 2000, 2200, 7000, 8000, 10000, 10400"
+            ),
+            count: 2,
+            range: 16..4 * 1082 * 8 - 119 * 8,
+            kernel: "ddtc_pieces_8_1_32_",
+            mutations: all(&PIECES_MUTATIONS),
+        },
+        Mutated {
+            text: "resized(0, 20000, hvector(37, 1, 8, hvector(35, 1, 400, double)))".to_owned(),
+            count: 2,
+            range: 40..2 * 35 * 37 * 8 - 8,
+            kernel: "ddtc_tile_8_",
+            mutations: TILE_MUTATIONS.iter().collect(),
+        },
+    ]
+}
+
+#[test]
+fn mutations_are_found() {
+    let mut missed = Vec::new();
+    for Mutated { text, count, range, kernel, mutations } in mutated() {
+        let t = parse(&text);
+        let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
+        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let mut rules: HashMap<String, &str> = HashMap::new();
+        for direction in Direction::BOTH {
+            let printed = call.kernel(direction);
+            assert!(printed.name.starts_with(kernel), "{}", printed.name);
+            call.check(direction, Some(&printed.text)).unwrap_or_else(|e| panic!("{text}: {e}"));
+            for Mutation { name, from, to } in &mutations {
+                let changed = printed.text.replacen(from, to, 1);
+                assert!(changed != printed.text, "{name}: {} has no {from}", printed.name);
+                match call.check(direction, Some(&changed)) {
+                    Err(found) => _ = rules.insert(found, name),
+                    Ok(()) => missed.push(format!("{}: {name}", printed.name)),
+                }
+            }
+        }
+        assert!(rules.len() > mutations.len() / 2, "{rules:#?}");
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Makes three kinds of small changes at every place of a kernel's text, and returns the changed
+/// texts, each with a description. A change leaves out one instruction, leaves out the predicate of
+/// one instruction, or adds 8 to one constant. With a smaller number, a position that is a multiple
+/// of 8 bytes could be on the same side of a limit as before.
+fn changes(text: &str) -> Vec<(String, String)> {
+    let (head, body) = text.split_once("{\n").expect("a body");
+    let lines: Vec<&str> = body.lines().collect();
+    let mut changes = Vec::new();
+    for (i, line) in lines.iter().enumerate() {
+        let instruction = line.trim();
+        if instruction.starts_with('.') || matches!(instruction, "ret;" | "}") {
+            continue;
+        }
+        let mut replaced = vec![String::new()];
+        if let Some((_, unguarded)) = instruction.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
+            replaced.push(unguarded.to_owned());
+        }
+        let words: Vec<&str> = instruction.trim_end_matches(';').split(' ').collect();
+        for (at, word) in words.iter().enumerate() {
+            if let Ok(constant) = word.trim_end_matches(',').parse::<u64>() {
+                let mut words = words.clone();
+                let comma = if word.ends_with(',') { "," } else { "" };
+                let changed = format!("{}{comma}", constant + 8);
+                words[at] = &changed;
+                replaced.push(words.join(" ") + ";");
+            }
+        }
+        for new in replaced {
+            let mut lines = lines.clone();
+            lines[i] = &new;
+            changes.push((
+                format!("{new:?} in place of {instruction:?}"),
+                format!("{head}{{\n{}\n", lines.join("\n")),
+            ));
+        }
+    }
+    changes
+}
+
+/// Every instruction, every predicate and every constant of the kernels matters: a change of any of
+/// them is found.
+#[test]
+fn changes_of_every_instruction_are_found() {
+    let mut missed = Vec::new();
+    for Mutated { text, count, range, .. } in mutated() {
+        let t = parse(&text);
+        let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
+        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        for direction in Direction::BOTH {
+            let printed = call.kernel(direction);
+            let changes = changes(&printed.text);
+            assert!(changes.len() > 25, "{}", printed.name);
+            for (what, changed) in changes {
+                if call.check(direction, Some(&changed)).is_ok() {
+                    missed.push(format!("{}: {what}", printed.name));
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// Changes kernels of other shapes than the kernels of [`mutated`], and checks that each change is
+/// found. A change concerns kernels whose threads move several words, kernels with vector loads and
+/// stores, or kernels with sums of 64 bits.
+#[test]
+fn mutations_of_other_shapes_are_found() {
+    for (text, name, from, to) in [
+        ("resized(0, 12, int)", "turns that overlap", ", 512;", ", 256;"),
+        ("resized(0, 12, int)", "a turn that is left out", ", 768;", ", 512;"),
+        ("resized(0, 48, contiguous(16, byte))", "halves exchanged", "{%d7, %d8}", "{%d8, %d7}"),
+        ("hvector(3, 1, -24, double)", "32 bits of a long sum", "mad.lo.u64", "mad.lo.u32"),
+        ("hvector(3, 1, -24, double)", "a register that is not set", "cvt.u64.u32 %d8", "cvt.u64.u32 %d6"),
+    ] {
+        let t = parse(text);
+        let mover = mover(&t).expect(text);
+        let places = displacements(&t, 2100);
+        let range = 0..places.len() as u64;
+        let user = USER.wrapping_sub(mover.loops().start() as u64);
+        let call = Call { mover: &*mover, places: &places, user, packed: PACKED, range };
+        let printed = call.kernel(Direction::Pack).text;
+        call.check(Direction::Pack, Some(&printed)).unwrap();
+        let changed = printed.replacen(from, to, 1);
+        assert_ne!(changed, printed, "{name}: no {from} in\n{printed}");
+        call.check(Direction::Pack, Some(&changed)).expect_err(name);
+    }
+}
