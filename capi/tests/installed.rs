@@ -612,7 +612,7 @@ fn is_test(name: &str) -> bool {
     };
     let file = format!("src/{}", module.trim_end_matches("::tests").replace("::", "/"));
     match function {
-        "tests" => ["src", "preload/src"]
+        "tests" => ["src", "preload/src", "yaksa/src"]
             .iter()
             .any(|src| root.join(format!("{src}/{}.rs", module.replace("::", "/"))).exists()),
         _ if module.ends_with("::tests") => {
