@@ -52,12 +52,18 @@ def tearDownModule():
 
 
 class Memory:
-    """Device memory with given bytes."""
+    """Memory of the device with given bytes, which is not freed. `call` allocates it."""
 
-    def __init__(self, content, call="cuMemAlloc_v2", *arguments):
+    def __init__(self, content, call=None, *arguments):
         self.address, self.nbytes = ctypes.c_uint64(), len(content)
-        check(getattr(CUDA, call)(ctypes.byref(self.address), ctypes.c_size_t(self.nbytes), *arguments))
-        check(CUDA.cuMemcpyHtoD_v2(self.address, bytes(content), ctypes.c_size_t(self.nbytes)))
+        if call is None:
+            check(CUDA.standin_memory(ctypes.byref(self.address), bytes(content), ctypes.c_size_t(self.nbytes)))
+        else:
+            check(getattr(CUDA, call)(ctypes.byref(self.address), ctypes.c_size_t(self.nbytes), *arguments))
+            self.upload(content)
+
+    def upload(self, content):
+        check(CUDA.standin_upload(self.address, bytes(content), ctypes.c_size_t(len(content))))
 
     def bytes(self):
         content = ctypes.create_string_buffer(self.nbytes)
@@ -198,7 +204,7 @@ class Transfers(unittest.TestCase):
                 DLPack(user, shape=(10, 10), bits=64),
                 Older(user, shape=(10, 1, 10), bits=64, strides=(10, 99, 1)),
             ]:
-                check(CUDA.cuMemcpyHtoD_v2(target.address, bytes(40), ctypes.c_size_t(40)))
+                target.upload(bytes(40))
                 self.assertEqual(layout.pack(array, Interface(target), stream=0), 40)
                 self.assertEqual(target.bytes(), self.packed[:40])
 
@@ -267,7 +273,7 @@ class Example(unittest.TestCase):
                 message.append(buffer[0].memory.bytes())
 
             def Recv(self, buffer, source):
-                check(CUDA.cuMemcpyHtoD_v2(buffer[0].memory.address, message[0], ctypes.c_size_t(len(message[0]))))
+                buffer[0].memory.upload(message[0])
 
         numbers = struct.pack("262144d", *range(262144))
         device = SimpleNamespace(Stream=Stream, Device=lambda: SimpleNamespace(id=0))
