@@ -220,12 +220,17 @@ impl Mover for Tile {
             return self.strided.launch(variant, addresses, range);
         }
         let iteration = self.loops().iteration();
-        let max_bytes = MAX_BYTES.min((MAX_BLOCKS - 1) * iteration);
+        // If the outermost loop is `z`, a grid has one block in its third dimension for each
+        // iteration, and the first of the iterations may be moved in part.
+        let max_bytes = match self.z.number {
+            None => MAX_BYTES.min((MAX_BLOCKS - 1) * iteration),
+            Some(_) => MAX_BYTES,
+        };
         let part = self.loops().part(addresses.user, range, max_bytes);
         let end = part.first + part.bytes;
         // The kernel counts columns, and positions in the packed stream, from the first column.
         let columns = self.columns(part.first, end);
-        let user = part.user + columns.start * u64::from(self.element);
+        let user = part.user.wrapping_add(columns.start * u64::from(self.element));
         let begin = part.first - columns.start * self.x.packed;
         let (columns, bytes) = (columns.end - columns.start, part.bytes);
         let rows = self.y.number.expect("the innermost loop is not the outermost");

@@ -326,6 +326,25 @@ fn ranges_of_transposes() {
     }
 }
 
+/// A launch of the kernel `tile` has at most 1 GiB. If the outermost loop counts the transposes, a
+/// launch also has at most as many transposes as a grid has blocks in its third dimension.
+#[test]
+fn launches_of_many_transposes() {
+    let addresses = Addresses { user: USER, packed: PACKED, table: 0 };
+    for (element, sizes, by_column, grids) in [
+        (4, [32, 10_000_000, 0, 1], true, [[262_144, 1, 1], [50_356, 1, 1]]),
+        (1, [32, 32, 1, 100_000], false, [[1, 1, 65_534], [1, 1, 34_466]]),
+    ] {
+        let (t, count) = transposes(element, sizes, by_column);
+        let (mover, range) = (mover(&t).unwrap(), 0..count * t.size() as u64);
+        let variant = mover.variant(&addresses, &range);
+        assert_eq!(mover.kernel(variant, Direction::Pack).name, format!("ddtc_tile_{element}_pack"));
+        let all: Vec<_> = launches(&*mover, variant, addresses, range.clone()).collect();
+        assert_eq!(all.iter().map(|launch| launch.blocks).collect::<Vec<_>>(), grids);
+        assert_eq!(all.iter().map(|launch| launch.bytes).sum::<u64>(), range.end);
+    }
+}
+
 /// Checks layouts whose instances together span more than 4 GiB. For some of these layouts the
 /// kernel has sums of 32 bits, and for the others it needs sums of 64 bits.
 #[test]
