@@ -61,10 +61,13 @@ fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
     let loops = mover.loops().list();
     let _ = writeln!(text, "loops, the innermost first");
     for (i, one) in loops.iter().enumerate() {
-        let trip = if i + 1 == loops.len() {
+        let trip = if i + 1 < loops.len() {
+            format!("{} iterations", one.trip)
+        } else if one.trip == 1 {
             format!("repeated for all {count} instance(s)")
         } else {
-            format!("{} iterations", one.trip)
+            // A loop of the datatype continues from one instance to the next.
+            format!("{} iterations for each of {count} instance(s)", one.trip)
         };
         let _ = writeln!(text, "  {trip}, {} B apart", one.stride);
     }

@@ -21,8 +21,9 @@ const NARROW: u64 = 1 << 32;
 /// One loop of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Number of iterations of the loop. This number is not used for the outermost loop of a
-    /// layout, since the iterations of the outermost loop depend on the number of instances.
+    /// Number of iterations of the loop. For the outermost loop of a layout, it is the number of
+    /// iterations for each instance. Kernels do not use this number, since the outermost loop has
+    /// as many times more iterations as a call has instances.
     pub trip: u64,
     /// Distance in user memory from the beginning of one iteration to the beginning of the next, in
     /// bytes.

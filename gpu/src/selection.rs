@@ -77,8 +77,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
                 start = inside;
                 body = *inner;
                 if !trip.is(1) {
-                    // `Loops` ignores the trip count of the outermost loop. So the outermost loop,
-                    // and no other loop, must be the loop over the instances.
+                    // Kernels do not use the trip count of the outermost loop. So the outermost
+                    // loop, and no other loop, must be the loop over the instances.
                     debug_assert_eq!(
                         trip.per_count,
                         loops.is_empty(),

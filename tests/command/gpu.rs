@@ -62,6 +62,12 @@ fn kernels_and_bounds_are_shown() {
             "bound: at most 1.00 ",
         ],
     );
+    // Three doubles in an instance, which are as far apart as the last one is from the first one of
+    // the next instance.
+    contains(
+        &good(&["--count", "100", "resized(0, 48, hvector(3, 1, 16, double))"]),
+        &["ddtc_strided_8_0_32_pack", "  3 iterations for each of 100 instance(s), 16 B apart\n"],
+    );
     // Backwards: sums of 64 bits. 3 words of 4 bytes, of which a thread moves four.
     contains(
         &good(&["hvector(3, 1, -12, int)"]),
