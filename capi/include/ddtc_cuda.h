@@ -23,8 +23,9 @@
  *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, or
  *          DDTC_ERR_NO_MEM if the device is full, and ddtc_error_string has the driver's text.
  *          Nothing is written by a call that returns an error, with one exception: a transfer of
- *          more than 512 MiB, or of offsets beyond 4 GiB, may be split into several launches. If
- *          the driver refuses a later one of them, those before it write their bytes.
+ *          more than 512 MiB, of offsets beyond 4 GiB, or of more than 65534 transposes, may be
+ *          split into several launches. If the driver refuses a later one of them, those before it
+ *          write their bytes.
  *          The current context of the calling thread is the same before and after every call.
  * fork     A child process must not use a layout of its parent (DDTC_ERR_OTHER), since the driver
  *          does not work there. It may close it, which frees memory of the child only.
@@ -47,19 +48,21 @@ typedef struct CUstream_st *ddtc_cuda_stream;
 /* Opens a committed type on the device with this number: chooses the kernels, and loads them into
  * the device's primary context, which the layout retains until it is closed. The driver compiles
  * up to twelve short kernels, unless they are in its cache. For lists of blocks and structures of
- * several runs, the call also copies a table of 4 or 8 bytes for each block to memory of the device,
- * and waits for this copy and so for earlier work of the default stream. Open layouts while no stream
- * of the context is captured: a capture in progress may be lost. DDTC_ERR_UNSUPPORTED_OPERATION if
- * there is no driver that works or no device, if the driver refuses a kernel, or if the layout is not
- * supported: one with more than 1 GiB of data in one iteration of its outermost loop, or a list of
- * more than 16777216 blocks, or a list whose blocks do not lie within 4 GiB.
- * DDTC_ERR_ARG for a device that does not exist. DDTC_ERR_NO_MEM if the device is full. */
+ * several runs, the call also copies a table to memory of the device, with 4 or 8 bytes for each
+ * block or each piece of a block, and waits for this copy and so for earlier work of the default
+ * stream. Open layouts while no stream of the context is captured: a capture in progress may be
+ * lost.
+ * DDTC_ERR_UNSUPPORTED_OPERATION if there is no driver that works or no device, if the driver
+ * refuses a kernel, or if the layout is not supported: one with more than 1 GiB of data in one
+ * iteration of its outermost loop, or a list of more than 16777216 blocks, or a list whose blocks
+ * do not lie within 4 GiB. DDTC_ERR_ARG for a device that does not exist. DDTC_ERR_NO_MEM if the
+ * device is full, or the host has no memory for the list. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
-/* Waits for all work of the device's primary context, and frees the layout and its table. Faults of that work
- * are not reported here. Close layouts while no stream of the context is captured: otherwise the
- * call is DDTC_ERR_OTHER, the layout stays open, and the capture may be lost. A graph that was
- * captured with the layout must not be launched later. A program must close its layouts
+/* Waits for all work of the device's primary context, and frees the layout and its table. Faults of
+ * that work are not reported here. Close layouts while no stream of the context is captured:
+ * otherwise the call is DDTC_ERR_OTHER, the layout stays open, and the capture may be lost. A graph
+ * that was captured with the layout must not be launched later. A program must close its layouts
  * before it resets the device (cudaDeviceReset). No other thread may use the layout during the
  * call. */
 int ddtc_cuda_close(ddtc_cuda_layout *layout);

@@ -50,14 +50,12 @@ impl Parameters {
         self.number += values.len();
     }
 
-    /// Adds the parameters of a division with remainder, which
-    /// `Printer::split` declares.
+    /// Adds the parameters of a division with remainder, which `Printer::split` declares.
     pub(crate) fn split(&mut self, by: Split<u32>) {
         self.extend(&[by.divisor.multiplier, by.divisor.shift, by.number].map(u64::from));
     }
 
-    /// Adds the parameters of a chain of loops, which
-    /// `Printer::chain` declares.
+    /// Adds the parameters of a chain of loops, which `Printer::chain` declares.
     pub(crate) fn chain(&mut self, chain: &Chain<u32, u64>) {
         self.extend(&[chain.stride]);
         for (divisor, step) in &chain.divisions {

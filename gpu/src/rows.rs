@@ -6,8 +6,9 @@ use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 use crate::loops::{Innermost, power};
 
 /// Maximum number of blocks in a list. The limit bounds the memory and the time that opening a
-/// layout takes: a block needs 16 bytes of host memory while the layout is opened, and 4 or 8 bytes
-/// of device memory.
+/// layout takes: a block needs 16 bytes of host memory while the layout is opened. Until the layout
+/// is closed, each block, or each piece into which a block is cut, needs 4 or 8 bytes for its
+/// entries in the table, both in host memory and in device memory.
 pub(crate) const MAX_ROWS: u64 = 1 << 24;
 
 /// A block, or a piece of a block.

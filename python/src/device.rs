@@ -2,9 +2,9 @@
 //!
 //! Three kinds of objects are accepted: objects with `__dlpack__`, objects with
 //! `__cuda_array_interface__`, and objects with the buffer protocol, whose memory must be pinned.
-//! Nothing is copied, and all rules are checked before any work is submitted. Whether host memory is
+//! Nothing is copied, and all rules are checked before any bytes are moved. Whether host memory is
 //! pinned, and whether memory belongs to the right device, is checked by the driver's answers
-//! ([`ddtc_gpu::device`]).
+//! ([`ddtc_gpu::device`]). Waits for other streams may be submitted before that.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
