@@ -69,7 +69,7 @@ pub struct Costs {
     /// Minimum length in bytes of a message that the library moves in one of two ways: by a single
     /// copy, or in pieces, where one rank packs a piece while the other unpacks the piece before
     /// it. `u64::MAX` if the library does neither. For such messages only half of the measured
-    /// packing time counts. Open MPI 5.0.11 on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us
+    /// packing time counts, with the exceptions of `direct_runs` and `short_run`. Open MPI 5.0.11 on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us
     /// if they are packed first. On Zen 3: 4 KiB in runs of 8 B take 1.2 us, and 1.4 us if they are
     /// packed first; 8 KiB in runs of 128 B take 1.5 us and 1.7 us.
     pub in_pieces: u64,
@@ -80,7 +80,8 @@ pub struct Costs {
     pub in_pieces_lists: u64,
     /// Maximum number of runs of a message from `in_pieces` bytes on that the library moves by a
     /// single copy, from the layout of the sender to that of the receiver; 0 if it moves none in
-    /// this way or if that is not known. The packing time says nothing about such a message. MPICH
+    /// this way or if that is not known. The packing time says nothing about such a message; its
+    /// cost is half a copy on each side, and the time of its runs. MPICH
     /// 4.3.2 on Zen 3, there and back: 96 KiB of MILC in 32 runs of 3 KiB take 16 us unconverted
     /// and 22 us converted, although `MPI_Pack` takes 22 us and a kernel 3 us. The limit is the
     /// maximum number of pieces of one system call, `IOV_MAX`.
@@ -91,7 +92,7 @@ pub struct Costs {
     /// 0 if it is not known. Intel MPI 2021.18.1 on Zen 4: messages of 2 to 128 KiB take longer
     /// than a message of their packed bytes. The additional time is 10 to 14 ns for each run of 4
     /// B, 6 to 8 ns for each run of 8 B, and 20 ns for each run of 40 B. MPICH 4.3.2 on Zen 3: a
-    /// message of 64 KiB or 1 MiB, a vector of doubles, takes 13 to 16 ns for each double, half of
+    /// message of 64 KiB or 1 MiB, a vector of doubles, takes 13 to 28 ns for each double, half of
     /// it on each side, although its `MPI_Pack` takes 0.9 ns for each.
     pub short_run: u64,
     /// Like `short_run`, but for a run of 32 B or more. Without this value, the preload library
@@ -99,7 +100,7 @@ pub struct Costs {
     /// and more) gains nothing. The reason is that `MPI_Pack` takes 4.3 us and the conversion 4.0
     /// us. But unconverted messages of WRF_y take twice as long as converted ones (Emerald Rapids).
     /// MPICH 4.3.2 on Zen 3, there and back: WRF_y with 90 KB, in some 800 runs of 100 B and more,
-    /// takes 55 to 65 us, which is 17 to 20 ns for each run on each side.
+    /// takes 55 to 65 us, which is 16 to 19 ns for each run on each side, without the copy.
     pub long_run: u64,
     /// Whether a short packing time in memory suffices to conclude that a conversion of messages
     /// gains nothing. It does not suffice under Intel MPI, which sends derived types in pieces and
@@ -213,7 +214,8 @@ pub const MPICH: Profile = Profile {
 };
 
 /// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 copy messages of 64 KiB and more
-/// directly from the layout of the sender to that of the receiver, at a small cost for each run.
+/// directly from the layout of the sender to that of the receiver if they have at most 1024 runs, at
+/// a small cost for each run. They move longer lists of runs in pieces.
 /// MPICH 4.3.2 on Zen 3, round trip: 256 KiB in rows of 2 KiB take 33 us, and 76 us if they are
 /// packed by hand; 96 KiB in rows of 3 KiB take 15 us, and 71 us if packed by hand. Lists of short
 /// blocks take longer if they are not packed: 91 KB of SPECFEM3D_mt take 207 us, and 24 us if
@@ -226,7 +228,7 @@ pub const MPICH_4_2: Profile = Profile {
         direct_runs: 1024,
         runs_from: 64 << 10,
         short_run: 6,
-        long_run: 20,
+        long_run: 16,
         ..MPICH.costs
     },
     table_ends: 64 << 10,

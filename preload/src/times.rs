@@ -183,36 +183,53 @@ impl Times {
         u32::try_from(all.max(minimum)).unwrap_or(u32::MAX)
     }
 
-    /// Returns two times for the timed part of a message of `bytes` bytes, both on one side of the
-    /// message: the time of the MPI library, and the time of a conversion.
-    fn sides(self, costs: &Costs, bytes: u64, runs: Runs) -> (u64, u64) {
-        let Times { bytes: part, host, ours, copy } = self;
-        let [host, ours, copy, part] = [host, ours, copy, part].map(u64::from);
-        let in_pieces = if runs.listed { costs.in_pieces_lists } else { costs.in_pieces };
-        let minimum = |run: u64| part.checked_div(runs.bytes).unwrap_or(0) * run;
+    /// Returns the message length from which the MPI library moves messages in these runs in pieces
+    /// or by a single copy.
+    fn in_pieces(costs: &Costs, runs: Runs) -> u64 {
+        if runs.listed { costs.in_pieces_lists } else { costs.in_pieces }
+    }
+
+    /// Returns the minimum nanoseconds that the MPI library needs on one side for the runs of the
+    /// timed part, if the part belongs to a message of `bytes` bytes; 0 if none is known.
+    fn minimum(self, costs: &Costs, bytes: u64, runs: Runs) -> u64 {
+        let is_bound_by_memory = runs.apart && !runs.listed && bytes >= Times::in_pieces(costs, runs);
         let run = match (bytes >= costs.runs_from, runs.are_short()) {
+            _ if is_bound_by_memory => 0,
             (false, _) => 0,
             (true, true) => costs.short_run,
             (true, false) => costs.long_run,
         };
-        // A packed message is copied once on each side. If the MPI library copies it between the
-        // two processes, there is only a single copy, and half of its time counts on this side.
-        let is_direct = bytes >= in_pieces && bytes.div_ceil(runs.bytes.max(1)) <= costs.direct_runs;
+        self.runs(runs) * run
+    }
+
+    /// Returns the number of runs in the timed part; 0 if their length is not known.
+    fn runs(self, runs: Runs) -> u64 {
+        u64::from(self.bytes).checked_div(runs.bytes).unwrap_or(0)
+    }
+
+    /// Returns two times for the timed part of a message of `bytes` bytes, both on one side of the
+    /// message: the time of the MPI library, and the time of a conversion.
+    fn sides(self, costs: &Costs, bytes: u64, runs: Runs) -> (u64, u64) {
+        let [host, ours, copy, part] = [self.host, self.ours, self.copy, self.bytes].map(u64::from);
+        let minimum = self.minimum(costs, bytes, runs);
+        let is_in_pieces = bytes >= Times::in_pieces(costs, runs);
+        let is_direct = is_in_pieces && bytes.div_ceil(runs.bytes.max(1)) <= costs.direct_runs;
+        // A packed message is copied once on each side. From the rendezvous limit on, there is only
+        // a single copy between the two sides, and half of its time counts on this side. The same
+        // holds for a message that the MPI library copies from layout to layout, converted or not.
         let copy = if bytes >= costs.rendezvous || is_direct { copy / 2 } else { copy };
         let host = if is_direct {
-            // The MPI library copies from layout to layout without packing.
-            copy + minimum(run)
-        } else if bytes >= in_pieces {
+            copy + minimum
+        } else if is_in_pieces {
             // The MPI library moves the message in overlapping pieces or by a single copy from
             // layout to layout, so only half of its packing time counts. A conversion packs, copies
-            // and unpacks, so its whole time counts. If the runs lie apart, both are bound by
-            // memory, and the minimum time of a run is no time in addition.
-            (host / 2).max(if runs.apart { 0 } else { minimum(run) })
+            // and unpacks, so its whole time counts.
+            minimum.max(host / 2)
         } else if part >= costs.rendezvous {
             // The MPI library moves each run separately, and each run takes a minimum time.
-            host.max(minimum(if runs.are_short() { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN }))
+            host.max(self.runs(runs) * if runs.are_short() { RENDEZVOUS_SHORT_RUN } else { RENDEZVOUS_RUN })
         } else {
-            host.max(minimum(run))
+            host.max(minimum)
         };
         let staging = copy + STAGING * part / bytes.max(part).max(1);
         (host, ours + staging)
@@ -221,7 +238,8 @@ impl Times {
     /// Returns true if messages of `bytes` bytes are found not to gain by a conversion. If both
     /// ranks must decide alike, the layout alone decides. For all other messages two conditions
     /// must hold: our kernel takes a quarter of a nanosecond a byte or more, and our kernel and the
-    /// copy of the packed bytes together are not faster than the MPI library ([`is_faster`]).
+    /// copy of the packed bytes together are not faster than the MPI library ([`is_faster`]), which
+    /// packs at least as long as it needs for the runs.
     /// Returns false if short packing times do not show how long the MPI library's messages take
     /// (`Costs::packing_time_suffices`).
     pub(crate) fn loses(self, costs: &Costs, bytes: u64, runs: Runs) -> bool {
@@ -235,7 +253,8 @@ impl Times {
         // If our kernel packs faster than a quarter of a nanosecond a byte and a message takes long
         // nevertheless, the MPI library spends the time on something other than packing. The policy
         // table was measured with messages, so the table decides about this message.
-        ours >= u64::from(self.bytes) / SHORT_BYTES && !is_faster(ours + copy, host)
+        ours >= u64::from(self.bytes) / SHORT_BYTES
+            && !is_faster(ours + copy, host.max(self.minimum(costs, bytes, runs)))
     }
 }
 
@@ -330,6 +349,13 @@ mod tests {
             !milc.gains(&MPICH_4_2, 98304, strided(3072)) && milc.gains(&MPICH_4_2, 65535, strided(3072))
         );
         assert!(milc.gains(&MPICH_4_2, 98304, strided(100)));
+        // A list counts its runs even if they lie apart, and what they cost speaks against a loss
+        // too (lists of runs of 4 B and of 12 B).
+        let apart = Times { bytes: 65536, host: 60_000, ours: 55_000, copy: 2400 };
+        assert!(apart.gains(&MPICH_4_2, 65536, Runs::new(4, true, 600)));
+        let list = Times { bytes: 177_672, host: 90_000, ours: 75_000, copy: 9000 };
+        assert!(!list.loses(&MPICH_4_2, 131_072, Runs::new(12, true, 600)));
+        assert!(list.loses(&MPICH_4_2, 32768, Runs::new(12, true, 600)));
         let packed = Times { bytes: 12900, host: 3747, ours: 3600, copy: 271 };
         assert!(!packed.gains(&MPICH_4_2, 12900, Runs::new(4, true, 600)));
         // The MPI library and a kernel take equally long for elements that lie far from each other,

@@ -4,7 +4,10 @@
 //!
 //! MPICH moves a long message in parts, by one call of this library for each part. A part that
 //! begins where the last part of a call by pieces ended belongs to that call. The node keeps the
-//! position at which that part ended, so the next part need not search for its beginning.
+//! position at which that part ended, so the next part need not find the piece from the
+//! offset of the part.
+
+use std::sync::atomic::Ordering::Relaxed;
 
 use ddtc::internal::kind::Direction;
 
@@ -19,12 +22,16 @@ fn start(node: &Node, call: &Call) -> Option<Position> {
     let start = call.range.start;
     // The next part of a call never begins at 0.
     if start > 0 {
-        let next = node.made_extra().and_then(|extra| {
+        let next = node.made_extra().filter(|extra| extra.cursor_offset.load(Relaxed) == start);
+        let next = next.and_then(|extra| {
             let mut cursor = extra.cursor.lock();
-            cursor.take_if(|cursor| cursor.offset == start)
+            let next = cursor.take_if(|cursor| cursor.offset == start);
+            extra.cursor_offset.store(cursor.map_or(0, |cursor| cursor.offset), Relaxed);
+            next
         });
-        if let Some(cursor) = next {
-            return Some(cursor.position);
+        if let Some(Cursor { position, .. }) = next {
+            debug_assert_eq!(position, list::find_position(node, start as i64));
+            return Some(position);
         }
     }
     node.begin_by_pieces(call.count).then(|| list::find_position(node, start as i64))
@@ -57,7 +64,10 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     // The call has been checked, so the product fits in 63 bits.
     if call.range.end < call.count * node.facts.size as u64 {
         let position = Position { piece: start.piece + mover.passed, inside: mover.moved };
-        *node.extra().cursor.lock() = Some(Cursor { offset: call.range.end, position });
+        let extra = node.extra();
+        let mut cursor = extra.cursor.lock();
+        *cursor = Some(Cursor { offset: call.range.end, position });
+        extra.cursor_offset.store(call.range.end, Relaxed);
     }
     true
 }
@@ -194,6 +204,7 @@ impl Mover {
     fn cut(&mut self, at: i64, length: i64) -> bool {
         let end = length.min(self.left);
         let (user, n) = (self.user(at.wrapping_add(self.moved)), end - self.moved);
+        debug_assert!(n > 0, "the bytes that were moved lie inside the piece");
         let packed = self.advance(n);
         // SAFETY: one side is a part of a piece of the instances of the call, and the other side is
         // the same bytes of its packed stream. Both are valid (comment of `Mover`).

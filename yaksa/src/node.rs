@@ -22,7 +22,7 @@ mod compiled;
 mod shared;
 mod tree;
 
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
 use ddtc::internal::datatype::{Datatype, Named};
 use ddtc::internal::methods::*;
@@ -72,7 +72,7 @@ struct Marks {
     /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if the
     /// constructor lists displacements and the block at each displacement is one piece or empty.
     alignment: u8,
-    /// 0 if no call has moved bytes of the type. Otherwise 1 more than the number of pieces that
+    /// 0 if no pack or unpack has moved bytes of the type. Otherwise 1 more than the number of pieces that
     /// calls after the first one have moved one by one.
     listed: AtomicU16,
 }
@@ -110,6 +110,9 @@ pub(crate) struct Extra {
     /// Position at which the last part of a call by pieces ended. `None` if that was the end of the
     /// stream, or if the next part has begun.
     pub(crate) cursor: Mutex<Option<Cursor>>,
+    /// Offset of the cursor; 0 if there is none. It is read without the lock, so that parts of other
+    /// calls need not lock the cursor. It may be out of date, which costs only time.
+    pub(crate) cursor_offset: AtomicU64,
     pub(crate) compiled: Compiled,
 }
 
@@ -130,7 +133,10 @@ pub(crate) struct Position {
     pub(crate) inside: i64,
 }
 
-/// Offset of a byte in the packed stream, and the position of that byte in the list of pieces.
+/// Offset of a byte in the packed stream, and the position of that byte in the list of pieces. The
+/// position depends on the type and the offset only, and not on the count, the buffer or the
+/// direction of a call. The byte lies inside its piece, so `position.inside` is less than the length
+/// of the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) offset: u64,
@@ -301,7 +307,8 @@ impl Node {
 
     /// Returns true if a call that begins to move bytes of `count` instances should move them piece
     /// by piece: if it is the first call of the type, or if it and the calls after the first one
-    /// have at most [`MAX_LISTED`] pieces. In the second case, counts the pieces of the call.
+    /// have at most [`MAX_LISTED`] pieces. In the second case, counts the pieces of all `count`
+    /// instances, even if the call moves only a part of their bytes.
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -506,6 +513,7 @@ impl Node {
                 datatype: Once::new(),
                 before: Once::new(),
                 cursor: Mutex::new(None),
+                cursor_offset: AtomicU64::new(0),
                 compiled: Compiled::new(),
             })
         })

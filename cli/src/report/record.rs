@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use serde_json::{Value, json};
 
 /// Maximum size in bytes of `findings.jsonl` and of `run.json`. A file of this size has about a
@@ -167,6 +168,10 @@ impl Record {
 
     fn line(&mut self, folder: &Path, line: &str) -> Result<(), serde_json::Error> {
         let mut raw: Value = serde_json::from_str(line)?;
+        // An array of the fields in order would be a finding for serde, too.
+        if !raw.is_object() {
+            return Err(serde_json::Error::custom("a finding must be an object"));
+        }
         let mut finding = Finding::deserialize(&raw)?;
         if finding.complete_rule() {
             let Rule { name, section, text } = &finding.rule;

@@ -93,7 +93,7 @@ fn what_is_torn_is_named_and_the_rest_is_shown() {
         "there is no run.json",
         "the program a1.c is not in the folder",
         "line 3 of findings.jsonl was left out: invalid type: integer `7`",
-        "line 4 of findings.jsonl was left out: ",
+        "line 4 of findings.jsonl was left out: a finding must be an object",
         "line 5 of findings.jsonl was left out: EOF",
     ];
     assert_eq!(record.notes.len(), starts.len(), "{:?}", record.notes);
