@@ -1,6 +1,7 @@
 """The build backend of the source distribution, which packaging/sources.sh makes.
 
-It builds the command and the preload library, which a wheel has too, and leaves the rest to maturin.
+A wheel contains the command `ddtc` and the preload library. This backend builds both with cargo,
+and maturin builds the Python module and the wheel.
 """
 
 import os

@@ -24,7 +24,7 @@ CUDA.standin_ordered.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
 for name in "standin_ordered", "standin_held", "standin_faults", "standin_calls":
     getattr(CUDA, name).restype = ctypes.c_uint64
 
-# Every second double of a row.
+# Every second double of a row of 10 doubles.
 LAYOUT = "resized(0, 80, hvector(5, 1, 16, double))"
 
 
@@ -46,8 +46,9 @@ def setUpModule():
 
 
 def tearDownModule():
-    # The reference to the context that setUpModule has taken is the only one left, all layouts have
-    # unloaded their kernels, and the library has found no mistake of ddtc.
+    # Of the objects that the library counts, only the reference to the context that setUpModule has
+    # taken is left, so all layouts have unloaded their kernels. The library has found no mistake of
+    # ddtc.
     assert (CUDA.standin_held(), CUDA.standin_faults()) == (1, 0)
 
 
@@ -134,7 +135,7 @@ class DLPack:
 
 
 class Older(DLPack):
-    """An array of a library that has DLPack before version 1."""
+    """An array of a library whose version of DLPack is older than 1."""
 
     def __dlpack__(self, *, stream=None):
         self.asked.append(stream)
@@ -225,7 +226,8 @@ class Transfers(unittest.TestCase):
         on, other = stream(), stream()
         user, packed = Memory(self.user), Memory(bytes(400))
         with opened() as layout:
-            # The stream of an array is waited for if it is another one than that of the call.
+            # If an array names a stream, the stream of the call waits for it, unless they are the
+            # same.
             layout.pack(Interface(user, stream=other), Interface(packed, stream=on), 10, stream=Stream())
             self.assertEqual((CUDA.standin_ordered(other, on), CUDA.standin_ordered(on, on)), (1, 0))
             calls = CUDA.standin_calls()
@@ -233,7 +235,8 @@ class Transfers(unittest.TestCase):
             plain = CUDA.standin_calls() - calls
             layout.pack(Interface(user), Interface(packed), 10, stream=0)
             self.assertEqual(CUDA.standin_calls() - calls, 2 * plain, "the null stream is the legacy stream")
-            # An array with __dlpack__ gets the stream of the call, and its library orders the work.
+            # The method __dlpack__ of an array gets the stream of the call. The library of the
+            # array must make this stream wait, so ddtc does not.
             source, older = DLPack(user), Older(packed)
             layout.pack(source, older, 10, stream=on)
             layout.pack(source, older, 10, stream=0)
@@ -331,7 +334,7 @@ class Refusals(unittest.TestCase):
                 ("pack: origin = -1: must be larger by at least 1", (array, target, 1, -1)),
                 ("count", (array, target, 1 << 62)),
                 ("packed = 0x.*: must not overlap `user`", (array, array, 10)),
-                # The two protocols.
+                # Faults of __cuda_array_interface__ and of __dlpack__.
                 ("user = version 2 .*: must be at least version 3", (Interface(user, version=2), target, 10)),
                 ("mask", (Interface(user, mask=array), target, 10)),
                 ("typestr", (Interface(user, typestr="|O"), target, 10)),
@@ -364,7 +367,7 @@ class Refusals(unittest.TestCase):
             self.refused("target = .* in device memory: must be host memory", lambda: committed.unpack(bytes(40), array))
 
     def test_layouts_that_are_not_supported(self):
-        # Every instance has 2 GiB.
+        # An instance has 2 GiB of data.
         huge = "hvector(2, 1, 4294967296, contiguous(1073741824, byte))"
         self.refused("CudaLayout: committed = hvector.*must have at most 1 GiB", lambda: opened(huge))
         with opened("hvector(3, 1, 4, double)") as layout:
@@ -391,7 +394,7 @@ class Refusals(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError), opened() as layout:
             1 / 0
         self.assertTrue(layout.closed)
-        # A layout cannot be closed while a stream is captured, and stays open.
+        # While a stream is captured into a graph, close raises an error, and the layout stays open.
         on, layout = stream(), opened()
         check(CUDA.cuStreamBeginCapture_v2(ctypes.c_void_p(on), 0))
         self.refused("close: layout = CUDA error 900", layout.close)

@@ -1,6 +1,7 @@
-"""A user's program, which mypy must accept, to test the type annotations of the module ddtc.
+"""Tests the type annotations of the module ddtc: mypy must accept this program of a user.
 
-mypy warns of each `type: ignore` that is not needed, so each line with one must be an error.
+A line that ends in a comment `type: ignore` is wrong on purpose. mypy warns of each such comment
+that is not needed, so the test fails if the annotations permit the wrong line.
 """
 
 import array
@@ -29,7 +30,7 @@ assert_type(column.draw().svg, str)
 
 
 
-# Device buffers may be any objects with one of the two protocols.
+# Device buffers may be any objects with __dlpack__ or __cuda_array_interface__.
 class Array:
     def __init__(self) -> None:
         self.__cuda_array_interface__: dict[str, object] = {"version": 3}

@@ -72,8 +72,9 @@ pub(crate) struct Args {
     include: Option<PathBuf>,
 }
 
-/// If a check of one type needs more than this number of bytes of memory, it prints its expected
-/// time and memory before it starts. A smaller check takes only a few seconds.
+/// Limit in bytes of memory up to which the check of one type starts without an announcement. A
+/// check that needs more memory first prints its expected time and memory. A smaller check takes
+/// only a few seconds.
 const QUIET: u64 = 64 << 20;
 
 /// Number of basic elements that are checked per second. The time of a check is estimated from it.
@@ -187,7 +188,7 @@ fn one(text: &str, count: Option<u64>) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Checks a type whose instances span too much memory for a complete check, which needs images of
+/// Checks a type whose instances span too much memory for a complete check, which needs copies of
 /// that memory. Compares compiled code and the interpreter of nests with the type map, on ranges of
 /// the packed stream. The stages of the compiler are not checked.
 ///

@@ -60,11 +60,12 @@ pub(crate) struct StageArgs {
     /// Show the stages for unpack instead of pack
     #[arg(long)]
     unpack: bool,
-    /// What happens to each value: bytes (it is copied), external32 (it is converted), or a
-    /// reduction, for which the stages of unpack are shown: sum, prod, min, max, band, bor, bxor,
-    /// land, lor, lxor, minloc, maxloc, replace or no_op. After a colon, a reduction may name the
-    /// basic type that all elements must have, as in sum:double. With copy:TYPE, the stages of a
-    /// direct copy to that datatype are shown instead
+    /// What to do with each value: bytes (copy it), external32 (convert it), or a reduction
+    /// (combine it with the value in memory). The reductions are sum, prod, min, max, band, bor,
+    /// bxor, land, lor, lxor, minloc, maxloc, replace and no_op; for them, the stages of unpack are
+    /// shown. A colon and a basic type after a reduction require that all elements are of that
+    /// type, as in sum:double. With copy:TYPE, the stages of a direct copy to the datatype TYPE are
+    /// shown
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: RequestedKind,
     /// Target to plan and emit code for, even if this machine does not run it: baseline, avx2,
@@ -74,12 +75,13 @@ pub(crate) struct StageArgs {
     target: Option<Target>,
 }
 
-/// Kind of transfer that the option `--kind` asks for.
+/// Transfer that the option `--kind` asks for.
 #[derive(Clone, Debug)]
 enum RequestedKind {
-    /// Pack or unpack under an operation. If a basic type is given, all elements must be of it.
+    /// Pack or unpack, with an operation on each value. If a basic type is given, all elements must
+    /// be of this type.
     Transfer(Operation, Option<Named>),
-    /// Copy to another datatype, given as text or by the name of a corpus entry.
+    /// Copy directly to another datatype, given as text or by the name of a corpus entry.
     Copy(String),
 }
 
@@ -151,8 +153,8 @@ impl StageArgs {
     }
 }
 
-/// Maximum number of characters that `explain` prints of the result of a stage. A table may have
-/// 10^5 rows, which nobody reads.
+/// Maximum number of characters of the result of a stage that `ddtc explain` prints. The table of a
+/// plan may have 10^5 rows, which nobody reads.
 const MAX_TEXT: usize = 6000;
 
 /// Runs the subcommand `ddtc explain`.
@@ -236,8 +238,8 @@ fn cut(text: &str) -> String {
 /// Prints the result of one stage in full.
 ///
 /// # Errors
-/// As for [`run`]; also if the stage was not reached, for example because the schedule refused the
-/// datatype.
+/// As for [`run`]; also if the stage was not reached, for example because the schedule does not
+/// support the datatype.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;

@@ -27,8 +27,8 @@ pub(crate) struct Args {
 const MEASURED: [(Family, [u32; 3]); 3] =
     [(Family::Mpich, [5, 0, 2]), (Family::Intel, [2021, 18, 1]), (Family::OpenMpi, [5, 0, 11])];
 
-/// For each shell, the folder below the prefix in which it looks for completions, and the name of
-/// the file with the completions of `ddtc`.
+/// For each shell, the folder below the prefix in which the shell looks for completions, and the
+/// name of the file with the completions of `ddtc`.
 const SHELLS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "share/bash-completion/completions", "ddtc"),
     (Shell::Zsh, "share/zsh/site-functions", "_ddtc"),

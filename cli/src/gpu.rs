@@ -12,8 +12,8 @@ use ddtc_gpu::bound::{GRANULE, SECTOR, Touched};
 use ddtc_gpu::kernel::{Addresses, Mover, THREADS, launches};
 use ddtc_gpu::selection::{Selection, select};
 
-/// Maximum number of launches of one call that are counted. If a call needs more, only this is
-/// said.
+/// Maximum number of kernel launches that are counted for the output. If packing needs more, the
+/// output says only that there are more.
 const MAX_LAUNCHES: usize = 1000;
 
 /// Returns the text that `ddtc explain --gpu` prints for `count` instances of `t`.
@@ -85,7 +85,8 @@ fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
 }
 
 /// Describes the bytes that device memory moves, and the bound that follows from them. `unpacks` is
-/// false if unpacking is refused because two packed bytes may belong to the same byte.
+/// false if ddtc does not unpack the datatype, because two packed bytes may belong to the same byte
+/// of user memory.
 fn bound(committed: &Committed, count: u64, payload: u64, unpacks: bool) -> String {
     let Some(touched) = Touched::new(committed, count) else {
         return "bytes touched: not counted, because the layout is too irregular, or its addresses do not fit in 64 bits\n".to_owned();

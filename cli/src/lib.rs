@@ -49,7 +49,7 @@ trait Verbs: Subcommand + Send {
     /// errors.
     ///
     /// # Errors
-    /// Those of the subcommand, for the user to read.
+    /// If the subcommand fails. The error is a message for the user.
     fn run(self) -> Result<ExitCode, Box<dyn Error>>;
 }
 
@@ -96,7 +96,7 @@ A checkout of ddtc has more subcommands, such as bench: cargo run --release -- -
     fn run(self) -> Result<ExitCode, Box<dyn Error>> {
         match self {
             Installed::Check(args) => return check::run(&args),
-            // The exit status is that of the program that `preload` runs.
+            // The exit status is that of the command that `ddtc preload` runs.
             Installed::Preload(args) => return preload::run(&args),
             Installed::Explain(args) => explain::run(&args),
             Installed::HuntWorker(args) => ddtc_hunt::worker::run(&args),
@@ -134,7 +134,8 @@ enum Checkout {
     Corpus(corpus::Args),
     /// List the contiguous pieces of memory that a datatype consists of
     Segments(segments::Args),
-    /// Write the wire form of a datatype into a file, or read a datatype from one
+    /// Write the wire form of a datatype, which is its portable representation in bytes, into a
+    /// file, or read a datatype from one
     Wire(wire::Args),
 }
 

@@ -56,7 +56,8 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the command and ends as it ends: with its exit status, or by the signal that ended it.
+/// Runs the user's command with the preload library. Then ends this process as the command ended:
+/// with its exit status, or by the signal that ended it.
 ///
 /// Without a report, the command replaces this process. If the command cannot be started, the exit
 /// status is the one that `env` would return: 127 if the command is not found, otherwise 126.
@@ -112,7 +113,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         .ok_or("the command to run must follow --, as in: ddtc preload -- mpiexec -n 2 ./app")?;
     let mut command = Command::new(program);
     command.args(arguments).envs(environment);
-    // Without a report there is nothing to do afterwards, so the command can replace this process.
+    // Without a report, this process has nothing to do after the command, so the command can
+    // replace it.
     let (Some(folder), Some(file)) = (folder, &args.report) else {
         return Ok(not_started(program, &command.exec()));
     };
@@ -132,14 +134,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     Ok(end_as(status))
 }
 
-/// Says why the command was not started, and returns the exit status for that.
+/// Prints why the user's command was not started, and returns the exit status for this case.
 fn not_started(program: &OsStr, error: &io::Error) -> ExitCode {
     eprintln!("error: {}: {error}", program.to_string_lossy());
     ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// Returns the exit status of a command that exited. A command that was ended by a signal ends this
-/// process by the same signal.
+/// Ends this process as the user's command, whose exit status is `status`, has ended. If the
+/// command exited, returns its exit code, with which `main` ends. If a signal ended the command,
+/// this function ends the process by the same signal and does not return. If that fails, it returns
+/// 128 plus the number of the signal.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         // Replace this process by a shell that sends itself the signal, because sending a signal
@@ -154,8 +158,9 @@ fn end_as(status: ExitStatus) -> ExitCode {
     status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Returns the value of `LD_PRELOAD` for the command: the runtimes of AddressSanitizer that
-/// `already` names, then `library`, then the other libraries of `already`.
+/// Returns the value of `LD_PRELOAD` for the user's command. `already` is the value so far. The
+/// result names the runtimes of AddressSanitizer in `already`, then `library`, then the other
+/// libraries of `already`.
 fn preloads(library: &Path, already: Option<OsString>) -> OsString {
     let already = already.unwrap_or_default();
     let words = already.as_encoded_bytes().split(|&byte| byte == b':' || byte == b' ');
@@ -170,8 +175,9 @@ fn is_sanitizer(library: &Path) -> bool {
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
-/// Prints a warning if a program of the command is built with AddressSanitizer and its runtime is
-/// not preloaded first. The runtime ends a program in which another library was loaded before it.
+/// Prints a warning if the user's command names a program that is built with AddressSanitizer and
+/// its runtime is not preloaded first. The runtime ends a program in which another library was
+/// loaded before it.
 fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
     let first = preloaded.as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
     if is_sanitizer(Path::new(OsStr::from_bytes(first))) {
@@ -191,8 +197,8 @@ fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
 }
 
 /// Returns the folder in which the folder for the ranks' reports is created: the folder of the file
-/// `report`, or the working folder if `report` is `-`. The ranks on all nodes write into it, so the
-/// nodes should share it.
+/// `report`, or the working folder if `report` is `-`. The ranks on all nodes write their reports
+/// there, so the nodes should share this folder.
 fn reports_parent(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     if report.as_os_str() == "-" {
         return Ok(std::env::current_dir()?);
@@ -201,10 +207,11 @@ fn reports_parent(report: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(file.parent().unwrap_or(Path::new("/")).to_path_buf())
 }
 
-/// Beginning of the name of the folder for the ranks' reports.
+/// Beginning of the name of the temporary folder into which the ranks write their reports.
 const REPORTS: &str = ".ddtc-report";
 
-/// Returns the environment and the command as a line that can be typed into a shell.
+/// Returns the line that `--dry-run` prints: the environment and the command, as they can be typed
+/// into a shell.
 fn shown(environment: &[(&str, OsString)], command: &[OsString]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+%@".contains(c);
     let quote = |word: &OsStr| {

@@ -7,7 +7,8 @@ use ddtc::internal::files;
 use ddtc_hosts::report::{COUNTS, FORMAT, Report, TypeRow};
 use serde_json::Value;
 
-/// Beginning of the names of complete reports.
+/// Beginning of the file names of complete reports. A rank writes its report to a file with another
+/// name, and renames the file when the report is complete.
 const RANK: &str = "rank";
 
 /// File name that `ddtc` appends to a folder to get the value of `DDTC_REPORT`. The preload library
@@ -108,11 +109,14 @@ fn texts(value: &Value, name: &str) -> Result<Vec<String>, String> {
     list.iter().map(text).collect()
 }
 
-/// Maximum number of timings of a type that a sum of reports keeps. Each rank times the types that
-/// it uses, so a job with thousands of ranks would have thousands of timings for each.
+/// Maximum number of timings of a type that the report of a whole job keeps. Each rank times the
+/// types that it uses, so a job with thousands of ranks would have thousands of timings for each
+/// type.
 const MAX_TIMINGS: usize = 64;
 
-/// Adds a report to a sum. Two rows are of the same type if their texts and hashes are equal.
+/// Adds the report of a rank to `sum`, the report of the whole job. A report has a row of counts
+/// for each datatype. The counts of two rows are added if the rows have the same text and hash of
+/// the datatype.
 fn add(sum: &mut Report, report: Report) {
     sum.ranks += report.ranks;
     sum.unfinished += report.unfinished;
@@ -183,7 +187,7 @@ mod tests {
     fn what_is_written_is_read() {
         let report = report(7);
         let mut read = read(&report.json()).unwrap();
-        // Objects of JSON have no order.
+        // The members of an object in JSON have no order, so restore the order of the totals.
         read.totals.sort_by_key(|(name, _)| report.totals.iter().position(|(known, _)| known == name));
         assert_eq!(read, report);
     }

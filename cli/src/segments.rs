@@ -34,9 +34,10 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc segments`.
 ///
 /// # Errors
-/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
-/// instances do not fit in 63 bits or their displacements in 64, or the first index is past the
-/// end.
+/// - If the type cannot be read, or breaks a rule of one of its constructors.
+/// - If the number of packed bytes of `count` instances does not fit in 63 bits, or if a
+///   displacement does not fit in 64 bits.
+/// - If the index of the first segment is larger than the number of segments.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.datatype)?;
     let count = args.count.unwrap_or(count);

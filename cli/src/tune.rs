@@ -5,8 +5,9 @@
 //! The user's `mpicc` compiles the programs that measure: a ping-pong, collective calls of two
 //! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
 //! each layout class and payload size, these programs time the preload library, the unmodified MPI
-//! library and packing by hand, in interleaved rounds of one run. According to the table, the
-//! preload library converts those payloads whose gain is larger than 5 % plus twice the noise.
+//! library and packing by hand, in interleaved rounds of one run. The table tells the preload
+//! library to convert the payloads for which packing by compiled code first gained more than 5 %
+//! plus twice the noise.
 //!
 //! Under an MPI library that the developers of ddtc have not tried, `ddtc tune` first finds out
 //! which calls give right results if they are converted (`prove`).
@@ -28,13 +29,14 @@ use ddtc_hosts::policy::{Call, Class, Family, Library, Policy, file};
 use ddtc_bench::machine::{self, Machine};
 use ddtc_hosts::library;
 
-/// Names and sources of the programs that are always compiled. All of them include [`HEADER`].
+/// Programs that are always compiled and run: the name and the C source of each. All of them
+/// include [`HEADER`].
 const PROGRAMS: [(&str, &str); 3] = [
     ("pingpong", include_str!("tune/pingpong.c")),
     ("collectives", include_str!("tune/collectives.c")),
     ("files", include_str!("tune/files.c")),
 ];
-/// Name and source of the program that is compiled with `--windows`.
+/// Program that is compiled and run if `--windows` is given: its name and its C source.
 const WINDOWS: (&str, &str) = ("windows", include_str!("tune/windows.c"));
 const HEADER: &str = include_str!("tune/tune.h");
 
@@ -60,15 +62,16 @@ pub(crate) struct Args {
     /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
-    /// File for proofs about an MPI library that was not tried [default: ddtc/proofs in the user's
-    /// configuration folder]
+    /// File for proofs about an MPI library that the developers of ddtc have not tried [default:
+    /// ddtc/proofs in the user's configuration folder]
     #[arg(long, value_name = "FILE")]
     proofs: Option<PathBuf>,
-    /// Only test calls under an MPI library that was not tried, and write the proof; measure
-    /// nothing
+    /// Only test calls under an MPI library that the developers of ddtc have not tried, and write
+    /// the proof; measure nothing
     #[arg(long)]
     only_prove: bool,
-    /// Seconds after which a message that is tried counts as lost
+    /// Seconds after which a message counts as lost, when calls are tested under an MPI library
+    /// that the developers of ddtc have not tried
     #[arg(long, default_value_t = 20)]
     deadline: u32,
     /// Use this preload library [default: the one next to this program or in ../lib]
@@ -98,8 +101,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // Under Open MPI, the preload library now stages packed bytes in a buffer that has a gap.
-    // Tables that were measured by releases of ddtc without this gap are no longer valid. To
+    // Under Open MPI, the preload library now gives packed bytes to Open MPI in a buffer that has a
+    // gap. Tables that were measured by releases of ddtc without this gap are no longer valid. To
     // distinguish the valid tables, the comment `staged bytes have a gap` is written into them
     // (docs/CALLS.md, "Truncation").
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };

@@ -29,8 +29,8 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc wire`.
 ///
 /// # Errors
-/// If the type cannot be read, a constructor refuses its arguments, a file cannot be read or
-/// written, or the file contains no wire form.
+/// If the type cannot be read or breaks a rule of one of its constructors, if a file cannot be read
+/// or written, or if a file contains no wire form.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &args.read {
         let named = |e: &dyn Error| format!("{}: {e}", path.display());

@@ -1,5 +1,5 @@
-# Types of the package. The constants are MPI's named types of C and Fortran. mypy's stubtest checks
-# that this file agrees with the package.
+# Type annotations of the package. The constants are MPI's named types of C and Fortran. mypy's
+# stubtest checks that this file agrees with the package.
 from typing import Final
 
 from ._ddtc import Committed, CudaLayout, Datatype, Error

@@ -9,7 +9,7 @@ PROGRAM = FOLDER / "ddtc"
 
 
 def main() -> None:
-    """Replaces this process by the command, with the same arguments."""
+    """Replaces this process by the command `ddtc`, with the same arguments."""
     try:
         os.execv(PROGRAM, ["ddtc", *sys.argv[1:]])
     except OSError as error:

@@ -98,7 +98,7 @@ class _SupportsInterface(Protocol):
 class _SupportsStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
 
-# An object with the buffer protocol must have pinned memory.
+# The memory of an object with the buffer protocol must be pinned host memory.
 _DeviceBuffer = _SupportsDLPack | _SupportsInterface | Buffer
 _Stream = int | _SupportsStream
 
@@ -106,9 +106,9 @@ _Stream = int | _SupportsStream
 class CudaLayout:
     """A committed datatype that is open on an NVIDIA GPU.
 
-    It packs and unpacks device memory by work on a stream. Any number of threads may use it at the
-    same time, until it is closed. A layout that is never closed keeps its kernels loaded until the
-    process ends.
+    It packs and unpacks device memory by work that it submits to a stream. Any number of threads may
+    use it at the same time, until it is closed. A layout that is never closed keeps its kernels
+    loaded until the process ends.
     """
 
     def __new__(cls, committed: Committed, device: int = 0) -> Self: ...

@@ -1,8 +1,8 @@
 //! Access to the memory of Python's objects without a copy.
 //!
 //! While a [`Memory`] exists, the object's buffer stays exported, so its memory does not move.
-//! Calls that use the memory release the interpreter's lock, so the caller must ensure that no
-//! other thread writes to the memory during a call. The documentation of each call says so.
+//! Calls that use the memory release the interpreter's lock. So the user must ensure that no other
+//! thread writes to the memory during such a call, as the documentation of each call says.
 
 use std::slice;
 
@@ -96,14 +96,14 @@ impl Memory {
         self.start().addr() as u64
     }
 
-    /// Returns the number of bytes from the lowest one on.
+    /// Returns the number of bytes from the lowest byte to the highest one, including gaps.
     pub fn len(&self) -> usize {
         self.len
     }
 
     fn start(&self) -> *mut u8 {
-        // The exporter returns the address of the first element, which is not the lowest one if a
-        // stride is negative.
+        // The object that exports the buffer gives the address of the first element, which is not
+        // the lowest one if a stride is negative.
         self.buffer.buf_ptr().cast::<u8>().wrapping_offset(self.low)
     }
 
@@ -115,9 +115,9 @@ impl Memory {
         if self.len == 0 {
             return &[];
         }
-        // SAFETY: the exporter guarantees that the elements are readable, and the gaps between them
-        // belong to the same memory, which stays in place while the buffer is exported. The caller
-        // guarantees that nothing writes to it.
+        // SAFETY: the object that exports the buffer guarantees that the elements are readable, and
+        // the gaps between them belong to the same memory, which stays in place while the buffer is
+        // exported. The caller guarantees that nothing writes to it.
         unsafe { slice::from_raw_parts(self.start(), self.len) }
     }
 

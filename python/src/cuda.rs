@@ -12,11 +12,11 @@ use crate::device::{DeviceMemory, Use, stream_handle};
 use crate::{Committed, Datatype, Error, to_python_error};
 
 /// A committed datatype that is open on an NVIDIA GPU. It packs and unpacks device memory by work
-/// on a stream. Any number of threads may use it at the same time, until it is closed. A layout
-/// that is never closed keeps its kernels loaded until the process ends.
+/// that it submits to a stream. Any number of threads may use it at the same time, until it is
+/// closed. A layout that is never closed keeps its kernels loaded until the process ends.
 #[pyclass(module = "ddtc")]
 pub struct CudaLayout {
-    /// `None` after the layout was closed.
+    /// The layout that is open on the device, or `None` after it was closed.
     layout: Option<Box<Layout>>,
     datatype: Datatype,
     device: i32,
@@ -31,7 +31,8 @@ struct Call<'a, 'py> {
     count: u64,
     /// Distance in bytes from the first byte of `user` to displacement 0 of the first instance.
     origin: i64,
-    /// First packed byte to move, for calls that move a range. Other calls move all.
+    /// First packed byte to move, for `pack_range` and `unpack_range`. `pack` and `unpack`, which
+    /// move all packed bytes, have `None`.
     offset: Option<u64>,
     stream: &'a Bound<'py, PyAny>,
 }
@@ -66,15 +67,17 @@ impl CudaLayout {
         self.layout.is_none()
     }
 
-    /// Alignment in bytes at which a transfer moves the widest words that the layout allows.
+    /// Alignment in bytes that lets a transfer move the widest words that the layout allows. The
+    /// first byte of data in user memory, the packed bytes, and both ends of a range must have this
+    /// alignment.
     #[getter]
     fn unit(&self) -> PyResult<u32> {
         Ok(self.open("unit")?.unit())
     }
 
-    /// Submits the packing of `count` instances from `user` to the beginning of `packed`, and
-    /// returns the number of packed bytes. The call returns before the bytes are moved. Both
-    /// buffers and the layout must stay until the stream has done the work.
+    /// Submits to `stream` the packing of `count` instances from `user` to the beginning of
+    /// `packed`. Returns the number of packed bytes, before the bytes are moved. Both buffers and
+    /// the layout must stay until the stream has done the work.
     #[pyo3(signature = (user, packed, count = 1, origin = 0, *, stream))]
     fn pack(
         &self,
@@ -89,8 +92,8 @@ impl CudaLayout {
         self.submit(py, &Call { name, direction, user, packed, count, origin, offset: None, stream })
     }
 
-    /// Submits the unpacking of `count` instances from the beginning of `packed` to `user`, and
-    /// returns the number of packed bytes. The rules are those of `pack`.
+    /// Submits to `stream` the unpacking of `count` instances from the beginning of `packed` to
+    /// `user`. Returns the number of packed bytes. The rules are those of `pack`.
     #[pyo3(signature = (packed, user, count = 1, origin = 0, *, stream))]
     fn unpack(
         &self,
@@ -105,9 +108,10 @@ impl CudaLayout {
         self.submit(py, &Call { name, direction, user, packed, count, origin, offset: None, stream })
     }
 
-    /// Submits the packing of a range of the packed stream of `count` instances, and returns the
-    /// number of bytes. The range begins at the packed byte `offset` and fills `packed`, or ends
-    /// with the stream. The other rules are those of `pack`.
+    /// Submits to `stream` the packing of a range of the packed bytes of `count` instances. Returns
+    /// the number of bytes in the range. The range begins at the packed byte `offset` and is as
+    /// long as `packed`, or shorter if there are fewer bytes from `offset` on. The other rules are
+    /// those of `pack`.
     #[pyo3(signature = (user, packed, offset, count = 1, origin = 0, *, stream))]
     #[allow(clippy::too_many_arguments, reason = "as in Python")]
     fn pack_range(
@@ -124,9 +128,10 @@ impl CudaLayout {
         self.submit(py, &Call { name, direction, user, packed, count, origin, offset, stream })
     }
 
-    /// Submits the unpacking of a range of the packed stream of `count` instances, and returns the
-    /// number of bytes. The range begins at the packed byte `offset`, and has the bytes of `packed`
-    /// or those that are left in the stream. The other rules are those of `pack`.
+    /// Submits to `stream` the unpacking of a range of the packed bytes of `count` instances.
+    /// Returns the number of bytes in the range. The range begins at the packed byte `offset` and
+    /// is as long as `packed`, or shorter if there are fewer bytes from `offset` on. The other
+    /// rules are those of `pack`.
     #[pyo3(signature = (packed, user, offset, count = 1, origin = 0, *, stream))]
     #[allow(clippy::too_many_arguments, reason = "as in Python")]
     fn unpack_range(
@@ -144,8 +149,8 @@ impl CudaLayout {
     }
 
     /// Waits for all work on the device, and unloads the kernels. Does nothing if the layout is
-    /// closed. If a stream of the device is being captured, raises an error, and the layout stays
-    /// open.
+    /// closed. If a stream of the device is being captured into a graph, raises an error, and the
+    /// layout stays open.
     fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
         let mut this = slf.try_borrow_mut().map_err(|_| {
             Error::new_err("close: layout = one in use: must not be closed during a call of another thread")
@@ -225,7 +230,7 @@ impl CudaLayout {
     }
 
     /// Returns the range of the packed stream that a call moves. `len` is the number of bytes of
-    /// the buffer of packed bytes.
+    /// the buffer that holds packed bytes.
     fn range(&self, call: &Call<'_, '_>, packed: Use, len: u64) -> PyResult<Range<u64>> {
         let layout = self.open(call.name)?;
         let (name, count) = (call.name, call.count);

@@ -2,8 +2,8 @@
 //!
 //! Three kinds of objects are accepted: objects with `__dlpack__`, objects with
 //! `__cuda_array_interface__`, and objects with the buffer protocol, whose memory must be pinned.
-//! Nothing is copied, and all rules are checked before any bytes are moved. Whether host memory is
-//! pinned, and whether memory belongs to the right device, is checked by the driver's answers
+//! Nothing is copied, and all rules are checked before any bytes are moved. To check whether host
+//! memory is pinned, and whether memory belongs to the right device, the driver is asked
 //! ([`ddtc_gpu::device`]). Waits for other streams may be submitted before that.
 
 use pyo3::exceptions::PyTypeError;
@@ -18,11 +18,11 @@ use crate::dlpack;
 /// `stream`.
 const VERSION: i64 = 3;
 
-/// Handle of the legacy default stream, `CU_STREAM_LEGACY`. In the two protocols, 0 stands for no
-/// stream.
+/// Handle of the legacy default stream, `CU_STREAM_LEGACY`. The driver accepts 0 for the same
+/// stream, but `__dlpack__` and `__cuda_array_interface__` do not.
 const LEGACY_STREAM: u64 = 1;
 
-/// A call that takes a device buffer: what the buffer is for.
+/// How a call of a layout uses one of its device buffers.
 #[derive(Clone, Copy)]
 pub struct Use {
     /// Name of the called method.
@@ -38,7 +38,7 @@ pub struct Use {
 }
 
 impl Use {
-    /// Returns the error that `value`, which describes the argument, breaks `rule`.
+    /// Returns the error for an argument that breaks `rule`. `value` describes the argument.
     pub fn refused(&self, value: impl std::fmt::Display, rule: &str) -> PyErr {
         Error::new_err(format!("{}: {} = {value}: {rule}", self.call, self.name))
     }
@@ -50,12 +50,14 @@ pub struct DeviceMemory<'py> {
     pub address: u64,
     /// Number of bytes.
     pub len: u64,
-    /// A stream for whose work the call must wait, if the object names one.
+    /// Handle of a stream, if the object names one, that may still have work on the memory. The
+    /// call must make its own stream wait for this work.
     pub stream: Option<u64>,
     _owner: Owner<'py>,
 }
 
-/// Keeper of the memory of an object.
+/// What keeps the memory of an object in place. It must not be dropped before the work is
+/// submitted.
 enum Owner<'py> {
     Host(#[allow(dead_code, reason = "its drop ends the export of the buffer")] Memory),
     Object(#[allow(dead_code, reason = "its drop ends the export of the array")] Bound<'py, PyAny>),
@@ -82,8 +84,9 @@ impl<'py> DeviceMemory<'py> {
         if object.hasattr("__cuda_array_interface__")? {
             return from_interface(object, usage);
         }
-        // Host memory. Objects with the buffer protocol include arrays of NumPy, whatever their
-        // dtype is. Other libraries have arrays in pinned memory without this protocol.
+        // The object is in host memory. Try the buffer protocol first, which arrays of NumPy have,
+        // whatever their dtype is. Arrays of other libraries in pinned memory may not have it; they
+        // are read through DLPack.
         match Memory::dense(object, usage.name, usage.write) {
             Ok(memory) => Ok(DeviceMemory {
                 address: memory.address(),
@@ -130,8 +133,9 @@ fn check_device(usage: Use, kind: i32, number: i32) -> PyResult<()> {
     }
 }
 
-/// Returns the memory of an object with `__dlpack__`. The producer makes the stream of the call wait
-/// for the work that writes the array.
+/// Returns the memory of an object with the method `__dlpack__`. The method is told on which stream
+/// ddtc will use the array. The library that owns the array must make this stream wait for pending
+/// work that writes the array.
 fn from_dlpack<'py>(object: &Bound<'py, PyAny>, usage: Use, kind: i32) -> PyResult<DeviceMemory<'py>> {
     let py = object.py();
     let arguments = PyDict::new(py);
@@ -209,15 +213,16 @@ fn from_interface<'py>(object: &Bound<'py, PyAny>, usage: Use) -> PyResult<Devic
     Ok(DeviceMemory { address, len, stream, _owner: Owner::Object(object.clone()) })
 }
 
-/// Returns the number of bytes of an element from its description in the array interface, such as
-/// `<f8`. Returns `None` for objects of Python, bit fields, and anything unknown.
+/// Returns the number of bytes of an element from `typestr`, its description in
+/// `__cuda_array_interface__`, such as `<f8`. Returns `None` for objects of Python, bit fields, and
+/// anything unknown.
 fn element_bytes(typestr: &str) -> Option<u64> {
     let rest = typestr.strip_prefix(['<', '>', '|', '='])?;
     let (kind, number) = rest.split_at_checked(1)?;
     let number: u64 = number.parse().ok()?;
     match kind {
         "b" | "i" | "u" | "f" | "c" | "m" | "M" | "S" | "V" => Some(number),
-        // The number is that of characters.
+        // For text in Unicode, the number counts characters, which have 4 bytes each.
         "U" => number.checked_mul(4),
         _ => None,
     }
@@ -230,8 +235,13 @@ fn check_writable(usage: Use, read_only: bool) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the number of bytes of an array without gaps, in the order of C or Fortran. The strides
-/// are in bytes. Without strides, the array is in the order of C.
+/// Returns the number of bytes of an array, which must have no gaps between its elements. The order
+/// of the elements may be that of C or of Fortran. The strides are in bytes. Without strides, the
+/// array is in the order of C.
+///
+/// # Errors
+/// If the array has gaps, if its size does not fit in 63 bits, or if the number of strides differs
+/// from the number of dimensions.
 fn dense_len(usage: Use, shape: &[i64], strides: Option<&[i128]>, bytes: u64) -> PyResult<u64> {
     let describe = || format!("an array of shape {shape:?}");
     let product = shape.iter().try_fold(bytes, |len, &n| len.checked_mul(u64::try_from(n).ok()?));

@@ -1,7 +1,8 @@
 //! Structures of DLPack, by which libraries for arrays exchange buffers (dlpack.h, version 1).
 //!
-//! A producer returns a capsule that owns a structure, and ddtc only reads the structure. Since the
-//! capsule is never renamed, its destructor releases the structure.
+//! The library that owns an array exports it as a capsule of Python, which owns a structure of
+//! DLPack. ddtc only reads the structure. A consumer that takes over the structure would rename the
+//! capsule. ddtc does not, so the destructor of the capsule releases the structure.
 
 use std::ffi::{CStr, c_void};
 
@@ -17,18 +18,19 @@ pub const CUDA_HOST: i32 = 3;
 /// `kDLCUDAManaged`: managed memory.
 pub const CUDA_MANAGED: i32 = 13;
 
-/// Version of DLPack that ddtc asks for. A structure of a later minor version has the same fields.
+/// Version of DLPack that ddtc asks the library of an array for. A structure of a later minor
+/// version has the same fields.
 pub const VERSION: (u32, u32) = (1, 0);
 
-/// `DLPACK_FLAG_BITMASK_READ_ONLY`.
+/// `DLPACK_FLAG_BITMASK_READ_ONLY`: the buffer must not be written.
 const READ_ONLY: u64 = 1;
-/// `DLPACK_FLAG_BITMASK_IS_COPIED`.
+/// `DLPACK_FLAG_BITMASK_IS_COPIED`: the buffer is a copy of the array.
 const IS_COPIED: u64 = 2;
 
 const NAME: &CStr = c"dltensor";
 const VERSIONED_NAME: &CStr = c"dltensor_versioned";
 
-/// `DLDevice`.
+/// The C structure `DLDevice`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Device {
@@ -36,7 +38,7 @@ struct Device {
     number: i32,
 }
 
-/// `DLDataType`.
+/// The C structure `DLDataType`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DataType {
@@ -45,7 +47,7 @@ struct DataType {
     lanes: u16,
 }
 
-/// `DLTensor`.
+/// The C structure `DLTensor`.
 #[repr(C)]
 struct RawTensor {
     data: *mut c_void,
@@ -57,8 +59,8 @@ struct RawTensor {
     byte_offset: u64,
 }
 
-/// The fields of `DLManagedTensorVersioned` that ddtc reads. `major` and `minor` are the first
-/// fields in every version.
+/// The fields of the C structure `DLManagedTensorVersioned` that ddtc reads. `major` and `minor`
+/// are the first fields in every version of DLPack.
 #[repr(C)]
 struct Versioned {
     major: u32,
@@ -69,7 +71,7 @@ struct Versioned {
     tensor: RawTensor,
 }
 
-/// What a structure of DLPack says about a buffer.
+/// Description of a buffer, read from a structure of DLPack.
 pub struct Tensor {
     /// Address of the first element.
     pub address: u64,
@@ -83,19 +85,20 @@ pub struct Tensor {
     pub strides: Option<Vec<i64>>,
     /// Whether the buffer must not be written.
     pub is_read_only: bool,
-    /// Whether the producer has made a copy for this exchange.
+    /// Whether the library that owns the array has exported a copy of it.
     pub is_copied: bool,
 }
 
 /// Returns the kind of the device on which an object with `__dlpack_device__` has its elements, such
 /// as [`CUDA`], and the number of the device.
 pub fn device(object: &Bound<'_, PyAny>) -> PyResult<(i32, i32)> {
-    // The kind is an `IntEnum` in some libraries.
+    // Extract the kind as a number. In some libraries it is an `IntEnum`.
     object.call_method0("__dlpack_device__")?.extract()
 }
 
 /// Returns true if an object has its elements in the memory of a device, so that the host cannot
-/// access them. Objects that have only `__cuda_array_interface__` are taken to be such objects.
+/// access them. Objects that have `__cuda_array_interface__` and not `__dlpack_device__` are
+/// assumed to be on a device.
 pub fn is_on_device(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.hasattr("__dlpack_device__")? {
         let (kind, _) = device(object)?;
@@ -105,7 +108,7 @@ pub fn is_on_device(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Reads the structure that a capsule of `__dlpack__` owns. Returns an error text if the object is
-/// no such capsule, was consumed already, or has a later major version.
+/// no such capsule, was consumed already, or has a major version different from 1.
 pub fn tensor(object: &Bound<'_, PyAny>) -> Result<Tensor, &'static str> {
     const NO_CAPSULE: &str = "its __dlpack__ must return a capsule of DLPack that nobody has consumed";
     let capsule = object.cast::<PyCapsule>().map_err(|_| NO_CAPSULE)?;

@@ -156,7 +156,8 @@ impl Datatype {
         numpy::from_dtype(dtype).map(Datatype)
     }
 
-    /// Returns the layout of a strided array of NumPy. Displacement 0 is its first element.
+    /// Returns the layout of a strided array of NumPy. Displacement 0 is the first element of the
+    /// array.
     #[staticmethod]
     fn from_array(array: &Bound<'_, PyAny>) -> PyResult<Datatype> {
         numpy::from_array(array).map(Datatype)
@@ -192,7 +193,8 @@ impl Datatype {
         self.0.true_extent()
     }
 
-    /// Compiles the datatype, or finds code that was compiled for an equal layout.
+    /// Compiles the datatype, or finds code that was compiled earlier for a datatype with an equal
+    /// layout.
     fn commit(&self, py: Python<'_>) -> PyResult<Committed> {
         py.detach(|| ddtc::commit(&self.0)).map(Committed).map_err(to_python_error)
     }
@@ -283,8 +285,8 @@ impl Committed {
         let size = usize::try_from(self.packed_size(count)?)?;
         PyBytes::new_with(py, size, |target| {
             // SAFETY: the buffer stays exported while `source` exists, and the documentation
-            // forbids other threads to write to it meanwhile. Nothing else knows the new target
-            // yet.
+            // forbids other threads to write to it during the call. No other code has a reference
+            // to the new target yet.
             let from = unsafe { source.bytes() };
             py.detach(|| self.0.pack(from, origin, count, target)).map(drop).map_err(to_python_error)
         })

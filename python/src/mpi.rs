@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 
 use crate::to_python_error;
 
-/// The module mpi4py as a source of datatypes, with the values of its MPI library's constants.
+/// The module mpi4py, which decoding asks for envelopes and contents, with the values of the
+/// constants of its MPI library.
 struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
@@ -80,7 +81,7 @@ impl Mpi4py<'_> {
     }
 }
 
-/// A datatype object of mpi4py. The `Arc` can be cloned without the interpreter's lock.
+/// A datatype object of mpi4py, in an `Arc`, which can be cloned without the interpreter's lock.
 type Handle = std::sync::Arc<Py<PyAny>>;
 
 impl Introspect for Mpi4py<'_> {

@@ -15,7 +15,8 @@ pub(crate) struct Elf {
     pub(crate) loader: Option<String>,
     /// Sonames of the libraries that the file needs.
     pub(crate) needed: Vec<String>,
-    /// Value of the string symbol that [`Elf::read`] was asked for, if the file has it.
+    /// Value of the string at the dynamic symbol that the caller of [`Elf::read`] named, if the
+    /// file has this symbol.
     pub(crate) symbol: Option<String>,
 }
 

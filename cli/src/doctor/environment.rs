@@ -73,15 +73,16 @@ fn file(value: &str) -> Result<(), String> {
     }
 }
 
-/// Reports the variables that are set, and adds a problem for each that would be ignored.
+/// Reports the variables that are set, and adds a problem for each that the preload library would
+/// ignore.
 pub(super) fn look(findings: &mut Findings, variables: &[(OsString, OsString)]) {
     let mut seen = false;
     for (name, value) in variables {
         if !name.as_encoded_bytes().starts_with(b"DDTC_") || value.is_empty() {
             continue;
         }
-        // The name begins with `DDTC_`. It may be the old name of a variable, which is still
-        // accepted. The value is then checked by the rule of the new name.
+        // The name begins with `DDTC_`. If it is the old name of a variable, which is still
+        // accepted, the value is checked by the rule of the new name.
         seen = true;
         let (name, shown) = (cut(name), cut(value));
         findings.add_lines("environment", &format!("{name}={shown}"));

@@ -69,8 +69,8 @@ pub(super) fn libraries(launcher: Option<&Path>, library_path: Option<&OsString>
     found
 }
 
-/// Returns an MPI library for each soname of [`NAMES`]. Its path has no folder, so the dynamic
-/// loader searches for it. Try these libraries after the files that [`libraries`] returns.
+/// Returns the sonames of [`NAMES`] as MPI libraries. Their paths have no folder, so the dynamic
+/// loader searches for them. Try these libraries after the files that [`libraries`] returns.
 pub(super) fn by_the_loader() -> impl Iterator<Item = Library> {
     NAMES.iter().map(|name| Library { path: PathBuf::from(name), how: "in the loader's search path" })
 }

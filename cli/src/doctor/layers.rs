@@ -17,9 +17,9 @@ use super::messages::ended;
 use super::stacks;
 
 /// Examines the files that the dynamic loader would load together with the preload library for
-/// `program` or, if `program` is `None`, for this program. A layer that comes before the preload
-/// library is a problem, because calls of the functions that the layer defines do not reach the
-/// preload library.
+/// `program` or, if `program` is `None`, for this program. A PMPI layer, which is a file that
+/// defines some MPI functions, is a problem if it comes before the preload library, because calls
+/// of these functions do not reach the preload library.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -55,8 +55,8 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 /// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// Second half of a sentence of the output, which begins with a comma and names the groups of
-    /// calls that are not converted because of the layer. Empty if there are no such groups.
+    /// End of a sentence of the output, which begins with a comma and names the groups of calls
+    /// that are not converted because of the layer. Empty if there are no such groups.
     not_converted: String,
 }
 

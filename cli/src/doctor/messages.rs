@@ -58,7 +58,8 @@ fn end_group(child: &mut Child) {
         let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
         std::thread::sleep(Duration::from_secs(1));
     }
-    // A system may have no program `kill`. The command itself must end even then.
+    // If the system has no program `kill`, no process has been ended so far. In that case end at
+    // least the command itself.
     let _ = child.kill();
     let _ = child.wait();
 }
@@ -69,7 +70,7 @@ pub(super) fn last_lines(text: &str, n: usize) -> String {
     if lines.is_empty() { "nothing".into() } else { lines[lines.len().saturating_sub(n)..].join(" / ") }
 }
 
-/// What the launched ranks have printed.
+/// Output of the ranks that `ddtc doctor` has launched.
 struct RankOutput {
     size: Vec<u64>,
     us: Option<f64>,
@@ -248,15 +249,17 @@ fn with_reports(
         };
         findings.add_problem(&what, remedy);
     }
-    // Each rank decides by its own timings whether to convert. If the timings show that nothing is
-    // gained, it is right that the messages were not converted.
+    // Return if messages were converted, or if there is a reason not to convert them: each rank
+    // times messages with and without conversion, and does not convert those for which conversion
+    // gains nothing.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))
     {
         return;
     }
-    // Messages were not converted, and no timing explains it: find the reason.
+    // Messages were not converted, and no timing explains this. Add a problem that states the
+    // reason.
     let (why, remedy) = if report.ranks == 0 {
         let said = last_lines(&errors, 2);
         (

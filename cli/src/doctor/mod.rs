@@ -359,7 +359,8 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
 /// MPI libraries that could be loaded, in the order in which they were found.
 type Families = Vec<(Family, PathBuf)>;
 
-/// Adds a problem if libraries of two incompatible MPIs were found.
+/// Adds a problem if libraries of two MPI implementations were found whose ranks cannot be started
+/// by the same launcher.
 fn mixed(findings: &mut Findings, families: &Families) {
     if let Some((first, path)) = families.first()
         && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
@@ -416,7 +417,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
     let files = found.len();
     let mut families = Families::new();
     for (i, library) in found.into_iter().chain(system).enumerate() {
-        // The libraries that the loader would find by name come last. They are tried only if no
+        // The libraries that the loader would find by name come last. They are loaded only if no
         // file was suitable.
         if i >= files && chosen.is_some() {
             break;
@@ -445,8 +446,8 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
             Err(_) => {}
         }
     }
-    // All libraries that were found have been tried now, and `chosen` is the first one that loads
-    // and fits the launcher.
+    // All candidates have been loaded now, and `chosen` is the first one that loads and fits the
+    // launcher.
     mixed(findings, &families);
     let Some((path, loaded)) = chosen else {
         none_fits(findings, family, &families, failures);
@@ -470,7 +471,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
 
 /// Kinds of calls that the preload library may convert under an MPI library.
 struct Conversions {
-    /// Whether no kind of call may be converted over the transport that this environment selects.
+    /// True if no kind of call may be converted over the transport that this environment selects.
     untried: bool,
     /// Lines for the output. The first line says what may be converted over the transport that this
     /// environment selects. A further line follows for each transport for which the answer differs.
@@ -513,10 +514,11 @@ impl Conversions {
     }
 }
 
-/// Returns a line for each proof that `ddtc tune`, in this version of ddtc, has written for the MPI
-/// library whose version text is `version` and whose file is `mpi`, and a line for each file of
-/// proofs that cannot be used. If a proof refuses a kind of calls, no other proof with the same key
-/// permits it, whichever file the proofs are in.
+/// Returns lines about the proofs for the MPI library whose version text is `version` and whose
+/// file is `mpi`. A proof records which kinds of calls gave right results when `ddtc tune` tested
+/// them. There is a line for each proof of this version of ddtc, and one for each file of proofs
+/// that cannot be used. If a proof says that a kind of calls gave wrong results (it refuses them),
+/// a proof with the same key in any of the files does not permit them.
 fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));

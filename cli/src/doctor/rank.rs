@@ -15,8 +15,8 @@ use ddtc::internal::datatype::Named;
 
 use ddtc_hosts::loaded::Loaded;
 
-/// Beginning of each line of output that is meant for the doctor. Launchers and libraries may print
-/// other lines.
+/// Beginning of the lines that a rank prints for `ddtc doctor`. Lines without it, which launchers
+/// and libraries may print, are ignored.
 pub(super) const MARK: &str = "ddtc-doctor ";
 /// Number of instances of [`super::TYPE`] in a message.
 pub(super) const COUNT: usize = 1024;
@@ -26,7 +26,7 @@ const EXTENT: usize = 32;
 const RUNS: [(c_int, c_int); 3] = [(0, 1), (2, 2), (5, 1)];
 /// Number of round trips that are timed.
 const ROUNDS: usize = 400;
-/// Number of round trips before the timed ones. The bytes that arrive in these round trips are
+/// Number of round trips that are made first and not timed. The bytes that arrive in them are
 /// compared with the expected bytes.
 const WARM: usize = 50;
 
@@ -128,8 +128,8 @@ pub(super) fn run(library: &Path) -> Result<(), String> {
     if rank == 0 {
         println!("{MARK}size {size}");
     }
-    // Ranks 0 and 1 build the type of `RUNS` and exchange messages of it; others have nothing to
-    // do.
+    // Ranks 0 and 1 build the type of `RUNS` and exchange messages of it; other ranks have nothing
+    // to do.
     if rank < 2 && size >= 2 {
         let (mut blocks, mut t): (Word, Word) = (0, 0);
         let (places, lengths) = (RUNS.map(|(place, _)| place), RUNS.map(|(_, length)| length));

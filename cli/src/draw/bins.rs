@@ -4,12 +4,13 @@
 use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
-/// Maximum number of visits to cells while bytes are counted. A piece visits each cell that
-/// contains some of its bytes. Once this number is reached, all bytes of each further piece are
-/// counted in the cell where the piece begins.
+/// Limits the time that it takes to count the packed bytes in the cells of a picture. The bytes of
+/// a piece, which are contiguous in memory, are added to every cell that they lie in. After this
+/// number of additions, all bytes of each further piece are added to the cell in which the piece
+/// begins.
 const MAX_VISITS: u64 = 1 << 26;
 
-/// Contents of a cell.
+/// Packed bytes in one cell of a picture, which is a range of columns in one line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
     /// Number of packed bytes.
@@ -33,7 +34,7 @@ impl Cell {
     }
 }
 
-/// The cells of a folded map, line by line.
+/// The cells of a picture, line by line, with the packed bytes that lie in them.
 pub(crate) struct Bins {
     /// Width of a cell in bytes.
     pub(crate) width: i128,
@@ -45,8 +46,8 @@ pub(crate) struct Bins {
 }
 
 impl Bins {
-    /// Divides the lines of `fold` into at most `columns` cells each, and counts the bytes of
-    /// `map`.
+    /// Divides the lines of `fold` into at most `columns` cells each, and counts the packed bytes
+    /// of `map` that lie in each cell.
     pub(crate) fn new(map: &Map, fold: &Fold, columns: usize) -> Bins {
         let shown = fold.to - fold.from;
         let min_width = ceil(shown, columns as i128);
@@ -56,8 +57,8 @@ impl Bins {
         let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
         let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
-        // Count the bytes of the pieces. This is exact as long as the number of visits is below
-        // `MAX_VISITS`.
+        // Add the bytes of the pieces to the cells in which they lie. The counts are exact if all
+        // pieces are contiguous blocks and the number of additions stays below `MAX_VISITS`.
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;
@@ -66,9 +67,9 @@ impl Bins {
             bins.exact &= whole;
             visits += bins.put(fold, piece, whole);
         }
-        // Mark the cells that contain bytes which several entries of the type map share. The visits
-        // are counted anew. Once the limit is reached, only the first byte of a shared range is
-        // marked.
+        // Mark the cells that contain bytes which several entries of the type map share. The limit
+        // `MAX_VISITS` holds for this loop, too. Once it is reached, only the cell with the first
+        // byte of each further range is marked.
         let mut visits = 0;
         for &(from, to) in &map.shared {
             let to = if visits < MAX_VISITS { to } else { from + 1 };
@@ -104,8 +105,10 @@ impl Bins {
         (self.width.min(fold.to - from)) * rows
     }
 
-    /// Counts the bytes of `piece`: in every cell that it covers if `whole` is true, otherwise all
-    /// in the cell where it begins. Returns the number of cells that were visited.
+    /// Adds the bytes of `piece` to the counts of cells. If `whole` is true, each cell gets the
+    /// bytes that lie in it. Otherwise the cell in which the piece begins gets all of them. Returns
+    /// the number of cells to which bytes were added. [`MAX_VISITS`] limits the sum of these
+    /// numbers.
     fn put(&mut self, fold: &Fold, piece: &Piece, whole: bool) -> u64 {
         let (columns, width) = (self.columns, self.width);
         let mut visits = 0;
@@ -128,10 +131,15 @@ impl Bins {
     }
 }
 
-/// Calls `visit` for each cell that contains bytes of `[at, end)`. The arguments of `visit` are the
-/// line and the column of the cell, the first displacement of the bytes of `[at, end)` in the cell,
-/// their number, and their mean displacement. A cell whose line has several rows may be visited
-/// more than once.
+/// Calls `visit` for each cell that contains bytes of the range `[at, end)` of memory. The
+/// arguments of `visit` are:
+///
+/// - the line and the column of the cell,
+/// - the first displacement of the bytes of the range that lie in the cell,
+/// - the number of these bytes,
+/// - their mean displacement.
+///
+/// A cell whose line has several rows may be passed to `visit` more than once.
 fn spread(
     fold: &Fold,
     width: i128,
@@ -139,8 +147,8 @@ fn spread(
     end: i128,
     visit: &mut impl FnMut(usize, usize, i128, i128, f64),
 ) {
-    // Visits the cells that contain bytes `[lo, hi)`, which lie in one row, together with the same
-    // columns of the next `rows - 1` rows.
+    // Calls `visit` for the cells that contain bytes `[lo, hi)`, which lie in one row, together
+    // with the same columns of the next `rows - 1` rows.
     let mut row = |line: usize, lo: i128, hi: i128, rows: i128| {
         let start = lo - fold.column(lo);
         let mut from = fold.column(lo).max(fold.from);
@@ -155,8 +163,8 @@ fn spread(
         }
     };
     // In each line of the picture, the range `[at, end)` consists of at most three parts: the end
-    // of one row, some whole rows, and the beginning of another row. The whole rows are visited
-    // together, so the time does not depend on their number.
+    // of one row, some whole rows, and the beginning of another row. The whole rows are passed to
+    // `visit` together, so the time does not depend on their number.
     for line in fold.line(at)..fold.lines.len() {
         let Some((start, stop)) = fold.memory(line) else { continue };
         let (lo, hi) = (at.max(start), end.min(stop));
@@ -221,7 +229,7 @@ mod tests {
         assert_eq!((fold.lines.len(), fold.rows_per_line), (4, 2));
         let cell = bins.cell(1, 0);
         assert_eq!((cell.bytes, cell.blocks, cell.mean(), bins.memory(&fold, 1, 0)), (2, 2, 3.0, 2));
-        // 64 bytes in one piece: every cell is full, and the means grow row by row.
+        // 64 contiguous bytes: every cell is full, and the means grow row by row.
         let (_, fold, bins) = bins_of_bytes();
         assert_eq!((total(&fold, &bins), bins.cell(0, 0).bytes, bins.cell(0, 0).mean()), (64, 4, 5.0));
     }

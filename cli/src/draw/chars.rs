@@ -1,4 +1,4 @@
-//! Writes a folded map as characters, for terminals.
+//! Draws memory in rows as characters, for terminals.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,14 @@ use super::map::Map;
 use super::picture::{cut, facts, how, in_bytes, ruler_step};
 use super::scene::Paint;
 
-/// Approximate maximum number of lines of memory in a picture of characters.
+/// Maximum number of lines of memory in a picture of characters. If memory has more rows, several
+/// rows share a line. If rows without data are left out, there may be a few lines more.
 const LINES: usize = 32;
-/// Maximum width of a cell in characters.
+/// Maximum number of characters by which one cell is drawn. A cell is a range of columns in one
+/// line of the picture.
 const MAX_CELL_WIDTH: usize = 4;
-/// Characters that stand for positions in the packed stream, from first to last, if the terminal
-/// has only ASCII.
+/// On a terminal that has only ASCII, packed bytes are drawn by these characters, from the first
+/// packed byte to the last.
 const ORDER: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// Capabilities of a terminal.
@@ -25,8 +27,8 @@ pub(crate) struct Terminal {
     pub(crate) colour: bool,
 }
 
-/// Returns a picture of `map` with the title `name`. Rows have `width` bytes. If `width` is `None`,
-/// a width is chosen that shows the structure of the type.
+/// Returns a picture, with the title `name`, of the memory that `map` lists. Rows have `width`
+/// bytes. If `width` is `None`, a width is chosen that shows the structure of the type.
 pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Terminal) -> String {
     let fold = Fold::new(map, width, LINES);
     let starts: Vec<Option<String>> =
@@ -87,7 +89,7 @@ fn ruler(fold: &Fold, bins: &Bins, each: usize, gutter: usize, room: usize) -> S
     format!("{}\n", String::from_utf8_lossy(&line).trim_end())
 }
 
-/// Returns the cell at `column` of `line`, drawn with `each` characters.
+/// Returns the text that shows the cell at `column` of `line`: one character, `each` times.
 fn shown(
     map: &Map,
     fold: &Fold,
@@ -101,7 +103,8 @@ fn shown(
         let from = fold.from + column as i128 * bins.width;
         let (start, stop) = fold.memory(line).unwrap_or((0, 0));
         let (low, high) = map.range;
-        // The cell is a gap if the column lies within the bounds in any row of the line.
+        // The cell has no packed byte. It is drawn as a gap if its column lies within the bounds in
+        // any row of the line, and otherwise as a space.
         let inside = start + from < high && stop - fold.width + from + bins.width > low;
         let gap = if terminal.ascii { '.' } else { '\u{b7}' };
         return (if inside { gap } else { ' ' }).to_string().repeat(each);

@@ -7,15 +7,19 @@ use ddtc::internal::methods::*;
 
 use super::map::Map;
 
-/// Maximum number of breaks in a picture. A break is a place where rows without data are left out.
+/// Maximum number of breaks in a picture. A break is a line that stands for several rows of memory
+/// without data, which are left out.
 const MAX_BREAKS: usize = 6;
-/// If the range of columns that contain data is less than 1 / `SPARSE` of a row, the picture shows
-/// this range with a margin on both sides instead of the whole row.
+/// Decides whether a picture shows only a part of each row. If the columns that contain data span
+/// less than 1 / `SPARSE` of a row, the picture shows this span, with a margin on both sides,
+/// instead of the whole row.
 const SPARSE: i128 = 200;
-/// Maximum ratio of the number of rows to the number of columns, which are counted in elements. A
-/// stride of the type that would exceed this ratio is too small to be the length of a row.
+/// Decides which strides of a type are long enough to be the length of a row. With such a length,
+/// the picture must have at most `NARROW` times as many rows as columns. A column is as wide as the
+/// smallest element.
 const NARROW: i128 = 64;
-/// Maximum number of nodes of a datatype's tree that are searched for strides.
+/// Maximum number of nodes of a datatype's tree that are searched for strides. A stride may become
+/// the length of a row.
 const MAX_NODES: usize = 200;
 
 /// A line of the picture.
@@ -43,8 +47,9 @@ pub(crate) struct Fold {
 }
 
 impl Fold {
-    /// Folds `map` into about `max_lines` lines or less. Rows have `width` bytes. If `width` is
-    /// `None`, a width is chosen that shows the structure of the type.
+    /// Arranges the memory of `map` in rows, and the rows in about `max_lines` lines or less. Rows
+    /// have `width` bytes. If `width` is `None`, a width is chosen that shows the structure of the
+    /// type.
     pub(crate) fn new(map: &Map, width: Option<u64>, max_lines: usize) -> Fold {
         let (width, origin) = match width {
             Some(width) => (i128::from(width.max(1)), 0),
@@ -77,8 +82,8 @@ impl Fold {
         self.origin + row * self.width
     }
 
-    /// Returns the displacements that a line covers, as the first and the one after the last;
-    /// `None` for a break.
+    /// Returns the displacements that a line of the picture covers, as the first and the one after
+    /// the last. Returns `None` for a break, which stands for rows that are left out.
     pub(crate) fn memory(&self, line: usize) -> Option<(i128, i128)> {
         match self.lines.get(line)? {
             Line::Rows { first, rows } => Some((self.start(*first), self.start(first + rows))),
@@ -177,11 +182,13 @@ pub(crate) fn ceil(a: i128, b: i128) -> i128 {
     a / b + i128::from(a % b > 0)
 }
 
-/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. Of the strides
-/// of the type that fit (see [`NARROW`]), the length is the one with which the number of rows is
-/// nearest to the number of columns, counted in elements. If no stride fits, the length is a
-/// multiple of the largest stride. For a type without strides it depends on the span of memory and
-/// on the pieces.
+/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. A stride of
+/// the type can be the length if it is long enough (see [`NARROW`]).
+///
+/// - Of several such strides, the one with which the number of rows is nearest to the number of
+///   columns is taken. Columns are counted in elements.
+/// - If the type has only shorter strides, the length is a multiple of the largest stride.
+/// - If the type has no stride, the length depends on the span of memory and on the pieces.
 fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
@@ -207,8 +214,8 @@ fn choose_width(map: &Map) -> (i128, i128) {
     let fits = |(width, rows, columns): &&(i128, i128, i128), own: bool| {
         *rows <= columns * NARROW && own == (Some(*width) != instances)
     };
-    // Prefer the strides inside the type to its extent, which is the distance between instances,
-    // because instances may be interleaved.
+    // As the length of a row, prefer strides inside the type to the extent, which is the distance
+    // between instances, because instances may be interleaved.
     let own = shapes.iter().any(|shape| fits(&shape, true));
     let fit = shapes.iter().filter(|shape| fits(shape, own));
     if let Some((width, ..)) = fit.min_by(|a, b| off(a).total_cmp(&off(b))) {
@@ -224,8 +231,8 @@ fn choose_width(map: &Map) -> (i128, i128) {
     }
     // The type has no stride that could be the length of a row. The number of elements in a row is
     // a power of two, about 1.5 times the square root of the number of all elements and at least
-    // 16. Large gaps will be left out of the picture, so a gap counts at most as much as eight
-    // pieces of average length.
+    // 16. The picture leaves out large gaps later, so each gap counts as at most eight pieces of
+    // average length.
     let mut shown = span;
     if map.listed && map.blocks > 0 {
         let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();
@@ -258,7 +265,8 @@ fn strides(t: &Datatype) -> Vec<i128> {
                 push(*count, i128::from(*stride) * i128::from(oldtype.extent()));
             }
             Combiner::Hvector { count, stride, .. } => push(*count, i128::from(*stride)),
-            // Elements that fill their extent are contiguous, and show no structure.
+            // Elements whose size equals their extent leave no gaps, so their distance shows no
+            // structure.
             Combiner::Contiguous { count, oldtype } if oldtype.size() != oldtype.extent() => {
                 push(*count, oldtype.extent().into());
             }
@@ -297,7 +305,7 @@ mod tests {
             ("subarray([24,19], [16,3], [4,9], Fortran, float)", 1, 96, 19),
             ("darray(4, 1, [16,16], [cyclic,cyclic], [2,2], [2,2], C, double)", 1, 128, 16),
             ("resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))", 5, 32, 5),
-            // Nothing repeats, so there is one row, which begins with the first byte.
+            // Nothing in the type repeats, so there is one row, which begins with the first byte.
             ("struct([1,1,3], [8,16,24], [int,double,float])", 1, 32, 1),
             // Every second one of 4096 doubles. Memory has 64 rows of 64 doubles, and a line of the
             // picture shows two rows.

@@ -6,7 +6,7 @@ use super::fold::Fold;
 /// Width of a line of memory, in units of the picture.
 pub(crate) const PLOT: f64 = 720.0;
 
-/// Places of the lines of a picture.
+/// Coordinates of the lines of memory in a picture.
 pub(crate) struct Frame {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Frame {
     pub(crate) high: f64,
     /// Distance from the top of a line to the top of the next line.
     pub(crate) step: f64,
-    /// Columns of a row that are shown, in bytes.
+    /// Columns of a row that are shown, in bytes: `[from, to)`.
     pub(crate) from: i128,
     pub(crate) to: i128,
 }
@@ -40,8 +40,8 @@ impl Frame {
 /// column after its last one.
 pub(crate) type Part = (usize, i128, i128);
 
-/// Returns the parts of the range `[at, end)`, one for each line of `fold` that it touches. Each
-/// line must have one row.
+/// Returns the parts of the range `[at, end)` of memory, one for each line of `fold` that contains
+/// bytes of it. Each line of `fold` must show only one row of memory.
 pub(crate) fn parts(fold: &Fold, at: i128, end: i128) -> Vec<Part> {
     let mut all = Vec::new();
     for line in fold.line(at)..fold.lines.len() {

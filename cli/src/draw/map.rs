@@ -1,56 +1,59 @@
-//! Lists the bytes to draw, which are those of some instances of a datatype, in packed order.
+//! Lists where the packed bytes of a datatype's instances lie in memory, as input for drawing them.
 //!
-//! Up to [`MAX_LISTED`] contiguous pieces are listed one by one. If there are more, the packed
-//! stream is divided into [`SAMPLES`] ranges, and each range becomes one piece. If a range is not
-//! contiguous in memory, one of its bytes, found by a query of [`Segments`], stands for all of
-//! them. So time and memory are bounded for any type, and the lengths of the pieces still add up to
-//! the number of packed bytes.
+//! The list consists of [`Piece`]s, in packed order. If the instances have at most [`MAX_LISTED`]
+//! contiguous blocks, each block is a piece. If they have more, the packed stream is divided into
+//! [`SAMPLES`] ranges, and each range is a piece. If the bytes of such a range are not contiguous
+//! in memory, one of them, found by a query of [`Segments`], stands for all of them. So time and
+//! memory are bounded for any type, and the lengths of the pieces still add up to the number of
+//! packed bytes.
 
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::engine::{Config, Engine, Mode};
 use ddtc::internal::methods::*;
 use ddtc::internal::segments::{Segment, Segments};
 
-/// Maximum number of pieces that are listed one by one.
+/// Maximum number of contiguous blocks that are listed one by one, each as a [`Piece`]. The packed
+/// stream of a type with more blocks is divided into [`SAMPLES`] ranges instead.
 const MAX_LISTED: u64 = 1 << 20;
 /// Number of ranges into which the packed stream is divided if there are more than [`MAX_LISTED`]
-/// pieces.
+/// contiguous blocks. Each range is one [`Piece`].
 const SAMPLES: u64 = 1 << 17;
-/// Maximum number of entries of the type map that are read to name the basic types of a block.
+/// Maximum number of entries of the type map that are read to name the basic types of a block, for
+/// the text that appears when the pointer rests on the block.
 const MAX_ENTRIES: usize = 64;
 /// Maximum number of arguments of a datatype for which the basic types of a single block are looked
 /// up. The look-up skips to the block in the type map, which takes time linear in the number of
 /// arguments.
 const MAX_ARGUMENTS: u64 = 4096;
 
-/// A part of the packed stream and its place in memory. If `exact` is true, the bytes of the part
-/// are contiguous in memory. Otherwise one of its bytes stands for all of them. Displacements,
-/// lengths and positions are in bytes.
+/// A part of the packed stream and its place in memory. Displacements, lengths and positions are in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Displacement of the first byte, or of the byte that stands for all bytes if the piece is not
-    /// exact.
+    /// Displacement of the piece's first byte if `exact` is true. Otherwise the displacement of one
+    /// of its bytes, which stands for all of them.
     pub(crate) at: i128,
     /// Number of packed bytes in the piece.
     pub(crate) len: i128,
     /// Position of the piece's first byte in the packed stream.
     pub(crate) packed: i128,
-    /// Number of blocks that begin in the piece. This is 1 unless the pieces were sampled.
+    /// Number of contiguous blocks of memory that end in the piece. This is 1 unless the packed
+    /// stream was divided into ranges.
     pub(crate) blocks: u64,
-    /// Whether the bytes are contiguous in memory and begin at `at`. Otherwise `at` is the
-    /// displacement of one of them.
+    /// Whether the bytes of the piece are contiguous in memory, from displacement `at` on.
     pub(crate) exact: bool,
 }
 
 impl Piece {
-    /// Returns the displacement after the last byte. If the piece is not exact, returns the
-    /// displacement after `at`.
+    /// Returns the displacement after the last byte of the piece. If the bytes are not contiguous
+    /// in memory, returns the displacement after the one byte, at `at`, that stands for all of
+    /// them.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
 }
 
-/// Memory of some instances of a datatype.
+/// Places in memory of the packed bytes of `count` instances of a datatype.
 pub(crate) struct Map {
     pub(crate) datatype: Datatype,
     pub(crate) count: u64,
@@ -58,12 +61,14 @@ pub(crate) struct Map {
     pub(crate) bytes: i128,
     /// Number of contiguous blocks of all instances.
     pub(crate) blocks: u64,
-    /// The pieces in packed order. Their lengths add up to `bytes`.
+    /// Parts of the packed stream with their places in memory, in packed order. Their lengths add
+    /// up to `bytes`.
     pub(crate) pieces: Vec<Piece>,
-    /// Whether the pieces were listed one by one, instead of sampled.
+    /// Whether each piece is a contiguous block. Otherwise the packed stream was divided into
+    /// ranges, and each piece is a range.
     pub(crate) listed: bool,
-    /// Ranges of memory that several entries of the type map share, in ascending order. Empty if
-    /// the pieces were sampled.
+    /// Ranges of memory that several entries of the type map share, in ascending order. Each range
+    /// has its first displacement and the one after its last. Empty if `listed` is false.
     pub(crate) shared: Vec<(i128, i128)>,
     /// Range of memory that the picture must show: bounds and true bounds of all instances, as the
     /// first displacement and the one after the last.
@@ -76,8 +81,8 @@ impl Map {
     /// Lists the memory of `count` instances of `t`.
     ///
     /// # Errors
-    /// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in
-    /// 64.
+    /// If the number of packed bytes of `count` instances does not fit in 63 bits, or if a
+    /// displacement does not fit in 64 bits.
     pub(crate) fn new(t: &Datatype, count: u64) -> ddtc::Result<Map> {
         let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
         let segments = committed.segments(count)?;
@@ -126,8 +131,9 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. It is the unit
-    /// in which the columns of a row are counted when the length of a row is chosen.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. To choose the
+    /// length of a row of the picture and the marks of its ruler, lengths are measured in this
+    /// unit.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
@@ -167,8 +173,10 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     let (mut pieces, mut seen) = (Vec::with_capacity(SAMPLES as usize), 0);
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
-        // Choose a pseudorandom place in the range. With equidistant places, a stride of the type
-        // could coincide with their distance, and the picture would show only some of the blocks.
+        // Choose a pseudorandom byte of the range. It stands for all bytes of the range if they are
+        // not contiguous in memory. If these bytes were equidistant in the packed stream, a stride
+        // of the type could coincide with their distance, and the picture would show only some of
+        // the blocks.
         let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;
@@ -255,7 +263,8 @@ mod tests {
             assert!(p.at % 2 == 0 && p.at < next.at && p.packed + p.len == next.packed);
             assert!(p.at / 2 >= p.packed && p.at / 2 < next.packed);
         }
-        // A long block among many short blocks is exact, although the pieces are sampled.
+        // One long block, and so many short blocks that the packed stream is divided into ranges.
+        // The ranges inside of the long block are contiguous in memory, which `exact` shows.
         let m = map(
             "hindexed([1,1], [0,100000000], struct([1,1],[0,8000000],[vector(2000000, 1, 2, short),contiguous(8000000, byte)]))",
             1,

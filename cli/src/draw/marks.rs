@@ -1,32 +1,33 @@
 //! Draws marks on the memory of a picture: bounds with their labels, borders of instances, and the
-//! path of packing.
+//! path of packing, which is a line with arrows through the blocks in packed order.
 
 use super::fold::{Fold, Line};
 use super::frame::{Frame, Part};
 use super::map::Map;
 use super::scene::{Anchor, Paint, Scene};
 
-/// Maximum number of parts of blocks for which the path of packing is drawn. A block has one part
-/// in each row that it covers.
+/// Limit for the path of packing, which is a line with arrows through the blocks in packed order. A
+/// block has one part in each row that it covers. If all blocks together have more than this number
+/// of parts, no path is drawn.
 const MAX_PATH_BLOCKS: usize = 64;
-/// Number of instances, counted from the first one, that may have borders. The last instance may
-/// have a border, too.
+/// Number of instances around which a border may be drawn, counted from the first one. The last
+/// instance may have a border, too.
 const MAX_INSTANCES: u64 = 8;
-/// Distance between labels, from base line to base line.
+/// Minimum distance between two labels, from base line to base line, in units of the picture.
 const SPACING: f64 = 13.0;
 /// Font size of labels.
 const SIZE: f64 = 10.5;
 
-/// Words next to a line of memory.
+/// Text to the right of a line of memory, which names the bounds or the instance there.
 pub(crate) struct Label {
-    /// The y coordinate of the middle of the line.
+    /// The y coordinate of the middle of the line of memory to which the label belongs.
     y: f64,
     paint: Paint,
     pub(crate) text: String,
 }
 
-/// A bound, which is a place between two bytes. An upper bound is drawn at the end of the byte
-/// before it.
+/// A bound of the datatype, such as `lb`, which is a place between two bytes. An upper bound is
+/// drawn at the end of the byte before it.
 struct Mark {
     name: &'static str,
     at: i128,
@@ -199,8 +200,9 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
     }
 }
 
-/// Draws a line with arrows through the blocks in packed order. Draws nothing and returns false if
-/// there are less than two parts of blocks or more than [`MAX_PATH_BLOCKS`].
+/// Draws the path of packing: a line with arrows through the blocks in packed order. `blocks` has
+/// an entry for each part of a block, which is what the block covers in one row. Draws nothing and
+/// returns false if there are less than two parts or more than [`MAX_PATH_BLOCKS`].
 pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
     if blocks.len() < 2 || blocks.len() > MAX_PATH_BLOCKS || fold.lines.is_empty() {
         return false;

@@ -78,9 +78,10 @@ fn is_svg(path: &Path) -> Result<(), String> {
 /// Runs the subcommand `ddtc draw`.
 ///
 /// # Errors
-/// If the type cannot be read, a constructor refuses its arguments, the packed bytes of `count`
-/// instances do not fit in 63 bits or their displacements in 64, a file's name does not end in
-/// `.svg`, or the file cannot be written.
+/// - If the type cannot be read, or breaks a rule of one of its constructors.
+/// - If the number of packed bytes of `count` instances does not fit in 63 bits, or if a
+///   displacement does not fit in 64 bits.
+/// - If the name of the file does not end in `.svg`, or if the file cannot be written.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     args.output.as_deref().map(is_svg).transpose()?;
     let (t, count) = corpus::asked(&args.datatype)?;
@@ -114,17 +115,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
 /// error is returned, the file is unchanged.
 ///
 /// # Errors
-/// As for [`run`].
+/// As for [`svg()`]; also if `path` does not end in `.svg`, or if the file cannot be written.
 pub(crate) fn picture(path: &Path, t: &Datatype, count: u64, name: &str) -> Result<(), Box<dyn Error>> {
     is_svg(path)?;
     Ok(files::save(path, svg(t, count, name)?)?)
 }
 
-/// Returns a picture of `count` instances of `t` as SVG, to be embedded in a page. Its CSS classes
-/// have names of one or two letters.
+/// Returns a picture of `count` instances of `t` as SVG, to be embedded in a page. The style sheet
+/// of the SVG applies to the whole page. It defines CSS classes whose names have one or two
+/// letters, so the page must use other names.
 ///
 /// # Errors
-/// If the packed bytes of `count` instances do not fit in 63 bits, or their displacements in 64.
+/// If the number of packed bytes of `count` instances does not fit in 63 bits, or if a displacement
+/// does not fit in 64 bits.
 pub(crate) fn svg(t: &Datatype, count: u64, name: &str) -> Result<String, Box<dyn Error>> {
     document(t, count, name, None, None)
 }

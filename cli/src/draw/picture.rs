@@ -1,4 +1,4 @@
-//! Makes the scene that shows a folded map: a ruler, lines of memory, the packed bytes, bounds,
+//! Makes the scene that shows memory in rows: a ruler, lines of memory, the packed bytes, bounds,
 //! borders of instances, the path of packing, and a legend.
 //!
 //! The packed bytes are drawn as blocks or as cells. A block is a contiguous piece of packed bytes.
@@ -12,7 +12,8 @@ use super::map::Map;
 use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
-/// Approximate maximum number of lines in a picture. A line shows one or more rows of memory.
+/// Maximum number of lines of memory in a picture. If memory has more rows, several rows share a
+/// line. If rows without data are left out, there may be a few lines more.
 pub(crate) const LINES: usize = 44;
 /// Maximum number of cells into which a line of the picture is divided.
 const MAX_COLUMNS: usize = 72;
@@ -25,8 +26,8 @@ const MAX_BLOCKS_PER_LINE: usize = 180;
 /// Maximum number of ranges of memory that the picture marks because several entries of the type
 /// map share them.
 const MAX_SHARED: usize = 400;
-/// Number of shapes that no picture exceeds, which the tests check. The limits above and those of
-/// the module `marks` bound the number.
+/// Upper bound of the number of shapes in a picture, which the tests check. It follows from the
+/// limits above and those of the module `marks`.
 #[cfg(test)]
 pub(crate) const MAX_SHAPES: usize = 4200;
 
@@ -37,10 +38,12 @@ const PLAIN: f64 = 11.5;
 /// The y coordinate at which the first line of memory begins.
 const TOP: f64 = 86.0;
 
-/// Returns a picture of `map`, folded by `fold`, with the title `name`.
+/// Returns a picture, with the title `name`, of the memory that `map` lists, in the rows that
+/// `fold` chose.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
     // Draw the blocks one by one if all of them are listed, each line shows one row of memory, and
-    // they do not exceed the limits above. Otherwise draw cells.
+    // their number is at most `MAX_BLOCKS` and at most `MAX_BLOCKS_PER_LINE` for each line.
+    // Otherwise draw cells, which show how many of their bytes are packed.
     let count = fold.lines.len();
     let draws_each = map.listed
         && fold.rows_per_line == 1
@@ -144,7 +147,7 @@ pub(crate) fn facts(map: &Map) -> String {
     format!("{many}{size}; one: size {} B, extent {} B", t.size(), t.extent())
 }
 
-/// Describes in words how memory is folded.
+/// Describes the rows of a picture in words, such as `rows of 64 B`.
 pub(crate) fn how(map: &Map, fold: &Fold) -> String {
     let mut text = match fold.lines.len() {
         1 => format!("one row of {} B", fold.width),
@@ -172,7 +175,8 @@ pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
 
 fn ruler(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame) {
     let shown = fold.to - fold.from;
-    // Choose a step so that labels do not touch. The last column has the longest label.
+    // Choose the distance between the marks so that their labels do not touch. The last column has
+    // the longest label.
     let widest = breadth(&format!("+{}", fold.to), SMALL) + 14.0;
     let max_steps = ((PLOT / widest) as i128).clamp(1, 12);
     let step = ruler_step(map.element(), shown, max_steps);
@@ -247,8 +251,9 @@ pub(crate) fn in_bytes(n: i128) -> String {
     }
 }
 
-/// Draws the blocks one by one. Returns the numbers that belong into the blocks. The caller adds
-/// them after the path of packing, so that they are drawn on top of it.
+/// Draws the blocks one by one. Returns the numbers to be written in the blocks. The caller adds
+/// them to the scene after the path of packing, which is a line through the blocks, so that they
+/// are drawn on top of this line.
 fn draw_blocks(
     scene: &mut Scene,
     map: &Map,
@@ -260,8 +265,8 @@ fn draw_blocks(
     let last = (map.bytes - 1).max(1) as f64;
     for &(i, (line, from, to)) in blocks {
         let piece = map.pieces[i];
-        // A block that continues in the next row has the same colour in both rows, because it is
-        // one step of packing.
+        // A block that continues in the next row has the same colour in both rows, because the
+        // colour shows where the middle of the whole block lies in the packed stream.
         let t = (piece.packed as f64 + (piece.len - 1) as f64 / 2.0) / last;
         let paint = Paint::Scale(if map.blocks == 1 { 0.0 } else { t });
         let (x, w) = (frame.x(from), (frame.x(to) - frame.x(from)).max(1.5));

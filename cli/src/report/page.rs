@@ -26,7 +26,8 @@ const CLASSES: [(&str, &str); 3] = [
     ("open", "the standard leaves it open"),
 ];
 
-/// Maximum number of pictures in a page. Nobody looks at a thousand findings one by one.
+/// Maximum number of findings on a page that have a picture. Nobody looks at a thousand findings
+/// one by one.
 const MAX_PICTURES: usize = 400;
 
 /// Returns the page for `record`.
@@ -240,13 +241,15 @@ fn details(out: &mut String, f: &Finding, drawn: bool) {
     }
 }
 
-/// Returns a picture of the memory of the finding's instances.
+/// Returns an SVG picture of the memory of the finding's datatype, with as many instances as the
+/// finding has. Returns an error text if the datatype cannot be read or drawn.
 fn picture(f: &Finding) -> Result<String, String> {
     let t = f.datatype.parse::<ddtc::internal::datatype::Datatype>().map_err(|e| e.to_string())?;
     crate::draw::svg(&t, f.count, &f.datatype).map_err(|e| e.to_string())
 }
 
-/// Writes how often each feature of datatypes was tested, and marks the features that never were.
+/// Writes how often each feature of datatypes was tested, and marks the features that were never
+/// tested.
 fn coverage(out: &mut String, run: &Value) {
     let Some(Value::Object(features)) = run.get("coverage") else { return };
     if features.is_empty() {

@@ -69,7 +69,8 @@ pub(super) struct Finding {
     expected: Value,
     #[serde(default)]
     got: Value,
-    /// Name of the file in the folder with a C program that shows the difference.
+    /// File name of a C program that shows the difference. The file is in the same folder as the
+    /// records.
     #[serde(default)]
     pub(super) program: Option<String>,
     /// Whether the C program showed the difference, too, when it was run. `None` if it was not run.
@@ -88,8 +89,8 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// Looks up the section and the text of a rule that is recorded by its name. Returns false if
-    /// there is no such rule.
+    /// Adds the section and the text of the rule of MPI that the record names. Returns false if the
+    /// record names no rule, or a rule that is not known.
     fn complete_rule(&mut self) -> bool {
         let check = self.check.parse::<ddtc_hunt::Check>().ok();
         let Some(rule) = check.and_then(|check| ddtc_hunt::rule(&self.rule.name, check, &self.kind)) else {
@@ -219,8 +220,8 @@ fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Returns the text of the C program `name` in the folder. The name of a file elsewhere, or of a
-/// link, is refused.
+/// Returns the text of the C program `name` in the folder. Because the contents of records are not
+/// trusted, a path to another folder and a link are errors.
 fn program(folder: &Path, name: &str) -> Result<String, String> {
     let plain = Path::new(name).file_name().is_some_and(|own| own == name) && name.ends_with(".c");
     if !plain {

@@ -1,4 +1,5 @@
-//! Tests with folders as `ddtc check --mpi` leaves them, complete and damaged.
+//! Tests of `ddtc report` on folders of findings, which the tests create in the form that `ddtc
+//! check --mpi` writes. Some of the folders are complete, and some are damaged.
 
 use std::path::Path;
 

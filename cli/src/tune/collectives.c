@@ -20,8 +20,8 @@ static int call, rank, ranks, rounds = 15;
 static char *out, *in, *packed_out, *packed_in;
 static MPI_Comm ring;
 
-/* Number of blocks that this rank packs by hand before a call (`sent`) and unpacks after it
- * (`received`). */
+/* Return the number of blocks that this rank packs by hand before a collective call (`sent`) and
+ * unpacks by hand after it (`received`). */
 static int sent(int root) {
   switch (call) {
   case BCAST: return rank == root;

@@ -1,18 +1,28 @@
-/* Tries what happens under an MPI library if messages are converted. MPI_ names call the preload
- * library, which converts every message of a type with gaps (DDTC_POLICY=all). PMPI_ names call the
- * MPI library as a rank without ddtc does. So each message is converted by no rank, by its sender,
- * by its receiver or by both.
+/* Tests whether MPI calls give right results under an MPI library if the preload library of ddtc
+ * converts them, that is, if compiled code packs and unpacks their buffers. `ddtc tune` compiles
+ * and launches this program under MPI libraries that the developers of ddtc have not tried.
  *
- * For each message, the program chooses who converts, the type, the layout on each side, the
- * length, whether the receive is posted before the send, and the calls that start and complete the
- * message. Both ranks choose from the same fixed seeds, so they agree without communication, and
- * the receiver knows what each byte must be, also in gaps and around the buffer. The first
- * rounds have each length, mode and order; the others are random.
+ * MPI_ names call the preload library, which converts every message of a type with gaps
+ * (DDTC_POLICY=all). PMPI_ names call the MPI library as a rank without ddtc does. So each message
+ * is converted by no rank, by its sender, by its receiver or by both.
  *
- * Rank 0 prints lines that begin with "ddtc-prove ": the key of the proof, the number of nodes and
- * ranks, and for each step "begun STEP" and then "proven STEP". A rank that finds a fault prints
- * "refused STEP WHY" and ends the program, because results after a wrong message say nothing. Every
- * wait has a deadline.
+ * For each message, the program chooses who converts, the type, the layouts at the sender and at
+ * the receiver, the length, whether the receive is posted before the send, and the calls that start
+ * and complete the message. Both ranks choose from the same fixed seeds, so they agree without
+ * communication, and the receiver knows what each byte must be, also in gaps and around the buffer.
+ * The first rounds try each length with each choice of who converts and whether the receive is
+ * posted first. The other rounds are random.
+ *
+ * The tests are divided into steps: blocking, nonblocking and persistent messages, and collective
+ * calls. Rank 0 prints lines that begin with "ddtc-prove ":
+ *
+ * - the key of the proof, which names the MPI library and the transport,
+ * - the number of nodes and ranks,
+ * - for each step "begun STEP", and "proven STEP" if all results were right.
+ *
+ * If too few messages were converted to prove a step, rank 0 prints "unproven STEP WHY" instead. A
+ * rank that finds a wrong result prints "refused STEP WHY". Both end the program, because results
+ * after a wrong message say nothing. Every wait has a deadline.
  *
  * Usage: prove SECONDS STEP.. */
 #define _GNU_SOURCE
@@ -31,14 +41,16 @@
 enum { PAGE = 4096, BLANK = 0x5a, AROUND = 64, LONGEST = 4 << 20, REGION = 4 * LONGEST, MAX_RANKS = 4096 };
 enum { BLOCKING, NONBLOCKING, PERSISTENT, COLLECTIVES, STEPS };
 static const char *const steps[STEPS] = {"blocking", "nonblocking", "persistent", "collectives"};
-/* Bit 0: the sender converts; bit 1: the receiver. */
+/* Who converts a message: bit 0 stands for its sender, bit 1 for its receiver. */
 enum { NEITHER, SENDER, RECEIVER, BOTH, MODES };
 static const char *const modes[MODES] = {"nobody", "the sender", "the receiver", "everybody"};
 
 static int step, rank, ranks;
 static unsigned seconds;
 static long (*conversions)(int of);
-static MPI_Comm aside; /* Without messages of any source or tag. */
+/* Communicator for this program's own tokens, so that tests with MPI_ANY_SOURCE or MPI_ANY_TAG on
+ * MPI_COMM_WORLD do not receive them. */
+static MPI_Comm aside;
 
 static void say(const char *form, ...) {
   if (rank) return;
@@ -51,7 +63,8 @@ static void say(const char *form, ...) {
   va_end(list);
 }
 
-/* Refuses the step and ends the job. Any rank may call this function. */
+/* Prints a line which says that a call of the current step (a kind of calls, such as blocking
+ * messages) gave a wrong result, and ends the job. Any rank may call this function. */
 static void refuse(const char *form, ...) {
   char why[200];
   va_list list;
@@ -65,8 +78,9 @@ static void refuse(const char *form, ...) {
   _exit(3);
 }
 
-/* Ends the job as `refuse` does. Nothing was wrong in the step, but too few messages were converted
- * to prove it. */
+/* Prints a line which says that the current step is not proven, and ends the job. All results were
+ * right, but of the `asked` messages of kind `kind` that were to be converted, only `converted`
+ * were. */
 static void too_few(long asked, long converted, int kind, int mode) {
   say("unproven %s %ld of %ld messages of kind %d were converted where %s converts", steps[step], converted, asked, kind, modes[mode]);
   usleep(200000);
@@ -85,8 +99,8 @@ static uint64_t state;
 static uint64_t next(void) { state ^= state << 13; state ^= state >> 7; state ^= state << 17; return state >> 11; }
 static int below(int n) { return (int)(next() % (uint64_t)n); }
 
-/* Kinds of units of which a message consists: an int, a structure of int, double and int, or a
- * complex number of 16 bytes. */
+/* A message consists of equal units. A unit is an int, a structure of int, double and int, or a
+ * complex number of 16 bytes. `unit` has the number of packed bytes of each. */
 enum { INTS, PAIRS, WIDES, SIGNATURES };
 static const int unit[SIGNATURES] = {4, 16, 16};
 enum { DENSE, STRIDED, STRUCTURES, INDEXED, LAYOUTS };
@@ -95,14 +109,17 @@ static const int sizes[] = {64, 1024, 4096, 8192, 16384, 32768, 65536, 131072, 2
 enum { SIZES = 11, LENGTHS = 3 * SIZES, FLIGHT = 12 };
 static long units_of(int signature, int length) { return sizes[length / 3] / unit[signature] + length % 3 - 1; }
 
-/* One side of a message: `count` elements of `type`, which together consist of `units` units. */
+/* The data of a message at its sender or at its receiver: `count` elements of `type`, which
+ * together consist of `units` units. A unit is, for example, an int. */
 struct side {
   int signature, layout, count;
   long units;
   MPI_Datatype type;
 };
 
-/* Returns the offset in a buffer of byte `at` of unit `i`. */
+/* Returns where a byte of a message lies in the buffer of the sender or receiver, as an offset in
+ * bytes. The message consists of equal units, such as an int. The byte is number `at` of unit `i`,
+ * without padding. */
 static long place(const struct side *s, long i, int at) {
   int u = unit[s->signature];
   if (s->signature == PAIRS && s->layout != DENSE) at += at < 4 ? 0 : 4; /* The double is aligned. */
@@ -120,8 +137,8 @@ static struct side side(int signature, int layout, int length) {
   struct side s = {signature, layout, 1, units_of(signature, length), MPI_DATATYPE_NULL};
   MPI_Datatype b = signature == INTS ? MPI_INT : MPI_C_DOUBLE_COMPLEX, t;
   int lengths[3] = {1, 1, 1}, n = (int)s.units;
-  /* In the layouts STRUCTURES and DENSE, a unit is an element, so a message has several elements.
-   * In the other layouts the whole message is one element. */
+  /* In the layouts STRUCTURES and DENSE, each unit of the message is an element of its own, so a
+   * message has several elements. In the other layouts the whole message is one element. */
   if (layout == STRUCTURES || layout == DENSE) s.count = n, length = 0;
   if (layout == DENSE && signature != PAIRS) { s.type = b; return s; }
   MPI_Datatype *keep = &made[signature][layout][length];
@@ -147,7 +164,8 @@ static struct side side(int signature, int layout, int length) {
 
 static long span(const struct side *s) { return place(s, s->units - 1, unit[s->signature] - 1) + 1; }
 
-/* Regions of memory for buffers. After the end of each region lies an inaccessible page. */
+/* Regions of memory, each for one buffer. An inaccessible page follows each region, and the buffer
+ * lies at the end of its region, so an access beyond the region faults. */
 static char *regions[4 + 2 * FLIGHT];
 static char *region(int k) {
   if (!regions[k]) {
@@ -170,7 +188,7 @@ static void put(const struct side *s, char *to, int seed, long units) {
       bytes[k] = ((uint64_t)seed << 40 ^ (uint64_t)(i * 2 + k) ^ 7) * 0x9e3779b97f4a7c15u;
       bytes[k] ^= bytes[k] >> 33;
     }
-    char *at = to + place(s, i, 0); /* Except in DENSE, padding follows a pair's int. */
+    char *at = to + place(s, i, 0); /* Except in DENSE, padding follows the first int of PAIRS. */
     if (s->signature == PAIRS && s->layout != DENSE) memcpy(at, bytes, 4), memcpy(at + 8, (char *)bytes + 4, 12);
     else memcpy(at, bytes, unit[s->signature]);
   }
@@ -181,9 +199,10 @@ static char *filled(int k, const struct side *s, int seed) {
   return b;
 }
 
-/* Refuses the step if region `k` does not hold the first `units` units of a message and blank bytes
- * everywhere else. If the message did not fit into the receive, any part of it may have arrived;
- * then only the bytes outside of the type must be blank. */
+/* Checks a buffer after a call, and calls `refuse` if a byte is wrong. Region `k`, in which the
+ * buffer lies, must hold the first `units` units of a message, and blank bytes everywhere else. If
+ * the message did not fit into the receive (`fits` is 0), any part of it may have arrived. Then
+ * only the bytes outside of the type must be blank. */
 static void look(int k, const struct side *s, int seed, long units, int fits, const char *what) {
   static char *wanted, *copy;
   if (!wanted) wanted = malloc(REGION + AROUND), copy = malloc(REGION + AROUND);
@@ -205,11 +224,17 @@ struct message {
   char what[140];
 };
 
-/* Numbers of messages that a rank was to convert (index 0) and has converted (index 1): by mode, by
- * whether the rank received the message, and by kind. The kinds are each combination of length and
- * order, each sending call, each completing call, messages of flights, and all messages. For
- * collective calls, the third index says whether the rank is odd, and the first kinds are the
- * calls. */
+/* Numbers of messages that the ranks were to convert (first index 0) and have converted (first
+ * index 1). The other indices are:
+ *
+ * - who converts the message (its mode),
+ * - 1 if the rank received the message, 0 if it sent it; for collective calls, 1 if the rank is
+ *   odd,
+ * - a kind of messages.
+ *
+ * The kinds are each combination of length and order (whether the receive is posted first), each
+ * sending call, each completing call, messages of `flight`, and all messages. For collective calls,
+ * the first kinds are the calls. */
 enum { CELLS = 2 * LENGTHS, WAYS = CELLS, COMPLETED = WAYS + 4, FLIGHTS = COMPLETED + 7, ALL, KINDS };
 static long counts[2][MODES][2][KINDS];
 static void count(int mode, int receives, int kind, long asked, long converted) {
@@ -222,7 +247,8 @@ static int class_of(int code) {
   return class;
 }
 
-/* Refuses the step if a receive has returned a wrong error code, status or data. */
+/* Checks the error code, the status and the data of a receive, and calls `refuse` if one of them is
+ * wrong. */
 static void judge(const struct message *m, int code, const MPI_Status *status) {
   if (!m->fits) {
     int class = class_of(code);
@@ -241,7 +267,8 @@ static void judge(const struct message *m, int code, const MPI_Status *status) {
   look(m->region, &m->received, m->seed, m->sent.units, m->fits, m->what);
 }
 
-/* Waits for a request in one of several ways. */
+/* Completes a request by one of seven MPI calls, which `how` selects, such as MPI_Wait or
+ * MPI_Testany. Repeats calls that only test until the request is complete. */
 static int complete(int how, MPI_Request *request, MPI_Status *status) {
   MPI_Request two[2] = {MPI_REQUEST_NULL, *request};
   MPI_Status both[2];
@@ -274,9 +301,10 @@ static void good(const struct message *m, int code) {
 
 #define SEND(name) CALL(ours, name, b, n, t, to, 7, WORLD, &request)
 
-/* Sends a message. If the receive is to be posted before the send, the receiver sends a token as
- * soon as the receive is posted. For a blocking receive it sends the token just before the call,
- * and the sender then waits for a moment. */
+/* Sends a message. If the receive is to be posted before the send (`early`), the receiver sends a
+ * token as soon as the receive is posted, and this function waits for the token. For a blocking
+ * receive, the receiver sends the token just before the call, and the sender then waits for a
+ * moment. */
 static void send(const struct message *m) {
   int ours = m->mode & SENDER, n = m->sent.count, to = m->to;
   MPI_Datatype t = m->sent.type;
@@ -348,8 +376,8 @@ static void receive(struct message *m) {
   if (step == PERSISTENT && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
-/* Exchanges a message in each direction by one call. The receive buffer is either the send buffer
- * or a separate buffer. */
+/* Exchanges a message in each direction by one call, MPI_Sendrecv or MPI_Sendrecv_replace. The
+ * second call receives into the send buffer, the first one into a separate buffer. */
 static void both_ways(const struct message *m) {
   int sends = rank == m->from, ours = m->mode >> !sends & 1, partner = sends ? m->to : m->from;
   const struct side *s = sends ? &m->sent : &m->received;
@@ -366,7 +394,8 @@ static void both_ways(const struct message *m) {
   if (!replaces) look(1, s, mine, s->units, 1, m->what);
 }
 
-/* Sends one message between this rank and its partner, or one message in each direction. */
+/* Sends one message between this rank and its partner, or one message in each direction. The number
+ * of the round and pseudorandom numbers determine what is sent and how. */
 static void exchange(int round) {
   struct message m;
   memset(&m, 0, sizeof m);
@@ -376,12 +405,14 @@ static void exchange(int round) {
   m.to = turn ? lower + 1 : lower;
   m.early = below(2), m.way = below(4), m.completion = below(COMPLETIONS), m.seed = round * 4;
   m.starts = step == PERSISTENT ? 2 : 1, m.region = 1, m.tag = 7;
-  /* Longer messages are rarer, because they take longer. */
+  /* Choose a length. Longer messages are rarer, because they take longer. */
   int length = below(8) ? below(3 * 7) : below(8) ? below(3 * 9) : below(LENGTHS);
   int layouts[2] = {below(LAYOUTS), below(LAYOUTS)}, relation = below(6), ours[2];
-  /* The first rounds try each mode, length and order systematically: first with messages that fit
-   * into the receive, then with messages that do not (except for the minimum length). They use no
-   * pairs, because not all messages of pairs are converted. */
+  /* The first rounds go through all combinations of who converts (the mode), the length, and
+   * whether the receive is posted before the send. They do so twice: first with messages that fit
+   * into the receive, then with messages that do not fit. (Messages of the minimum length always
+   * fit.) These rounds do not send structures of int, double and int (PAIRS), because the preload
+   * library does not convert all messages of them. */
   if (round < 2 * MODES * CELLS) {
     int cell = round / MODES % CELLS;
     if (signature == PAIRS) signature = WIDES;
@@ -397,9 +428,9 @@ static void exchange(int round) {
   m.sent = side(signature, layouts[0], length);
   m.received = side(signature, layouts[1], other);
   m.fits = m.received.units >= m.sent.units;
-  /* Do not start a request again after it has failed. Complete requests that will fail only by
-   * MPI_Wait, MPI_Test and MPI_Waitall: the unmodified MPICH 4.2.3 does not report the error of a
-   * persistent request in MPI_Waitsome. */
+  /* A receive that is too short for its message fails. Do not start such a request a second time,
+   * and complete it only by MPI_Wait, MPI_Test or MPI_Waitall: the unmodified MPICH 4.2.3 does not
+   * report the error of a persistent request in MPI_Waitsome. */
   if (!m.fits) m.starts = 1, m.completion %= 3;
   /* A buffered send fails if the message does not fit into the attached buffer, so long messages
    * are sent by other calls. */
@@ -420,8 +451,8 @@ static void exchange(int round) {
   else if (sends) send(&m);
   else receive(&m);
   long now = conversions(counted) - before;
-  /* A converted receive does not always unpack a message that did not fit, so such a receive is not
-   * counted. */
+  /* Count the message if this rank was to convert it. If the message did not fit, a converted
+   * receive does not always unpack it, so such a receive is not counted. */
   if (ours[!sends] && (sends || m.fits)) {
     count(m.mode, !sends, ALL, 1, now > 0);
     if (!exchanges) count(m.mode, !sends, sends ? WAYS + m.way : COMPLETED + m.completion, 1, now > 0);
@@ -430,10 +461,12 @@ static void exchange(int round) {
   if (!ours[!sends] && now > 0) refuse("a message was converted that was not to be: %s", m.what);
 }
 
-/* Exchanges messages of mixed lengths, all of which are under way at once. This rank and its
- * partner send them to each other and to themselves. */
+/* Tests several messages that are under way at once. This rank and its partner each send FLIGHT
+ * messages of mixed lengths, to the other rank or to itself. */
 static void flight(int round) {
-  static struct side sides[2][2][FLIGHT]; /* By parity of the sender; 0: sent, 1: received. */
+  /* The data of each message. The first index is 1 if the rank of the sender is odd, and 0 if it is
+   * even. The second index is 0 for the data as sent and 1 for the data as received. */
+  static struct side sides[2][2][FLIGHT];
   int own[FLIGHT], any[FLIGHT], ways[FLIGHT], at[2 * FLIGHT];
   int mode = below(MODES), early = below(2), how = below(3), partner = rank ^ 1;
   for (int i = 0; i < FLIGHT; i++) {
@@ -471,8 +504,8 @@ static void flight(int round) {
         int n = s->count;
         MPI_Datatype t = s->type;
         if (receives) {
-          /* MPI_Startall starts requests in no particular order, so a persistent receive with
-           * MPI_ANY_TAG could match another message. */
+          /* MPI_Startall starts requests in no particular order. So a persistent receive with
+           * MPI_ANY_TAG could match a message that is meant for another receive. */
           int from = any[i] == 0 ? MPI_ANY_SOURCE : peer, tag = any[i] == 1 && step == NONBLOCKING ? MPI_ANY_TAG : i;
           code = step == PERSISTENT ? CALL(ours, Recv_init, b, n, t, from, tag, WORLD, all + i)
                                     : CALL(ours, Irecv, b, n, t, from, tag, WORLD, all + i);
@@ -511,9 +544,9 @@ enum { BCAST, GATHER, SCATTER, ALLGATHER, ALLTOALL, GATHERV, SCATTERV, ALLTOALLV
 static const char *const calls[CALLS] = {"Bcast",   "Gather",   "Scatter",   "Allgather", "Alltoall",
                                          "Gatherv", "Scatterv", "Alltoallv", "Alltoallw"};
 
-/* A buffer of `n` blocks in a region. Each block has the layout of `side`, and begins `step` bytes
- * after the block before it. `seeds` has the seed of each block's contents, or -1 for a block that
- * is blank. */
+/* The buffer of a collective call on this rank. It has `n` blocks, each with the layout of `side`.
+ * A block begins `step` bytes after the block before it. `seeds` has the seed of each block's
+ * contents, or -1 for a block that is blank. */
 struct blocks {
   struct side side;
   int region, n;
@@ -550,8 +583,8 @@ static void look_at(const struct blocks *b, const char *what) {
 #define START(name, i_name, ...) \
   code = now ? CALL(ours, name, __VA_ARGS__, WORLD) : CALL(ours, i_name, __VA_ARGS__, WORLD, &request)
 
-/* Makes one collective call on all ranks. The modes are: no rank converts, the even ranks convert,
- * the odd ranks convert, all ranks convert. */
+/* Makes one collective call on all ranks, and checks the results. The mode determines which ranks
+ * convert the call: none, the even ranks, the odd ranks, or all. */
 static void collective(int round) {
   static const char *const who[MODES] = {"no rank", "even ranks", "odd ranks", "all ranks"};
   int call = below(CALLS), now = below(2), in_place = !below(3), root = below(ranks), mode = below(MODES);
@@ -568,7 +601,8 @@ static void collective(int round) {
            unit[signature], sent.layout, received.layout, who[mode], in_place ? ", in place" : "");
   if (call == BCAST) in_place = 0;
   if ((scatters || gathers) && !is_root) in_place = 0;
-  /* Fill the send buffer and, for a call in place, the receive buffer. */
+  /* Fill the send buffer and, for a call in place, the blocks of the receive buffer that the call
+   * reads. */
   int sends = !in_place && (call != BCAST || is_root) && (!scatters || is_root);
   int receives = (call != BCAST || !is_root) && (!gathers || is_root) && !(scatters && in_place);
   for (int i = 0; i < s.n; i++) s.seeds[i] = call == BCAST ? base : scatters ? base + i : base + rank * ranks + (all ? i : 0);
@@ -577,7 +611,8 @@ static void collective(int round) {
   if (in_place && receives)
     for (int i = 0; i < r.n; i++) r.seeds[i] = all ? base + rank * ranks + i : i == rank ? base + rank * ranks : -1;
   image(&r, r.at - AROUND);
-  /* From here on, the seeds of the receive buffer say what it must contain after the call. */
+  /* A seed determines the contents of a block. Replace the seeds of the receive buffer by those of
+   * the contents that it must have after the call. */
   if (receives) for (int i = 0; i < r.n; i++) r.seeds[i] = call == BCAST ? base : scatters ? base + rank : base + i * ranks + (all ? rank : 0);
   int *n = malloc(4 * ranks * sizeof *n), *m = n + ranks, *at = m + ranks, *to = at + ranks;
   MPI_Datatype *types = malloc(2 * ranks * sizeof *types);
@@ -631,8 +666,8 @@ static void try(int rounds) {
   }
 }
 
-/* Returns the number of different texts among the ranks. Each rank passes a text, in an array of
- * `room` bytes. */
+/* Returns how many different texts the ranks have. Each rank passes its text, in an array of `room`
+ * bytes. */
 static int different(const char *text, int room) {
   char *all = calloc(ranks, room);
   int n = 0;
@@ -674,8 +709,8 @@ int main(int argc, char **argv) {
     fprintf(stderr, "prove: %s\n", ranks < 2 ? "needs at least 2 ranks" : ranks > MAX_RANKS ? "needs at most 4096 ranks" : "the preload library is not loaded");
     return 2;
   }
-  /* Communicate once before asking for the key, because the MPI library may load its network
-   * libraries only at the first message. */
+  /* Communicate once before asking for the key of the proof, which names the transport: the MPI
+   * library may load its network libraries only at the first message. */
   int token = 0;
   PMPI_Allreduce(MPI_IN_PLACE, &token, 1, MPI_INT, MPI_SUM, WORLD);
   if (!keys(key, sizeof key)) { fprintf(stderr, "prove: no MPI library with a known ABI\n"); return 2; }

@@ -1,12 +1,19 @@
-//! The first part of `ddtc tune` under an MPI library that the developers of ddtc have not tried: a
-//! program exchanges messages with and without conversion. A proof records for which kinds of calls
-//! (steps) the results were right, and permits the preload library to convert these calls
-//! ([`ddtc_hosts::proof`]).
+//! Tests, under an MPI library that the developers of ddtc have not tried, which calls give right
+//! results if the preload library converts them. `ddtc tune` does this before it measures.
 //!
-//! The proof's file is rewritten after each step that the program begins or ends. So a step that
-//! ends the job, or this process, counts as refused in the next run. Once a step of messages is
-//! refused, nothing else is tried. If the program ends for another reason, it is launched again for
-//! the remaining steps.
+//! To convert a call means to have compiled code pack or unpack its buffer. A C program, `prove.c`,
+//! makes calls with and without conversion, one kind of calls after the other. The tests of one
+//! kind, such as nonblocking messages, are a [`Step`]. The outcomes of all steps are recorded in a
+//! [`Proof`], which is stored in a file. The proof permits the preload library to convert the kinds
+//! of calls whose results were right ([`ddtc_hosts::proof`]).
+//!
+//! A step may crash or hang the job, or end this process. Therefore the file is rewritten whenever
+//! the program begins or ends a step. The next run of `ddtc tune` treats a step that has begun and
+//! not ended like a step with wrong results: both are called refused, and calls of that kind are
+//! not converted.
+//!
+//! Once a step with messages is refused, no further step is tested. If the program ends early for
+//! another reason, it is launched again for the remaining steps.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -26,16 +33,18 @@ use ddtc_hosts::tried::{Kind, TrialStatus};
 
 use super::{Args, compile};
 
-/// Name of the program that tries the steps, and its source.
+/// The program that tests calls with and without conversion: its name and its C source.
 const PROGRAM: (&str, &str) = ("prove", include_str!("prove.c"));
-/// Beginning of each line of output that is meant for this module. Launchers and libraries may
-/// print other lines.
+/// Beginning of the lines that the program prints for this module. Lines without it, which
+/// launchers and libraries may print, are ignored.
 const MARK: &str = "ddtc-prove ";
-/// Maximum duration of one launch of the program. The program has shorter deadlines of its own.
-/// This limit is for a launcher that does not end although its ranks have ended.
+/// Maximum duration of one launch of the program that tests calls. The program has shorter
+/// deadlines of its own. This limit is for a launcher that does not end although its ranks have
+/// ended.
 const LAUNCH: Duration = Duration::from_secs(600);
 
-/// A line that the program prints: a fact about the job, the outcome of a step, or the end.
+/// A line that the program prints for this module: a fact about the job, the outcome of a step, or
+/// the end. A step is the test of one kind of calls.
 #[derive(Debug)]
 enum Line {
     Key(String),
@@ -48,7 +57,7 @@ enum Line {
 impl Line {
     /// Parses a line of output. Returns `None` if the line was not printed by the program.
     fn parse(line: &str) -> Option<Line> {
-        // A launcher may put a prefix, such as the rank, in front of the lines of a rank.
+        // A launcher may put a prefix, such as the rank, in front of each line that a rank prints.
         let (_, line) = line.split_once(MARK)?;
         let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (step, why) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -66,8 +75,9 @@ impl Line {
     }
 }
 
-/// Launches the program for some steps, and passes each of its lines to `take` when it is printed.
-/// Returns whether the program has printed its last line, and a description of how it ended.
+/// Launches the program to test the calls of `steps`. Passes each line that it prints for this
+/// module, except the last one, to `take` as soon as the line is printed. Returns whether the
+/// program has printed its last line, and a description of how it ended.
 fn launch(
     args: &Args,
     library: &Path,
@@ -117,8 +127,9 @@ fn launch(
             Err(RecvTimeoutError::Timeout) => {
                 child.kill()?;
                 child.wait()?;
-                // Do not join the thread: it reads until the last rank has ended, and ranks may
-                // outlive their launcher. They end by their own deadlines.
+                // Do not join the thread that reads the output: it runs until the last rank has
+                // ended, and ranks may outlive their launcher. The ranks end by their own
+                // deadlines.
                 return Ok((is_done, format!("the launcher has not ended for {} seconds", LAUNCH.as_secs())));
             }
         }
@@ -130,7 +141,8 @@ fn launch(
     Ok((is_done, format!("{how}; {last}").trim_end_matches("; ").to_owned()))
 }
 
-/// Returns the proofs in a file. If the file does not exist, there are none.
+/// Returns the proofs of earlier runs that a file contains. If the file does not exist, there are
+/// none.
 fn read(file: &Path) -> Result<Vec<Proof>, Box<dyn Error>> {
     match files::read_own(file) {
         Ok(text) => Ok(proof::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?),
@@ -146,8 +158,8 @@ fn is_same(one: &Proof, other: &Proof) -> bool {
 }
 
 /// Writes `new` into the file of proofs. A proof records which kinds of calls gave right results
-/// when `ddtc tune` tried them under one MPI library. If the file has a proof with the same key and
-/// the same numbers of nodes and ranks, `new` replaces it. All other proofs stay in the file.
+/// when `ddtc tune` tested them under one MPI library. If the file has a proof with the same key
+/// and the same numbers of nodes and ranks, `new` replaces it. All other proofs stay in the file.
 fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     let mut proofs = read(file)?;
     proofs.retain(|old| !is_same(old, new));
@@ -155,14 +167,21 @@ fn save(file: &Path, new: &Proof) -> Result<(), Box<dyn Error>> {
     Ok(files::publish(file, proof::written(&proofs))?)
 }
 
-/// Reason for the refusal of a step in which a run was interrupted.
+/// Reason that a proof gives for a step during which `ddtc tune` was interrupted. A step is the
+/// test of one kind of calls. Until it is tested again, calls of this kind are not converted.
 const INTERRUPTED: &str = "the run that tried them has not ended";
 
-/// Returns the proof to start from. If there was an earlier run with the same key and numbers of
-/// nodes and ranks, the faults that it found are kept as refusals, because a fault may show only in
-/// some runs and must not be forgotten after a run in which it does not show. If the earlier run
-/// was interrupted, its other outcomes are kept too, and the step in which it was interrupted
-/// counts as refused until the next run has ended.
+/// Returns the proof with which this run of `ddtc tune` starts. A proof records, for each kind of
+/// calls (a step), whether the calls gave right results. `old` has the proofs of earlier runs. If
+/// none of them has the same key and numbers of nodes and ranks as `new`, the result is `new`.
+/// Otherwise some outcomes of the earlier run are kept:
+///
+/// - A step in which a fault was found stays refused: it is not tested again, and its calls are not
+///   converted. A fault may show only in some runs, and must not be forgotten after a run in which
+///   it does not show.
+/// - If the earlier run was interrupted, the outcomes of all its completed steps are kept.
+/// - The step during which it was interrupted counts as refused in this run. Only the first run
+///   after a completed one tests it again.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
     let outcomes = old.outcomes.clone().map(|outcome| match outcome {
@@ -174,7 +193,8 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
-/// Prints the steps that an earlier run has refused, and how to try them again.
+/// Prints the kinds of calls (steps) that are not tested because an earlier run found a fault in
+/// them or was interrupted, and how to test them again.
 fn print_refusals(proof: &Proof, file: &Path) {
     for step in Step::ALL {
         if let Some(Outcome::Refused(why)) = proof.outcome(step) {
@@ -187,9 +207,9 @@ fn print_refusals(proof: &Proof, file: &Path) {
     }
 }
 
-/// Returns the lock of a file of proofs, so that only one process at a time tries steps and writes
-/// their outcomes into the file. The lock ends with the process. If the file system has no locks,
-/// which may be so on a cluster, the file is not locked.
+/// Locks a file of proofs, so that only one process at a time tests calls and writes the outcomes
+/// into the file. The lock is held until the returned file is closed. If the file system has no
+/// locks, which may be so on a cluster, the file is not locked.
 fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
     let lock = file.with_extension("lock");
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -205,8 +225,8 @@ fn locked(file: &Path) -> Result<std::fs::File, Box<dyn Error>> {
     }
 }
 
-/// Launches the program without any step, to learn the key of the proof and the numbers of nodes
-/// and ranks.
+/// Launches the program without testing calls, to learn the key of the proof and the numbers of
+/// nodes and ranks. The key names the MPI library, the transport and the version of ddtc.
 fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Error>> {
     let (mut key, mut nodes, mut ranks) = (String::new(), None, None);
     let (is_done, how) = launch(args, library, folder, &[], |line| {
@@ -226,12 +246,15 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
     }
 }
 
-/// Tries each step under the MPI library and writes the proof. Does nothing if the developers of
-/// ddtc have tried the library, or if messages are never converted under it.
+/// Tests which kinds of calls give right results if they are converted, and writes the proof. Does
+/// nothing if the developers of ddtc have tried the MPI library, or if messages are never converted
+/// under it.
 ///
 /// # Errors
-/// If the program does not compile or run, the file cannot be read or written, or messages are
-/// refused.
+/// - If the program does not compile or run.
+/// - If the file of proofs cannot be read, written or locked.
+/// - If messages give wrong results, or too few of them were converted to prove anything.
+/// - If the ranks are on several nodes and `--only-prove` was given.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
     let new = ask(args, library, folder)?;
@@ -257,11 +280,13 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     };
     let _lock = locked(&file)?;
     println!("{} was not tried: its calls are proven first", new.key.library);
-    // The file is not changed before the program has begun with a step.
+    // Do not write the proof yet. The file is changed when the program begins a step, or at the end
+    // if no step is left to test.
     let mut proof = begun(new, &read(&file)?);
     print_refusals(&proof, &file);
     loop {
-        // All other calls consist of messages. So once messages are refused, nothing else is tried.
+        // The calls of the last step, collective calls, consist of messages. So once messages have
+        // given wrong results, no further step is tested.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
         let open: Vec<Step> = Step::ALL.into_iter().filter(is_open).collect();
         if open.is_empty() || proof.refused().has(Kind::Messages) {
@@ -269,7 +294,8 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
         }
         let (is_done, how) = launch(args, library, folder, &open, |line| {
             if let Line::Outcome(step, outcome) = line
-                // Several ranks may refuse a step because of the same fault. Keep the first reason.
+                // Several ranks may report wrong results that have the same cause. Keep the reason
+                // that arrives first.
                 && !matches!(proof.outcome(step), Some(Outcome::Refused(_)))
             {
                 match &outcome {
@@ -343,14 +369,16 @@ mod tests {
         assert_eq!(next.outcome(Step::Blocking), Some(&Outcome::Proven));
         assert!(matches!(next.outcome(Step::Nonblocking), Some(Outcome::Refused(_))));
         assert_eq!(next.outcome(Step::Persistent), None);
-        // If the earlier run was completed, only its refusals are kept.
+        // If the earlier run was completed, the next run keeps only the steps with a fault, which
+        // stay refused. It tests the other steps again.
         let mut finished = Proof { is_finished: true, ..old.clone() };
         finished.outcomes[1] = Some(Outcome::Refused("wrong bytes".to_owned()));
         let next = begun(new(), &[finished.clone()]);
         assert_eq!(next.outcome(Step::Blocking), None);
         assert_eq!(next.outcome(Step::Nonblocking), finished.outcome(Step::Nonblocking));
         assert!(!next.is_finished);
-        // An interruption is no fault, so the run after the next one tries the step again.
+        // A step may be refused only because a run was interrupted in it, and not because of a
+        // fault. After a run that was completed, such a step is tested again.
         let mut interrupted = finished.clone();
         interrupted.outcomes[1] = Some(Outcome::Refused(INTERRUPTED.to_owned()));
         assert_eq!(begun(new(), &[interrupted]).outcome(Step::Nonblocking), None);

@@ -9,9 +9,12 @@ enum { MAX_ROUNDS = 101, CLASSES = 6 };
 static const char *const classes[CLASSES] = {"strided-short", "strided-long", "blocks-short",
                                              "blocks-long",   "table-short",  "table-long"};
 
-/* The data of a message, in one of two forms. If `parts` is 0, they are runs of `block` bytes,
- * which are at `places` (in units of 8 bytes) or, if `places` is null, `stride` bytes apart.
- * If `parts` is 1 or 2, they are structures of several parts, of the first or the second kind. */
+/* The data of a message, in one of two forms.
+ *
+ * - If `parts` is 0, the data are `runs` runs of `block` bytes. They are at `places`, in units of 8
+ *   bytes, or, if `places` is null, `stride` bytes apart.
+ * - If `parts` is 1 or 2, the data are structures with three parts, of the first or the second kind
+ *   that `layout` makes. */
 struct layout {
   const char *name;
   MPI_Datatype type;
@@ -20,8 +23,8 @@ struct layout {
   int *places;
 };
 
-/* Makes a layout of a class with about `want` bytes and returns 1. Returns 0 if `want` is too small
- * for this class. */
+/* Makes a layout of the class `class`, which is an index of `classes`, with about `want` bytes of
+ * data, and returns 1. Returns 0 if `want` is too small for this class. */
 static int layout(struct layout *l, int class, long want) {
   MPI_Datatype s, t;
   memset(l, 0, sizeof *l);
@@ -92,14 +95,14 @@ static double deviation(double *v, int n, double m) {
   return 100 * median(d, n) / m;
 }
 
-/* Median time of a call in microseconds for each way, and the largest median absolute deviation of
- * the three in percent. */
+/* Median time of a call in microseconds for each way to move the data, and the largest median
+ * absolute deviation of these times in percent. */
 struct times {
   double of[WAYS], noise;
 };
 
-/* Measures each way in interleaved rounds. `time` makes n calls in one way, and returns the
- * microseconds of one call. */
+/* Measures each way to move the data of a layout, in interleaved rounds. `time` makes n calls in
+ * one way, and returns the microseconds of one call. */
 static struct times timed(const struct layout *l, double budget, int rounds, double (*time)(int way, const struct layout *l, long n)) {
   double v[WAYS][MAX_ROUNDS];
   long n[WAYS];
@@ -118,8 +121,7 @@ static struct times timed(const struct layout *l, double budget, int rounds, dou
   return t;
 }
 
-/* On rank 0, prints `name` followed by the class, the bytes and the times of a layout, as one line.
- * */
+/* On rank 0, prints a line with `name`, the layout's class and bytes, and its times. */
 static void row(const char *name, const struct layout *l, const struct times *t, int rank) {
   if (rank == 0) { printf("%s%s,%ld,%.2f,%.2f,%.2f,%.1f\n", name, l->name, l->bytes, t->of[0], t->of[1], t->of[2], t->noise); fflush(stdout); }
 }
