@@ -79,7 +79,7 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// Pointer, which is not null, to the place where a result is written.
+/// Non-null pointer of the caller to which a result is written.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
@@ -123,7 +123,7 @@ pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> 
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns success if `holds` is true, else the error [`Code::Internal`].
+/// Checks that `holds` is true. Fails with [`Code::Internal`] if it is not.
 pub(crate) fn require(holds: bool) -> Result<()> {
     if holds { Ok(()) } else { Err(Code::Internal) }
 }

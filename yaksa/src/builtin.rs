@@ -43,7 +43,7 @@ const NAMED: [Named; TYPES as usize - 1] = [
     Named::SignedChar,
     Named::UnsignedChar,
     Named::Wchar,
-    // int8_t to int64_t, then uint8_t to uint64_t.
+    // The next handles are those of int8_t to int64_t, then of uint8_t to uint64_t.
     integer(1, true),
     integer(2, true),
     integer(4, true),
@@ -52,7 +52,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(2, false),
     integer(4, false),
     integer(8, false),
-    // int, short, long and long long, each followed by its unsigned variant.
+    // The next handles are those of int, short, long and long long, each followed by its unsigned
+    // variant.
     integer(4, true),
     integer(4, false),
     integer(2, true),
@@ -61,8 +62,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(LONG, false),
     integer(8, true),
     integer(8, false),
-    // int_fast8_t to int_fast64_t, uint_fast8_t to uint_fast64_t, then int_least8_t to
-    // int_least64_t and uint_least8_t to uint_least64_t.
+    // The next handles are those of int_fast8_t to int_fast64_t, uint_fast8_t to uint_fast64_t,
+    // then int_least8_t to int_least64_t and uint_least8_t to uint_least64_t.
     integer(1, true),
     integer(FAST, true),
     integer(FAST, true),
@@ -79,7 +80,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(2, false),
     integer(4, false),
     integer(8, false),
-    // byte, intmax_t, uintmax_t, size_t, intptr_t, uintptr_t, ptrdiff_t.
+    // The next handles are those of byte, intmax_t, uintmax_t, size_t, intptr_t, uintptr_t and
+    // ptrdiff_t.
     integer(1, false),
     integer(8, true),
     integer(8, false),
@@ -140,10 +142,11 @@ pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     Ref::same(a, b) || (kind(a) > 0 && kind(a) == kind(b))
 }
 
-/// Way in which a call combines the bytes that it moves with those at the destination.
+/// What a call that packs or unpacks does with the data at the destination: it replaces them or
+/// combines them with the moved data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// The moved bytes replace those at the destination.
+    /// The moved bytes replace the bytes at the destination.
     Replace,
     /// The moved elements are combined with the elements at the destination by a reduction
     /// operation, such as a sum.

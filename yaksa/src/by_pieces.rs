@@ -1,8 +1,8 @@
 //! Packing and unpacking by copying the contiguous pieces of user memory one by one, as `list.rs`
 //! enumerates them. The first call that packs or unpacks a type always works in this way. So a type
 //! that is used only once needs only the node that its constructor made: no `Datatype` of ddtc, no
-//! hash, no layout and no compiled code. If the type has few pieces, some later calls also copy
-//! piece by piece.
+//! hash for a cache, no layout and no compiled code. If the type has few pieces, some later calls
+//! also copy piece by piece.
 //!
 //! MPICH packs a long message in parts, by one call of this library for each part. The node stores
 //! the position at which the last part ended that was copied piece by piece. A call that begins at
@@ -58,8 +58,8 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     };
     let at = call.user.expose_provenance() as i64;
     list::list(node, at, call.count, start.piece, &mut mover);
-    // The check of the call has shown that this product, the number of packed bytes of all
-    // instances, fits in 63 bits.
+    // The product `call.count * size` is the number of packed bytes of all instances. The check of
+    // the call has shown that it fits in 63 bits.
     if call.range.end < call.count * node.facts.size as u64 {
         let position = Position { piece: start.piece + mover.passed, inside: mover.moved };
         *node.extra().cursor.lock() = Some(Cursor { offset: call.range.end, position });
@@ -89,7 +89,7 @@ struct Mover {
 /// Length in bytes of the blocks that a loop copies. It is either a constant, for which the
 /// compiler emits short code, or a variable.
 trait Length: Copy {
-    /// Copies a block of this length. The addresses need not be aligned.
+    /// Copies a block of `self` bytes. The addresses need not be aligned.
     ///
     /// # Safety
     /// The bytes of the block at `from` must be initialized and readable, and those at `to` must be
@@ -137,7 +137,8 @@ unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize)
 impl Length for Any {
     #[inline]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // Short blocks are frequent, and a call of `memmove` would take longer than to copy them.
+        // Blocks of at most 64 bytes are frequent, and a call of `memmove` would take longer than
+        // these copies.
         // SAFETY: the caller promises that the block is valid on both sides. In each case, the
         // length of the block is at least the `N` of `both_ends`. `ptr::copy` allows the two blocks
         // to overlap.
@@ -203,8 +204,8 @@ impl Mover {
     }
 
     /// Copies a part of a contiguous piece: those of its bytes that are in the packed range of the
-    /// call. The piece contains the beginning or the end of that range. Returns false if nothing of
-    /// the range remains to be moved.
+    /// call. The piece contains the beginning or the end of that range. Returns false if no bytes
+    /// of the range remain to be moved.
     #[cold]
     fn cut(&mut self, at: i64, length: i64) -> bool {
         let end = length.min(self.left);
@@ -585,9 +586,10 @@ mod tests {
         let compiled = || !committed.schedule(Direction::Pack).starts_with("not compiled yet");
         for expected in [false, false, true] {
             assert!(!compiled());
-            // SAFETY: as above.
+            // SAFETY: one instance lies inside `user`, and its packed bytes inside `packed`.
             assert!(!unsafe { try_move(&call(1), &node) });
-            // SAFETY: as above, for one instance.
+            // SAFETY: one instance lies inside `user`, and its 40 000 packed bytes lie inside
+            // `packed`.
             unsafe { committed.range_raw(Direction::Pack, user, 1, packed, 0..40_000) };
             assert_eq!(compiled(), expected);
         }

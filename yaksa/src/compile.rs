@@ -7,9 +7,10 @@
 //! Yaksa's interface has no call that commits a type. A type may never be used, be used once, or be
 //! made anew for every message, so its code is not compiled when it is made. In ddtc, types that
 //! move the same bytes share one layout. ddtc compiles the code of a layout when enough bytes have
-//! been moved by it in one direction, counted over all types that share the layout. Calls that copy
-//! piece by piece, such as the first call of a type, use no layout (`by_pieces.rs`), so their bytes
-//! do not count.
+//! been moved by it in one direction. The bytes of all types that share the layout are counted
+//! together, because types that are made anew for every message have only their layout in common.
+//! Calls that copy piece by piece, such as the first call of a type, use no layout
+//! (`by_pieces.rs`), so their bytes do not count.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};

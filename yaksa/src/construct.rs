@@ -14,8 +14,8 @@ use crate::node::{Node, Ref, Shape};
 use crate::recent;
 use crate::startup::running;
 
-/// Result of a constructor; `None` for the null type. If the node belongs to a type that already
-/// has a handle, it gets a second handle.
+/// Result of a constructor; `None` for the null type. If the node already has a type handle, it
+/// gets a further one.
 struct Made(Option<Ref>);
 
 impl Made {
@@ -81,8 +81,8 @@ fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     let (Some(&first), false) = (at.first(), length == 0 || old.facts.size == 0) else {
         return Ok(Made::NULL);
     };
-    // If the blocks begin at 0 and are equally spaced, a vector describes them, and no table of
-    // displacements is needed.
+    // If the first block is at displacement 0 and all blocks are equally spaced, a vector describes
+    // them, and no table of displacements is needed.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
         let step = (step as i64).checked_mul(unit.bytes(&old)).ok_or(Code::Internal)?;
@@ -121,7 +121,8 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
         return Ok(Made::NULL);
     }
     let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
-    // If all members have the same type, they are blocks of that type, and no struct is needed.
+    // If all members have the same type, an indexed type has the same data and bounds as the
+    // struct.
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
@@ -164,13 +165,13 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     require(dimensions.iter().all(fits))?;
     // All dimensions are valid. `stride` is the distance in bytes between neighbouring elements in
     // the current dimension. `start` is the displacement in bytes of the first element of the
-    // subarray, which is called the box below.
+    // subarray.
     let empty = dimensions.iter().any(|d| d.subsize == 0);
     let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
     let (mut stride, mut start) = (child.facts.extent, 0i64);
-    // In the dimensions that the loop has handled, the box consists of `row` copies of `inner`.
-    // Each slower dimension makes these copies a block of a strided type, unless the box has only
-    // one element in that dimension.
+    // In the dimensions that the loop has handled so far, the subarray consists of `row` copies of
+    // `inner`. Each slower dimension makes these copies a block of a strided type, unless the
+    // subarray has only one element in that dimension.
     let (mut inner, mut row) = (child, 1);
     for (i, d) in dimensions.iter().enumerate() {
         start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;
@@ -182,7 +183,7 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
         stride = times(stride, d.size)?;
     }
     if empty {
-        // The box has no data, but its type still has the bounds of the whole array.
+        // The subarray has no data, but its type still has the bounds of the whole array.
         inner = Node::empty();
     } else if start != 0 {
         inner = Node::blocks(row, Places::one(start), inner)?;

@@ -13,9 +13,9 @@ use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::node::{Node, Ref};
 
-/// Returns the datatypes that must be converted before `t`. If `t.expansion()` has an equivalent
-/// datatype of simpler constructors, this is the only result. Otherwise the results are the
-/// children of `t`.
+/// Returns the datatypes that must be converted before `t`. If `t.expansion()` returns an
+/// equivalent datatype of simpler constructors, this is the only result. Otherwise the results are
+/// the children of `t`.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());

@@ -2,8 +2,8 @@
 //! before it calls `yaksa_init` and free them after `yaksa_finalize`.
 //!
 //! C code gets a pointer for an info object. This pointer is only a handle: no address of a process
-//! has its value, and it is never dereferenced. Only the hint that names a GPU driver has an
-//! effect: calls with such an info object are refused.
+//! has its value, and it is never dereferenced. Only a hint that names a GPU driver has an effect:
+//! a call that gets an info object with this hint is refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::abi::{Code, Result, export, out, require};
 /// Highest byte of every handle of an info object. It makes the handle larger than all addresses of
 /// user programs.
 const TAG: u64 = 0xd3 << 56;
-/// Maximum length of a key in bytes, with the NUL character at its end.
+/// Maximum length of the key of a hint in bytes, including the NUL character at its end.
 const MAX_KEY: usize = 256;
 
 /// All info objects, and the handle that the next one gets, without its highest byte [`TAG`].
@@ -51,9 +51,9 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     if number == 0 || RECENT.try_with(|recent| recent.get() == now).unwrap_or(false) {
         return Ok(());
     }
-    // The value of `CHANGES` in `now` was read before the table is searched. If another thread
-    // changes the table in between, `RECENT` gets an old value of `CHANGES`, and the next call
-    // searches the table again.
+    // The value of `CHANGES` in `now` was read before the table of info objects is searched. If
+    // another thread changes `CHANGES` meanwhile, `RECENT` gets the old value, so the next call of
+    // this function searches the table again.
     match INFOS.lock().living.get(&number) {
         None => return Err(Code::Internal),
         Some(true) => return Err(Code::NotSupported),

@@ -1,5 +1,5 @@
-//! Enumeration of the contiguous pieces of memory that instances of a type occupy. It can begin at
-//! any piece.
+//! Enumeration of the contiguous pieces of memory that instances of a type occupy. The enumeration
+//! can begin at any piece.
 //!
 //! The pieces are enumerated in the order of their packed bytes. The module comment of
 //! [`crate::node`] has the rule that determines the number of pieces. If the enumeration does not
@@ -88,7 +88,8 @@ impl<'n> Leaf<'n> {
     #[inline]
     fn from_node(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
-            // A dense instance is a single piece, whatever its constructor is. `Lister` handles it.
+            // An instance without gaps is a single piece, whatever its constructor is. `Lister`
+            // passes this piece to the receiver itself.
             return None;
         }
         let node = match node.shape() {
@@ -334,7 +335,7 @@ pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
     let (mut node, mut left) = (node, bytes);
     // In each iteration, packed byte `bytes` lies `left` packed bytes after the beginning of a
     // sequence of copies of `node`. All copies before the one that contains this byte consist of
-    // whole elements, so they are skipped.
+    // whole elements, so the iteration skips these copies.
     loop {
         left %= node.facts.size;
         if left == 0 {

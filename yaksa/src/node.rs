@@ -1,6 +1,6 @@
 //! Node, the structure in which this library stores a datatype: the size and bounds that callers
 //! ask for, the arguments of the type's constructor, and its child types. A node has at most 128
-//! bytes and is one allocation, in addition to those of its arrays. It is kept small because most
+//! bytes and is one allocation; its arrays are further allocations. It is kept small because most
 //! types of a program are never used, and many are made anew for every message.
 //!
 //! **Bounds** of a type are the minimum of the lower bounds and the maximum of the upper bounds of
@@ -85,7 +85,7 @@ struct Marks {
 /// and counts are not negative.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
-    /// Type without data, whose bounds are 0.
+    /// Type without data, whose lower bound and extent are 0.
     Empty,
     /// Predefined type of MPI. A serialized type from another process may contain predefined types
     /// for which yaksa's interface has no handle.
@@ -320,11 +320,12 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Decides whether a call that packs or unpacks `count` instances should copy the contiguous
-    /// pieces one by one. Returns true for the first call that packs or unpacks this type. For a
-    /// later call, it returns true if the total number of pieces in all calls after the first one,
-    /// including the new call, is at most [`MAX_LISTED`]. If the result is true, the pieces of a
-    /// later call are added to the total.
+    /// Decides whether a call that packs or unpacks `count` instances, or begins to do so in parts,
+    /// should copy the contiguous pieces one by one. Returns true for the first call that packs or
+    /// unpacks this type. For a later call, returns true if at most [`MAX_LISTED`] pieces have been
+    /// copied one by one after the first call, including those of the new call, and counts the
+    /// pieces of the new call. The pieces of all `count` instances are counted, even if the call
+    /// moves only a part of them.
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -345,7 +346,7 @@ impl Node {
         Node::make(Facts::EMPTY, (0, 1), Shape::Empty)
     }
 
-    /// Returns a predefined type.
+    /// Returns a new node for the predefined type `named`.
     pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
         // Only pair types, such as `MPI_SHORT_INT`, have more than one part, and there may be a gap
@@ -557,7 +558,7 @@ impl Node {
         tree::datatype(self)
     }
 
-    /// Returns the types from which the constructor made this type.
+    /// Returns the child types, that is, the types from which the constructor made this type.
     pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],

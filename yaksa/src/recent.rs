@@ -29,7 +29,7 @@ struct Entry {
     node: Option<Ref>,
 }
 
-/// Cache of one thread.
+/// Cache of one thread: types that the thread used last, and vacant slots of the table of types.
 struct Local {
     entries: [Option<Entry>; WAYS],
     vacant: Vec<Vacant>,

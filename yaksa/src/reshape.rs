@@ -97,7 +97,8 @@ pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
                 let (mut at, mut displacements) = (0i64, Vec::with_capacity(below.len()));
                 for (member, length) in below.iter().zip(blocklengths.iter()) {
                     displacements.push(at);
-                    // The final sum is the size of the struct, which fits in 63 bits.
+                    // The sum over all members is the size of the struct, which fits in 63 bits. So
+                    // these operations do not overflow.
                     at = at.wrapping_add(member.size().wrapping_mul(*length));
                 }
                 Datatype::structure(blocklengths, &displacements, below)?

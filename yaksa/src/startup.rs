@@ -62,14 +62,14 @@ fn gpu() -> Option<&'static str> {
     found
 }
 
-/// Returns the version number in the text that `MPI_Get_library_version` of MPICH gives; `None` if
-/// the text is that of another MPI library.
+/// Returns the version of MPICH in `text`, which is what `MPI_Get_library_version` has returned;
+/// `None` if the text is that of another MPI library.
 fn version(text: &str) -> Option<&str> {
     text.split_once("MPICH Version:")?.1.split_whitespace().next()
 }
 
-/// Returns true if this library is made for a version of MPICH. Returns false if `version` does not
-/// begin with two numbers that a dot separates.
+/// Returns true if this library supports the version `version` of MPICH. Returns false if it does
+/// not, or if `version` does not begin with two numbers that a dot separates.
 fn fits(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>());
     match (numbers.next(), numbers.next()) {
@@ -123,7 +123,7 @@ fn look() {
         );
     }
     if !text.is_empty() {
-        // If standard error is closed, nobody can read the lines, so a failure to write them is
+        // If standard error is closed, nobody can read the warnings, so a failure to write them is
         // ignored.
         let _ = process::to_stderr(text.as_bytes());
     }

@@ -144,8 +144,8 @@ impl Table {
     }
 }
 
-/// Adds at least one and at most [`BATCH`] vacant slots to `stock`. Fails with [`Code::OutOfMem`]
-/// if there is no memory or no vacant slot.
+/// Moves at least one and at most [`BATCH`] vacant slots from the table to `stock`, the list of a
+/// thread. Fails with [`Code::OutOfMem`] if there is no memory or no vacant slot.
 #[cold]
 pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
     stock.try_reserve(STOCK).map_err(|_| Code::OutOfMem)?;

@@ -2,7 +2,7 @@
 //! and run them. They run under sanitizers if these tests are compiled as a part of the member
 //! `e2e`.
 //!
-//! A missing tool makes a test fail, not pass.
+//! If a tool is missing, for example the C compiler, the tests fail and are not skipped.
 
 mod library;
 

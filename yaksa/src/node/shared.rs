@@ -54,8 +54,8 @@ impl Count {
             1 => true,
             n if n >= MIN_PERMANENT_COUNT => false,
             _ => {
-                // All accesses by other threads to the node happen before their decrements
-                // (`Release`), and so before the node is freed by the last owner (`Acquire`).
+                // All accesses of other threads to the node happen before these threads decrement
+                // the count (`Release`), and so before the last owner frees the node (`Acquire`).
                 let last = self.0.fetch_sub(1, Ordering::Release) == 1;
                 if last {
                     fence(Ordering::Acquire);
@@ -120,14 +120,14 @@ impl Ref {
         Some(unsafe { self.0.as_mut() })
     }
 
-    /// Returns the address of the node and consumes the reference without releasing it.
+    /// Consumes the reference without decrementing the count, and returns the address of the node.
     /// [`Ref::back`] turns the address into the reference again.
     #[inline]
     pub(crate) fn away(self) -> *mut Node {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// Returns the reference that [`Ref::away`] gave away.
+    /// Turns an address that [`Ref::away`] has returned into the reference again.
     ///
     /// # Safety
     /// `address` must be a result of [`Ref::away`], and each such result may be passed to this
@@ -137,7 +137,7 @@ impl Ref {
         Ref(address)
     }
 
-    /// Returns a further reference to a node, in addition to one that [`Ref::away`] gave away.
+    /// Returns a further reference to the node whose address [`Ref::away`] has returned.
     ///
     /// # Safety
     /// `address` must be a result of [`Ref::away`] that has not been passed to [`Ref::back`], and

@@ -35,15 +35,16 @@ static void parts(void)
         }
     }
     OK(yaksa_type_free(t));
-    /* A pair is one element, and so is a complex number. */
+    /* A pair is one element, and so is a complex number. A call moves it as a whole or not at
+     * all. */
     OK(yaksa_pack(s, 8, T_SHORT_INT, 0, packed, 11, &actual, NULL, OP_REPLACE));
     EQ(actual, 6);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 0, packed, 47, &actual, NULL, OP_REPLACE));
     EQ(actual, 32);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 16, packed, 15, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
-    /* A call for a contiguous type, too, moves only whole elements, although its bytes are one
-     * run. */
+    /* A call that packs a contiguous type moves only whole elements, just as for types with
+     * gaps. */
     OK(yaksa_type_create_contig(5, T_INT, NULL, &t));
     OK(yaksa_pack(s, 3, t, 4, packed, 30, &actual, NULL, OP_REPLACE));
     EQ(actual, 28);

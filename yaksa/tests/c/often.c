@@ -21,7 +21,7 @@ static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, i
 }
 
 /* Packs instances of a type, unpacks them, and lists their contiguous pieces, several times.
- * Compares the bytes with those that `gather` has packed. */
+ * Compares the bytes with the expected packed data, which `gather` computes. */
 static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     intptr_t lb, extent;
@@ -94,21 +94,21 @@ int main(void)
     for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
     OK(yaksa_init(NULL));
     for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
-        /* Blocks of equal length at displacements. */
+        /* Type `t` has blocks of equal length at listed displacements. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
         OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* The same type with other bounds. */
+        /* Type `u` has the same data as `t`, but another extent. */
         OK(yaksa_type_create_resized(t, 0, 24 * blocks + 40, NULL, &u));
         OK(yaksa_type_free(t));
         moves(u, at, bytes, blocks);
         forms(u, at, bytes, blocks);
-        /* Blocks of different lengths, some of them empty. */
+        /* Type `t` now has blocks of different lengths. Every fourth block is empty. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i, lengths[i] = i % 4, bytes[i] = 4 * (i % 4);
         OK(yaksa_type_create_hindexed(blocks, lengths, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
         forms(t, at, bytes, blocks);
-        /* Blocks at equal distances. */
+        /* Type `t` is now a vector, which has blocks at equal distances. */
         for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
         OK(yaksa_type_create_vector(blocks, 1, 4, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);

@@ -6,9 +6,9 @@
 static char memory[4096];
 
 /* Checks that the contiguous pieces of `count` instances are those in `expected`, which has the
- * displacement and the length of each of the `n` pieces. Checks lists that begin at every piece and
- * have every maximum number of entries. Also checks, for every number of packed bytes, how many
- * pieces lie completely within them. */
+ * displacement and the length of each of the `n` pieces. Requests lists that begin at every piece,
+ * with every possible maximum length. Also checks, for every number of packed bytes, how many
+ * pieces lie completely within that many bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];
@@ -88,7 +88,7 @@ int main(void)
     OK(yaksa_type_free(t));
 
     /* A type without data has one empty piece. If the count is 0, the list for a contiguous type
-     * also has one empty piece, and the list for a type with gaps is empty. */
+     * has one empty piece, and the list for a type with gaps is empty. */
     struct iovec one[2];
     OK(yaksa_iov(memory, 3, T_NULL, 0, one, 2, &n));
     EQ(n, 1);

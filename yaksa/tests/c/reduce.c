@@ -1,5 +1,5 @@
-/* Tests reductions. Packing and unpacking combine the moved elements with those at the destination,
- * according to the signs and sizes of the elements. */
+/* Tests packing and unpacking with a reduction operation. Each moved element is combined with
+ * the element at its destination, according to the type of the elements. */
 #include "interface.h"
 #include <complex.h>
 #include <limits.h>
@@ -92,8 +92,8 @@ static void layouts(void)
     for (int i = 0; i < 7; i++) EQ(stream[i], i < 6 ? i + 4 : 1);
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
-    /* The parts of a pair are combined separately. In a struct of several types, each element is
-     * combined according to its own type. */
+    /* A reduction combines the two parts of a pair separately. In a struct of several types,
+     * each element is combined according to its own type. */
     struct { short s; int i; } pair[3] = {{1, 2}, {3, 4}, {5, 6}};
     unsigned char packed[18];
     OK(yaksa_pack(pair, 3, T_SHORT_INT, 0, packed, 18, &n, NULL, OP_REPLACE));
@@ -116,7 +116,7 @@ static void layouts(void)
     OK(yaksa_unpack(packed, 18, mixed, 2, t, 0, &n, NULL, OP_REPLACE));
     EQ(mixed[0].c, 200);
     EQ(mixed[1].d, 9);
-    /* A reduction cannot begin inside an element. */
+    /* A call with a reduction fails if it begins inside an element. */
     FAILS(INTERNAL, yaksa_unpack(packed, 9, mixed, 2, t, 3, &n, NULL, OP_SUM));
     OK(yaksa_type_free(t));
 }

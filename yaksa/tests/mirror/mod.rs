@@ -27,8 +27,8 @@ macro_rules! call {
         // according to include/yaksa.h, up to the signs of integers and the types that pointers
         // point to.
         let function: Function = unsafe { transmute_copy(&address) };
-        // SAFETY: the callers pass null, or places and memory of their own that are as long as the
-        // other arguments say.
+        // SAFETY: each pointer that the callers pass is null, or points to memory of the caller
+        // that is as long as the other arguments say.
         unsafe { function($($argument),*) }
     }};
 }
@@ -278,8 +278,8 @@ impl<'y> Mirror<'y> {
             Named::LongDoubleInt => 56,
             _ => 38,
         };
-        // The library distinguishes integer types of C only by size and sign. A predefined type for
-        // which the library has no handle is replaced by the type of a byte (handle 38).
+        // The library distinguishes integer types of C only by size and sign. All predefined types
+        // that the `match` above does not list are replaced by the type of a byte (handle 38).
         let seen = match number {
             16 => Named::Int16,
             14 => Named::Int32,
