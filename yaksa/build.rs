@@ -1,5 +1,5 @@
-//! Sets the soname of the shared library to that of yaksa 0.2 and later, because programs that are
-//! linked with yaksa name it.
+//! Sets the soname of the shared library to `libyaksa.so.0`, the soname of yaksa 0.2 and later.
+//! Programs that are linked with yaksa contain this name, and the loader finds the library by it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
 /* Interface of yaksa 0.2 as ddtc's libyaksa.so.0 implements it, for `configure --with-yaksa=` of
- * MPICH (docs/YAKSA.md). Names, numbers and types are those of yaksa, so programs that were
- * compiled with either header run with either library. */
+ * MPICH (docs/YAKSA.md). The names, the values of constants, and the types are those of yaksa. So a
+ * program that was compiled with yaksa's header or with this one runs with both libraries. */
 #ifndef YAKSA_H_INCLUDED
 #define YAKSA_H_INCLUDED
 
@@ -27,8 +27,8 @@ extern "C" {
 #define YAKSA_ERR__INTERNAL 2
 #define YAKSA_ERR__NOT_SUPPORTED 3
 
-/* Operations. A call uses an operation to combine the bytes that it moves with the bytes at the
- * destination. */
+/* Operations. They determine how a call that packs or unpacks combines the data that it moves
+ * with the data at the destination. */
 typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__MAX ((yaksa_op_t) 0)
 #define YAKSA_OP__MIN ((yaksa_op_t) 1)
@@ -43,7 +43,7 @@ typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__REPLACE ((yaksa_op_t) 10)
 #define YAKSA_OP__LAST ((yaksa_op_t) 11)
 
-/* Numbers of the predefined types. Constructors give each derived type a number different from
+/* Handles of the predefined types. Constructors give each derived type a handle different from
  * these. */
 typedef uint64_t yaksa_type_t;
 #define YAKSA_TYPE__NULL ((yaksa_type_t) 0)

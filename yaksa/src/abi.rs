@@ -1,17 +1,17 @@
 //! Result codes of the interface, and the conversion of two kinds of arguments: pointers to which
 //! results are written, and arrays whose length is a separate argument.
 //!
-//! Such pointers become references only here, after all checks that can be made. (Strings and
+//! Pointers to results and arrays of the caller are checked and converted only here. (Strings and
 //! serialized types, whose length the caller does not give, are read in `info.rs` and
-//! `flatten.rs`.) No check can show that the memory is valid. The caller of the interface promises
-//! this.
+//! `flatten.rs`.) No check can show that the memory behind a pointer is valid. The caller of the
+//! interface promises that it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use ddtc::internal::error::{Error, ErrorClass};
 
-/// Reason why a call failed, with the codes of the interface. Code 0 is success.
+/// Error code of an exported function, as yaksa's interface defines it. Code 0 stands for success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Code {
@@ -19,8 +19,9 @@ pub(crate) enum Code {
     OutOfMem = 1,
     /// A bad argument, or a fault of this library.
     Internal = 2,
-    /// An operation that does not exist or is not defined for a type of the elements; a serialized
-    /// type that is too long or comes from another version; or anything that concerns a GPU.
+    /// An operation that does not exist or is not defined for the basic type of an element; a
+    /// serialized type that is too long or comes from another version of this library; or anything
+    /// that concerns a GPU.
     NotSupported = 3,
 }
 
@@ -36,30 +37,32 @@ impl From<Error> for Code {
     }
 }
 
-/// Runs the body of an exported function and returns its code. A panic in the body becomes
-/// [`Code::Internal`], because it must not unwind into the caller, which is written in C.
+/// Runs the body of an exported function and returns the result code of the function. A panic in
+/// the body becomes [`Code::Internal`], because it must not unwind into the caller, which is
+/// written in C.
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     if ddtc::internal::process::is_inconsistent() {
-        // This process is the child of a fork, or descends from one, and another thread was in a
-        // fork section during that fork. So a lock may be held by a thread that does not exist in
-        // this process, and the body could wait for that lock forever.
+        // This process is the child of a fork, or a descendant of such a child. During that fork,
+        // another thread of the parent was changing shared state of ddtc. So a lock may be held by
+        // a thread that does not exist in this process, and the body could wait for that lock
+        // forever.
         return Code::Internal as i32;
     }
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => 0,
         Ok(Err(code)) => code as i32,
         Err(payload) => {
-            // Dropping the payload could run arbitrary code, which could panic again. Leaking it
-            // loses only the memory of a message.
+            // Dropping the payload of the panic could run arbitrary code, which could panic again.
+            // Leaking the payload loses only the memory of a message.
             std::mem::forget(payload);
             Code::Internal as i32
         }
     }
 }
 
-/// Defines exported functions. `guard` turns the result of the body, or a panic in it, into a code.
-/// The body is unsafe code that relies on the contract of the interface.
+/// Defines exported functions. Each body returns a `Result`, and `guard` turns the result, or a
+/// panic, into a result code. The body is unsafe code that relies on the contract of the interface.
 macro_rules! export {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)+) => {$(
         #[doc = concat!("`", stringify!($name), "`: docs/YAKSA.md.")]
@@ -76,21 +79,21 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// Pointer, which is not null, to the place where a result is written.
+/// Non-null pointer of the caller to which a result is written.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
     #[inline]
     pub(crate) fn set(&self, value: T) {
         // SAFETY: `out` made this pointer from one that is not null. Its caller promises that the
-        // place can be written as long as `self` is used. The place need not be aligned, since some
-        // callers pass unaligned ones and that costs nothing.
+        // place can be written as long as `self` is used. `write_unaligned` is used because some
+        // callers pass pointers that are not aligned, and it costs nothing.
         unsafe { self.0.as_ptr().write_unaligned(value) };
     }
 }
 
-/// Returns the pointer `place`, checked, as the place where a result is written. Fails with
-/// [`Code::Internal`] if `place` is null.
+/// Checks `place`, the pointer to which a result will be written. Fails with [`Code::Internal`] if
+/// `place` is null.
 ///
 /// # Safety
 /// `place` must be null, or valid for writes of a `T` for as long as the result is used.
@@ -120,7 +123,7 @@ pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> 
     Ok(unsafe { std::slice::from_raw_parts(array, n) })
 }
 
-/// Returns success if `holds` is true, else the error [`Code::Internal`].
+/// Checks that `holds` is true. Fails with [`Code::Internal`] if it is not.
 pub(crate) fn require(holds: bool) -> Result<()> {
     if holds { Ok(()) } else { Err(Code::Internal) }
 }

@@ -1,13 +1,15 @@
-//! Arrays in the arguments of constructors. A node stores a short array in an allocation of its
-//! own, and the array is copied when the node is converted to a tree of ddtc. A long array is
-//! shared with the trees to which it is converted.
+//! Storage of the arrays that constructors of types take: block lengths and displacements. A node
+//! stores a short array in an allocation of its own, and the array is copied when the node is
+//! converted to a `Datatype` of ddtc. A long array is stored only once and shared by the node and
+//! the `Datatype`.
 
 use std::sync::Arc;
 
 use crate::abi::{Code, Result};
 
-/// Maximum number of displacements, or of blocks, in an array that is copied into a tree of ddtc.
-/// Longer arrays are shared with the tree.
+/// Maximum number of blocks of a constructor whose arrays are copied when the type is converted to
+/// a `Datatype` of ddtc. The arrays of constructors with more blocks are shared with the
+/// `Datatype`.
 const MAX_COPIED_ENTRIES: usize = 32;
 
 /// Appends each value times `unit` to `into`. Fails with [`Code::Internal`] if a product does not
@@ -17,7 +19,7 @@ fn times(values: &[isize], unit: i64, into: &mut Vec<i64>) -> Result<()> {
         into.extend(values.iter().map(|&d| d as i64));
         return Ok(());
     }
-    // Overflow is tested once after the loop, so that the loop has no branch.
+    // `over` is tested only once, after the loop, so that the loop has no branch.
     let mut over = false;
     into.extend(values.iter().map(|&d| {
         let (bytes, overflowed) = (d as i64).overflowing_mul(unit);
@@ -27,8 +29,8 @@ fn times(values: &[isize], unit: i64, into: &mut Vec<i64>) -> Result<()> {
     if over { Err(Code::Internal) } else { Ok(()) }
 }
 
-/// Returns each value times `unit` in a shared array. Fails with [`Code::Internal`] if a product
-/// does not fit in 64 bits.
+/// Returns a shared array of the values, each multiplied by `unit`. Fails with [`Code::Internal`]
+/// if a product does not fit in 64 bits.
 fn shared(values: &[isize], unit: i64) -> Result<Arc<[i64]>> {
     if unit == 1 {
         return Ok(values.iter().map(|&d| d as i64).collect());
@@ -43,7 +45,7 @@ fn shared(values: &[isize], unit: i64) -> Result<Arc<[i64]>> {
     if over { Err(Code::Internal) } else { Ok(all) }
 }
 
-/// Displacements, in bytes.
+/// Displacements of blocks, in bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Places {
     Few(Box<[i64]>),
@@ -51,7 +53,8 @@ pub(crate) enum Places {
 }
 
 impl Places {
-    /// Returns the displacements `at`, which are given in units of `unit` bytes.
+    /// Stores the displacements `at`, which are given in units of `unit` bytes. Fails with
+    /// [`Code::Internal`] if a displacement in bytes does not fit in 64 bits.
     pub(crate) fn new(at: &[isize], unit: i64) -> Result<Places> {
         if at.len() > MAX_COPIED_ENTRIES {
             return shared(at, unit).map(Places::Many);
@@ -61,7 +64,7 @@ impl Places {
         Ok(Places::Few(all.into()))
     }
 
-    /// Returns a list of one displacement, which is given in bytes.
+    /// Stores the single displacement `at`, which is given in bytes.
     pub(crate) fn one(at: i64) -> Places {
         Places::Few(Box::new([at]))
     }
@@ -88,10 +91,12 @@ impl From<Arc<[i64]>> for Places {
     }
 }
 
-/// Lengths of blocks, and the same number of displacements in bytes.
+/// Lengths and displacements of blocks. A length is a number of copies, and a displacement is in
+/// bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Blocks {
-    /// One array with all lengths, followed by all displacements.
+    /// At most [`MAX_COPIED_ENTRIES`] blocks. The array has all lengths, followed by all
+    /// displacements.
     Few(Box<[i64]>),
     Many {
         lengths: Arc<[i64]>,
@@ -100,8 +105,9 @@ pub(crate) enum Blocks {
 }
 
 impl Blocks {
-    /// Returns the blocks with the lengths `lengths` at the displacements `at`, which are given in
-    /// units of `unit` bytes. Both arrays must have the same number of entries.
+    /// Stores the lengths and displacements of blocks. The displacements `at` are given in units of
+    /// `unit` bytes. Both arrays must have the same number of entries. Fails with
+    /// [`Code::Internal`] if a displacement in bytes does not fit in 64 bits.
     pub(crate) fn new(lengths: &[isize], at: &[isize], unit: i64) -> Result<Blocks> {
         if at.len() > MAX_COPIED_ENTRIES {
             return Ok(Blocks::Many { lengths: shared(lengths, 1)?, at: shared(at, unit)? });
@@ -112,7 +118,7 @@ impl Blocks {
         Ok(Blocks::Few(all.into()))
     }
 
-    /// Returns the lengths and the displacements in bytes.
+    /// Returns the lengths of all blocks, and their displacements in bytes.
     #[inline]
     pub(crate) fn both(&self) -> (&[i64], &[i64]) {
         match self {

@@ -1,9 +1,10 @@
-//! Predefined types and operations, for which the interface has fixed numbers.
+//! Predefined types and operations, which have fixed handles in yaksa's interface.
 //!
-//! Integers that C has under several names are one type here if they have the same size and sign:
-//! the numbers of `int` and `int32_t` name the same type. The character types, `wchar_t` and
-//! `_Bool` are separate types. The type of a byte is an unsigned integer of 8 bits, because MPICH
-//! passes `MPI_BYTE` under the number of that type, and bitwise operations apply to `MPI_BYTE`.
+//! Integer types of C that have the same size and sign are one type here: for example, the handles
+//! of `int` and `int32_t` name the same type. The character types, `wchar_t` and `_Bool` are
+//! separate types. The type of a byte is an unsigned integer of 8 bits, because MPICH passes
+//! `MPI_BYTE` under the handle of that type (`YAKSA_TYPE__BYTE`), and bitwise operations apply to
+//! `MPI_BYTE`.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;
@@ -11,11 +12,11 @@ use ddtc::internal::process::Lazy;
 
 use crate::node::{Node, Ref, Shape};
 
-/// First number after those of the predefined types. Number 0 is the null type.
+/// Number of handles of predefined types, which begin at 0 with the handle of the null type.
 pub(crate) const TYPES: u64 = 57;
 
-/// Returns the integer type with a size in bytes and a sign. A size other than 1, 2 and 4 stands
-/// for 8.
+/// Returns the integer type of `bytes` bytes that is signed or unsigned. A size other than 1, 2 and
+/// 4 is treated as 8.
 const fn integer(bytes: usize, signed: bool) -> Named {
     match (bytes, signed) {
         (1, true) => Named::Int8,
@@ -35,14 +36,14 @@ const LONG: usize = size_of::<std::ffi::c_long>();
 /// register; musl and other C libraries give them 4 bytes.
 const FAST: usize = if cfg!(target_env = "gnu") { 8 } else { 4 };
 
-/// Named types in the order of their numbers, which begin at 1.
+/// Predefined types in the order of their handles. Entry 0 has handle 1.
 const NAMED: [Named; TYPES as usize - 1] = [
     Named::CBool,
     Named::Char,
     Named::SignedChar,
     Named::UnsignedChar,
     Named::Wchar,
-    // int8_t to int64_t, then uint8_t to uint64_t.
+    // The next handles are those of int8_t to int64_t, then of uint8_t to uint64_t.
     integer(1, true),
     integer(2, true),
     integer(4, true),
@@ -51,7 +52,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(2, false),
     integer(4, false),
     integer(8, false),
-    // int, short, long and long long, each followed by its unsigned form.
+    // The next handles are those of int, short, long and long long, each followed by its unsigned
+    // variant.
     integer(4, true),
     integer(4, false),
     integer(2, true),
@@ -60,8 +62,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(LONG, false),
     integer(8, true),
     integer(8, false),
-    // int_fast8_t to int_fast64_t and their unsigned forms, then int_least8_t to int_least64_t and
-    // their unsigned forms.
+    // The next handles are those of int_fast8_t to int_fast64_t, uint_fast8_t to uint_fast64_t,
+    // then int_least8_t to int_least64_t and uint_least8_t to uint_least64_t.
     integer(1, true),
     integer(FAST, true),
     integer(FAST, true),
@@ -78,7 +80,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(2, false),
     integer(4, false),
     integer(8, false),
-    // byte, intmax_t, uintmax_t, size_t, intptr_t, uintptr_t, ptrdiff_t.
+    // The next handles are those of byte, intmax_t, uintmax_t, size_t, intptr_t, uintptr_t and
+    // ptrdiff_t.
     integer(1, false),
     integer(8, true),
     integer(8, false),
@@ -100,34 +103,34 @@ const NAMED: [Named; TYPES as usize - 1] = [
     Named::LongDoubleInt,
 ];
 
-/// Nodes of the null type and of all predefined types, indexed by their numbers.
+/// Nodes of the null type and of all predefined types. The index is the type handle.
 static ALL: Lazy<Vec<Ref>> = Lazy::new(|| {
     let mut all = vec![Node::empty()];
     for (i, &named) in NAMED.iter().enumerate() {
-        // Numbers that stand for the same named type share one node.
+        // Handles that stand for the same predefined type share one node.
         let made = NAMED[..i].iter().position(|other| *other == named).map(|first| all[first + 1].clone());
         all.push(made.unwrap_or_else(|| Node::named(named).forever()));
     }
     all
 });
 
-/// Returns the node of the predefined type, or of the null type, that has the number `number`.
-/// Returns `None` for any other number.
+/// Returns the node of the predefined type, or of the null type, that has the handle `number`.
+/// Returns `None` for any other handle.
 #[inline]
 pub(crate) fn node(number: u64) -> Option<&'static Ref> {
     if number < TYPES { ALL.get(number as usize) } else { None }
 }
 
-/// Returns the node of a named type. If the type has one or more numbers, this is the node that
-/// they share. Otherwise it is a new node.
+/// Returns a node for a predefined type of ddtc. If the type has one or more handles in this
+/// library, this is the node that these handles share. Otherwise it is a new node.
 pub(crate) fn node_of(named: Named) -> Ref {
     let number = NAMED.iter().position(|other| *other == named);
     number.and_then(|i| ALL.get(i + 1)).map_or_else(|| Node::named(named), Ref::clone)
 }
 
-/// Returns true if the interface treats two types as the same type. It does so for integers of the
-/// same size, even if their signs differ. A struct whose members are all the same in this sense
-/// counts as a struct of one type, which is not padded.
+/// Returns true if two types count as one type when a struct is constructed: if they have the same
+/// node, or if they are integers of the same size, even with different signs. A struct whose
+/// members all count as one type is not padded.
 pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     let kind = |node: &Node| match node.shape() {
         Shape::Named(Named::Int8 | Named::Uint8) => 1,
@@ -139,16 +142,19 @@ pub(crate) fn same(a: &Ref, b: &Ref) -> bool {
     Ref::same(a, b) || (kind(a) > 0 && kind(a) == kind(b))
 }
 
-/// Operation of a call on the bytes that it moves.
+/// What a call that packs or unpacks does with the data at the destination: it replaces them or
+/// combines them with the moved data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// The moved bytes replace those at the destination.
+    /// The moved bytes replace the bytes at the destination.
     Replace,
-    /// The moved elements are combined with those at the destination.
+    /// The moved elements are combined with the elements at the destination by a reduction
+    /// operation, such as a sum.
     Reduce(Op),
 }
 
-/// Returns the operation with a number; `None` if there is no operation with that number.
+/// Returns the operation that the interface encodes as `number`, such as 2 for `YAKSA_OP__SUM`;
+/// `None` if there is no such operation.
 #[inline]
 pub(crate) fn operation(number: u64) -> Option<Operation> {
     let op = match number {

@@ -1,11 +1,12 @@
-//! Calls that move the pieces of a type one by one, as they are listed. The first call of a type
-//! always does so. A type that is used only once therefore needs nothing but its node: no tree of
-//! ddtc, no hash, no layout and no code. If the type has few pieces, some further calls do the same.
+//! Packing and unpacking by copying the contiguous pieces of user memory one by one, as `list.rs`
+//! enumerates them. The first call that packs or unpacks a type always works in this way. So a type
+//! that is used only once needs only the node that its constructor made: no `Datatype` of ddtc, no
+//! hash for a cache, no layout and no compiled code. If the type has few pieces, some later calls
+//! also copy piece by piece.
 //!
-//! MPICH moves a long message in parts, by one call of this library for each part. A part that
-//! begins where the last part of a call by pieces ended belongs to that call. The node keeps the
-//! position at which that part ended, so the next part need not find the piece from the
-//! offset of the part.
+//! MPICH packs a long message in parts, by one call of this library for each part. The node stores
+//! the position at which the last part ended that was copied piece by piece. A call that begins at
+//! this position also copies piece by piece, and need not find the piece from its offset.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,12 +16,13 @@ use crate::call::Call;
 use crate::list;
 use crate::node::{Cursor, Node, Position};
 
-/// Returns the position of the first byte of a call if the call moves piece by piece. Returns
-/// `None` if the layout of the type must move the bytes.
+/// Returns the position of the first byte of the packed range of a call, if the call copies the
+/// pieces of its type one by one. Returns `None` if the bytes must be moved by ddtc's interpreter
+/// or by compiled code instead.
 #[inline]
 fn start(node: &Node, call: &Call) -> Option<Position> {
     let start = call.range.start;
-    // The next part of a call never begins at 0.
+    // A part that continues a message never begins at packed byte 0.
     if start > 0 {
         let next = node.made_extra().filter(|extra| extra.cursor_offset.load(Relaxed) == start);
         let next = next.and_then(|extra| {
@@ -37,15 +39,16 @@ fn start(node: &Node, call: &Call) -> Option<Position> {
     node.begin_by_pieces(call.count).then(|| list::find_position(node, start as i64))
 }
 
-/// Moves the bytes of a checked call piece by piece if the call is the first one of its type, if
-/// few pieces of the type have been moved, or if the call moves the next part of such a call.
-/// Otherwise moves nothing and returns false.
+/// Moves the bytes of a checked call by copying contiguous pieces one by one, and returns true, in
+/// three cases: the call is the first one for its type, calls have copied few pieces of the type so
+/// far ([`Node::begin_by_pieces`]), or the call continues a message whose last part was copied in
+/// this way. Otherwise moves nothing and returns false.
 ///
 /// # Safety
 /// `call` must have been checked, and `node` must be its type, which must not be contiguous. The
-/// bytes of the range must be valid in the instances at `call.user` and at `call.packed`: readable
-/// and initialized on the side from which they are moved, and writable on the other. The two sides
-/// must not overlap.
+/// bytes of the packed range of the call must be valid in the instances at `call.user` and at
+/// `call.packed`: readable and initialized on the side from which they are moved, and writable on
+/// the other. The two sides must not overlap.
 #[inline]
 pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     let Some(start) = start(node, call) else {
@@ -61,7 +64,8 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     };
     let at = call.user.expose_provenance() as i64;
     list::list(node, at, call.count, start.piece, &mut mover);
-    // The call has been checked, so the product fits in 63 bits.
+    // The product `call.count * size` is the number of packed bytes of all instances. The check of
+    // the call has shown that it fits in 63 bits.
     if call.range.end < call.count * node.facts.size as u64 {
         let position = Position { piece: start.piece + mover.passed, inside: mover.moved };
         let extra = node.extra();
@@ -72,25 +76,29 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     true
 }
 
-/// Receiver of pieces that copies each piece of a checked call as soon as the enumeration passes
-/// it. Only [`try_move`] makes this value, and has the promise of its caller that all bytes of the
-/// call are valid on both sides.
+/// Receiver that copies each contiguous piece of a checked call as soon as the enumeration of
+/// `list.rs` passes it. Only [`try_move`] makes this value, and its caller promises that all bytes
+/// in the packed range of the call are valid both in user memory and in packed memory.
 struct Mover {
     direction: Direction,
-    /// Address in the packed stream of the next byte that is moved.
+    /// Address in packed memory of the next byte to be moved.
     packed: *mut u8,
-    /// Number of bytes of the stream from the beginning of the next piece to the end of the call.
+    /// Number of packed bytes from the beginning of the next piece to the end of the packed range
+    /// of the call.
     left: i64,
-    /// Number of bytes of the next piece that have been moved. Before the first piece, the part
-    /// before this one has moved them. It is not 0 later only if the call ends inside a piece.
+    /// Number of bytes at the beginning of the next piece that are not moved again. Before the
+    /// first piece, these are the bytes of that piece before the packed range of the call. Later
+    /// this is 0, until the packed range ends inside a piece: then these are the bytes of that
+    /// piece that this call has moved.
     moved: i64,
-    /// Number of pieces of which the last byte has been moved.
+    /// Number of pieces whose last byte this call has moved.
     passed: u64,
 }
 
-/// Length of blocks that are copied.
+/// Length in bytes of the blocks that a loop copies. It is either a constant, for which the
+/// compiler emits short code, or a variable.
 trait Length: Copy {
-    /// Copies a block of this length. The addresses need not be aligned.
+    /// Copies a block of `self` bytes. The addresses need not be aligned.
     ///
     /// # Safety
     /// The bytes of the block at `from` must be initialized and readable, and those at `to` must be
@@ -98,7 +106,7 @@ trait Length: Copy {
     unsafe fn copy(self, from: *const u8, to: *mut u8);
 }
 
-/// Length of `N` bytes, for which the compiler emits a few loads and stores.
+/// Constant length of `N` bytes, for which the compiler emits a few loads and stores.
 #[derive(Clone, Copy)]
 struct Fixed<const N: usize>;
 
@@ -106,26 +114,27 @@ impl<const N: usize> Length for Fixed<N> {
     #[inline]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
         // SAFETY: the caller promises that `N` bytes at `from` can be read and as many at `to`
-        // written. Arrays of bytes need no alignment. The block is read whole before it is written,
-        // so an overlap does no harm.
+        // written. Arrays of bytes need no alignment. The whole block is read before any of it is
+        // written, so the blocks may overlap.
         unsafe { to.cast::<[u8; N]>().write(from.cast::<[u8; N]>().read()) }
     }
 }
 
-/// Any length, in bytes.
+/// Length in bytes that is known only at run time.
 #[derive(Clone, Copy)]
 struct Any(usize);
 
-/// Copies `length` bytes as the first `N` bytes and the last `N` bytes, which may overlap.
+/// Copies the first `N` bytes and the last `N` bytes of a block of `length` bytes. If `length` is
+/// at most `2 * N`, this copies the whole block. The two parts may overlap.
 ///
 /// # Safety
-/// The promises of [`Length::copy`] must hold for `length` bytes, and `length` must be at least
+/// The requirements of [`Length::copy`] must hold for `length` bytes, and `length` must be at least
 /// `N`.
 #[inline]
 unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: the first and the last `N` bytes lie inside the block, which the caller promises to
     // be valid on both sides. Arrays of bytes need no alignment. Both reads come before the writes,
-    // so an overlap does no harm.
+    // so the blocks may overlap.
     unsafe {
         let first = from.cast::<[u8; N]>().read();
         let last = from.add(length - N).cast::<[u8; N]>().read();
@@ -137,9 +146,11 @@ unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize)
 impl Length for Any {
     #[inline]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // Short blocks are frequent, and a call of `memmove` would take longer than to copy them.
+        // Blocks of at most 64 bytes are frequent, and a call of `memmove` would take longer than
+        // these copies.
         // SAFETY: the caller promises that the block is valid on both sides. In each case, the
-        // length is at least that of the ends. `ptr::copy` allows an overlap.
+        // length of the block is at least the `N` of `both_ends`. `ptr::copy` allows the two blocks
+        // to overlap.
         unsafe {
             match self.0 {
                 8..=16 => both_ends::<8>(from, to, self.0),
@@ -153,8 +164,9 @@ impl Length for Any {
     }
 }
 
-/// Evaluates an expression with a [`Length`] of `$bytes` bytes: [`Fixed`] for the lengths of the
-/// usual elements and of small groups of them, otherwise [`Any`].
+/// Evaluates the expression `$result`, in which the variable `$length` is a [`Length`] of `$bytes`
+/// bytes. It is a [`Fixed`] for the sizes of the usual basic types and for small multiples of them,
+/// otherwise an [`Any`].
 macro_rules! with_length {
     ($bytes:expr, $length:ident => $result:expr) => {
         with_length!($bytes, $length => $result, 1 2 4 8 12 16 24 32)
@@ -167,10 +179,11 @@ macro_rules! with_length {
     };
 }
 
-/// Copies `n` blocks, whose addresses are `from_step` and `to_step` bytes apart.
+/// Copies `n` blocks of the given length. Neighbouring blocks are `from_step` bytes apart at the
+/// source, and `to_step` bytes apart at the destination.
 ///
 /// # Safety
-/// The promises of [`Length::copy`] must hold for each of the blocks.
+/// The requirements of [`Length::copy`] must hold for each of the blocks.
 #[inline]
 unsafe fn strided<L: Length>(
     length: L,
@@ -179,16 +192,17 @@ unsafe fn strided<L: Length>(
     n: u64,
 ) {
     for _ in 0..n {
-        // SAFETY: in turn `i`, `from` and `to` are the addresses of the block `i`, which the caller
-        // promises to be valid.
+        // SAFETY: in iteration `i`, `from` and `to` are the addresses of block `i`. The caller
+        // promises that the block can be read at `from` and written at `to`.
         unsafe { length.copy(from, to) };
         (from, to) = (from.wrapping_offset(from_step), to.wrapping_offset(to_step));
     }
 }
 
 impl Mover {
-    /// Returns how many of the next `n` pieces, of `length` bytes each, end before the call does,
-    /// and counts those as passed.
+    /// Returns how many of the next `n` pieces, which have `length` bytes each, lie completely in
+    /// the rest of the packed range of the call. Counts these pieces as moved; the caller must copy
+    /// them.
     #[inline]
     fn pass(&mut self, length: i64, n: u64) -> u64 {
         let whole = (n as i64).saturating_mul(length) <= self.left;
@@ -198,16 +212,18 @@ impl Mover {
         n
     }
 
-    /// Copies the bytes of a piece that belong to the call: a piece of which the call before this
-    /// one has moved the first bytes, or in which this call ends. Returns false if the call ends.
+    /// Copies a part of a contiguous piece: those of its bytes that are in the packed range of the
+    /// call. The piece contains the beginning or the end of that range. Returns false if no bytes
+    /// of the range remain to be moved.
     #[cold]
     fn cut(&mut self, at: i64, length: i64) -> bool {
         let end = length.min(self.left);
         let (user, n) = (self.user(at.wrapping_add(self.moved)), end - self.moved);
         debug_assert!(n > 0, "the bytes that were moved lie inside the piece");
         let packed = self.advance(n);
-        // SAFETY: one side is a part of a piece of the instances of the call, and the other side is
-        // the same bytes of its packed stream. Both are valid (comment of `Mover`).
+        // SAFETY: one side is a part of a piece of user memory of the call, and the other side is
+        // the packed bytes that belong to it. The caller of `try_move` promises that both are
+        // valid.
         unsafe {
             match self.direction {
                 Direction::Pack => Any(n as usize).copy(user, packed),
@@ -228,7 +244,8 @@ impl Mover {
         std::ptr::with_exposed_provenance_mut(at as usize)
     }
 
-    /// Returns the address of the next byte in the packed stream, and advances it by `n` bytes.
+    /// Returns the address of the next byte in packed memory, and advances this address by `n`
+    /// bytes.
     #[inline]
     fn advance(&mut self, n: i64) -> *mut u8 {
         let packed = self.packed;
@@ -249,8 +266,8 @@ impl list::Pieces for Mover {
             Direction::Pack => (user, packed),
             Direction::Unpack => (packed, user),
         };
-        // SAFETY: one side is a piece of the instances of the call, and the other side is the same
-        // bytes of its packed stream. Both are valid (comment of `Mover`).
+        // SAFETY: one side is a piece of user memory of the call, and the other side is the packed
+        // bytes that belong to it. The caller of `try_move` promises that both are valid.
         unsafe {
             match length {
                 4 => Fixed::<4>.copy(from, to),
@@ -272,8 +289,8 @@ impl list::Pieces for Mover {
         let whole = self.pass(length, n);
         let user = (self.user(at), step as isize);
         let packed = (self.advance(length.wrapping_mul(whole as i64)), length as isize);
-        // SAFETY: one side is `whole` pieces of the instances of the call, and the other side is
-        // the same bytes of its packed stream. Both are valid (comment of `Mover`).
+        // SAFETY: one side is `whole` pieces of user memory of the call, and the other side is the
+        // packed bytes that belong to them. The caller of `try_move` promises that both are valid.
         unsafe {
             match self.direction {
                 Direction::Pack => {
@@ -304,8 +321,9 @@ impl list::Pieces for Mover {
         let (user, mut packed) = (self.user(at), self.advance(length.wrapping_mul(whole as i64)));
         let (places, others) = places.split_at(whole);
         let step = length as isize;
-        // SAFETY: one side is the pieces of the instances of the call at `places`, and the other
-        // side is the same bytes of its packed stream. Both are valid (comment of `Mover`).
+        // SAFETY: one side is the pieces of user memory of the call at `places`, and the other side
+        // is the packed bytes that belong to them. The caller of `try_move` promises that both are
+        // valid.
         unsafe {
             match self.direction {
                 Direction::Pack => with_length!(length, l => {
@@ -343,15 +361,15 @@ mod tests {
     use crate::compile;
     use crate::node::Ref;
 
-    /// Function that makes a type anew, and the displacements and lengths of the contiguous blocks
-    /// of one instance in bytes, in the order of the packed stream.
+    /// Type that is tested: a function that makes a new node of this type, and the displacement and
+    /// length in bytes of each contiguous piece of one instance, in the order of the packed bytes.
     type Case = (fn() -> Ref, Vec<(usize, usize)>);
 
     fn blocks(lengths: &[isize], at: &[isize]) -> Blocks {
         Blocks::new(lengths, at, 1).unwrap()
     }
 
-    /// Returns three floats at 0, 8 and 16, with an extent of 20 bytes.
+    /// Returns a type of three floats at the displacements 0, 8 and 16, with an extent of 20 bytes.
     fn floats() -> Ref {
         Node::strided(3, 1, 8, Node::named(Named::Float)).unwrap()
     }
@@ -363,14 +381,15 @@ mod tests {
     fn cases() -> Vec<Case> {
         vec![
             case(floats, &[(0, 4), (8, 4), (16, 4)]),
-            // Two copies of three floats.
+            // Two copies of the type `floats`.
             case(|| Node::copies(2, floats()).unwrap(), &[0, 8, 16, 20, 28, 36].map(|at| (at, 4))),
-            // Two rows of three floats, with other bounds.
+            // Two copies of the type `floats`, 64 bytes apart, with an extent of 128 bytes.
             case(
                 || Node::bounded(Node::strided(2, 1, 64, floats()).unwrap(), 0, 128).unwrap(),
                 &[0, 8, 16, 64, 72, 80].map(|at| (at, 4)),
             ),
-            // Blocks of one length at displacements: 12 bytes each, and 72 bytes each.
+            // Two types of blocks at displacements. All blocks of the first type have 12 bytes, and
+            // all blocks of the second type have 72 bytes.
             case(
                 || Node::blocks(3, Places::new(&[40, 0, 21], 1).unwrap(), Node::named(Named::Float)).unwrap(),
                 &[(40, 12), (0, 12), (21, 12)],
@@ -379,7 +398,8 @@ mod tests {
                 || Node::blocks(9, Places::new(&[100, 0], 1).unwrap(), Node::named(Named::Double)).unwrap(),
                 &[(100, 72), (0, 72)],
             ),
-            // Blocks of different lengths at displacements, without and with an empty one.
+            // Two types of blocks of different lengths at displacements. Only the second type has
+            // an empty block.
             case(
                 || Node::listed(blocks(&[1, 5, 2], &[60, 0, 30]), Node::named(Named::Int32)).unwrap(),
                 &[(60, 4), (0, 20), (30, 8)],
@@ -388,12 +408,13 @@ mod tests {
                 || Node::listed(blocks(&[3, 0, 7], &[50, 90, 2]), Node::named(Named::Int16)).unwrap(),
                 &[(50, 6), (2, 14)],
             ),
-            // Blocks at displacements that consist of three floats each.
+            // Blocks at displacements. Each block is one copy of the type `floats`.
             case(
                 || Node::blocks(1, Places::new(&[32, 0], 1).unwrap(), floats()).unwrap(),
                 &[32, 40, 48, 0, 8, 16].map(|at| (at, 4)),
             ),
-            // A struct of a byte, three floats, no double, a pair with a gap, and 33 bytes.
+            // A struct of a byte, a copy of the type `floats`, a member of doubles with block
+            // length 0, a pair with a gap between its parts, and 33 bytes.
             case(
                 || {
                     let [byte, double, pair] =
@@ -406,12 +427,13 @@ mod tests {
         ]
     }
 
-    /// Memory of instances of a case, with their stream, which is packed by hand.
+    /// User memory with `count` instances of a tested type, and the packed bytes of these instances
+    /// as the test computes them without the library.
     struct Memory {
         count: u64,
         user: Vec<u8>,
         stream: Vec<u8>,
-        /// Index in `user` of each byte of the stream.
+        /// Entry `i` is the index in `user` of packed byte `i`.
         at: Vec<usize>,
     }
 
@@ -426,8 +448,9 @@ mod tests {
             Memory { count, user, stream, at }
         }
 
-        /// Packs and unpacks a range of the stream with two types, and compares all bytes. Returns
-        /// false if one of the types has to be moved by its layout.
+        /// Packs a range of the packed bytes with the type `to_pack`, unpacks the same range with
+        /// the type `to_unpack`, and compares all bytes with the expected ones. Returns false if
+        /// `try_move` refuses one of the two calls, because the call must not copy piece by piece.
         fn moves(&mut self, [to_pack, to_unpack]: [&Node; 2], range: Range<usize>) -> bool {
             let wide = range.start as u64..range.end as u64;
             let mut packed = vec![0xee; range.len() + 1];
@@ -443,8 +466,8 @@ mod tests {
             let mut source = self.stream[range.clone()].to_vec();
             let pack = call(Direction::Pack, &mut self.user, &mut packed);
             let unpack = call(Direction::Unpack, &mut back, &mut source);
-            // SAFETY: `user` and `back` contain the instances, and `packed` and `source` as many
-            // bytes as the range has. No two of these vectors overlap.
+            // SAFETY: `user` and `back` contain the instances, and `packed` and `source` have at
+            // least as many bytes as the range. No two of these vectors overlap.
             let moved = unsafe { [try_move(&pack, to_pack), try_move(&unpack, to_unpack)] };
             if moved != [true, true] {
                 return false;
@@ -457,13 +480,15 @@ mod tests {
         }
     }
 
-    /// Returns true if the node has neither a tree nor anything that is made from a tree.
+    /// Returns true if the node has neither a `Datatype` of ddtc nor a committed type made from a
+    /// `Datatype`.
     fn is_bare(node: &Node) -> bool {
         node.made_extra()
             .is_none_or(|extra| extra.datatype.get().is_none() && extra.compiled.committed.get().is_none())
     }
 
-    /// Number of instances that have more pieces than `MAX_LISTED`, for every case.
+    /// Number of instances that together have more than `MAX_LISTED` contiguous pieces, for every
+    /// tested type.
     const MANY: u64 = 1100;
 
     #[test]
@@ -474,8 +499,8 @@ mod tests {
                 let all = 0..memory.stream.len();
                 assert!(memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(nodes.iter().all(|node| node.made_extra().is_none()));
-                // No later call of so many pieces moves them one by one, whether it is for the
-                // whole stream or for a part.
+                // A later call for the same number of instances does not copy piece by piece,
+                // whether it is for all packed bytes or for a part of them.
                 assert!(!memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 0..1));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 1..all.end));
@@ -529,8 +554,9 @@ mod tests {
         assert!(!moves(31..end) && !moves(0..end));
     }
 
-    /// After the first call, a type of 3 pieces may move 2048 pieces, which are those of 682 calls.
-    /// The parts of one message count as one call.
+    /// After the first call, up to 2048 pieces (`MAX_LISTED`) may be copied one by one. For a type
+    /// of 3 pieces, these are 682 calls. The calls for the parts of one message count together as
+    /// one call.
     #[test]
     fn types_of_few_pieces_are_lowered_late() {
         let case = &cases()[0];
@@ -555,8 +581,8 @@ mod tests {
         }
     }
 
-    /// A call of more than 80 KiB compiles nothing if it is the first one. The calls after it
-    /// interpret the layout until 80 KiB have been moved again.
+    /// The first call compiles no code, even if it packs more than 80 KiB. The calls after it use
+    /// the interpreter until they have packed 80 KiB in total.
     #[test]
     fn code_is_compiled_80_kib_after_the_first_call() {
         let node = Node::strided(5000, 1, 24, Node::named(Named::Double)).unwrap();
@@ -570,9 +596,10 @@ mod tests {
         let compiled = || !committed.schedule(Direction::Pack).starts_with("not compiled yet");
         for expected in [false, false, true] {
             assert!(!compiled());
-            // SAFETY: as above.
+            // SAFETY: one instance lies inside `user`, and its packed bytes inside `packed`.
             assert!(!unsafe { try_move(&call(1), &node) });
-            // SAFETY: as above, for one instance.
+            // SAFETY: one instance lies inside `user`, and its 40 000 packed bytes lie inside
+            // `packed`.
             unsafe { committed.range_raw(Direction::Pack, user, 1, packed, 0..40_000) };
             assert_eq!(compiled(), expected);
         }

@@ -1,13 +1,16 @@
-//! Creation of the objects of ddtc's engine with which calls move bytes. A type has a committed
-//! type, which packs and unpacks and is made by the first call that needs it, and one handle per
-//! reduction operation that was used with the type. The module `node::compiled` stores these
-//! objects in the node, so that all type numbers of a node share them.
+//! Creation of what calls use to move the bytes of a type with ddtc's interpreter or with compiled
+//! code. For each type this is a committed type, which packs and unpacks and is made by the first
+//! call that needs it, and one reduction handle for each reduction operation that was used with the
+//! type. The module `node::compiled` stores them in the node, so that all type handles of a node
+//! share them.
 //!
-//! The engine compiles a layout when enough bytes have gone through it in one direction. The bytes
-//! of all types with the same layout count, because this interface has no commit call. A type may
-//! never be used, be used once, or be made anew for every message. Types that are made anew have
-//! only their layout in common. Calls that move piece by piece, such as the first call of a type, use
-//! no layout (`by_pieces.rs`), so their bytes do not count.
+//! Yaksa's interface has no call that commits a type. A type may never be used, be used once, or be
+//! made anew for every message, so its code is not compiled when it is made. In ddtc, types that
+//! move the same bytes share one layout. ddtc compiles the code of a layout when enough bytes have
+//! been moved by it in one direction. The bytes of all types that share the layout are counted
+//! together, because types that are made anew for every message have only their layout in common.
+//! Calls that copy piece by piece, such as the first call of a type, use no layout
+//! (`by_pieces.rs`), so their bytes do not count.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};
@@ -25,24 +28,26 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| Engine::new(Config { mode: Mode::Lazy, ..Config::default() }))
 }
 
-/// Returns the committed type that packs and unpacks a node. Makes it if the node has none yet.
+/// Returns the committed type of a node, which packs and unpacks its instances. Makes the committed
+/// type if the node has none yet.
 #[inline]
 pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     let known = &node.extra().compiled.committed;
     if let Some(committed) = known.get() {
         return Ok(committed);
     }
-    // The committed type is made outside of a fork section, because that may take long. If two
-    // threads make it at the same time, one of the two results is dropped.
+    // The committed type is made before `get_or_init` is called and not inside it. A fork of the
+    // process waits while the closure of `get_or_init` runs, and making a committed type may take
+    // long. If two threads make it at the same time, one of the two results is dropped.
     let made = engine().commit(node.datatype()?)?;
     Ok(known.get_or_init(|| made))
 }
 
-/// Returns the handle that applies the reduction `op` to a packed stream and to instances of a type
-/// or, if `streams` is true, to two packed streams of that type.
+/// Returns the handle that unpacks with the reduction `op`. It combines packed data with instances
+/// of the type or, if `streams` is true, packed data with other packed data of the type.
 ///
-/// Fails with [`Code::NotSupported`](crate::abi::Code::NotSupported) if `op` is not defined for a
-/// type of the elements, and with other codes if the datatype cannot be made.
+/// Fails with [`Code::NotSupported`](crate::abi::Code::NotSupported) if `op` is not defined for the
+/// basic type of one of the elements, and with other codes if the datatype of ddtc cannot be made.
 pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedOperation> {
     let known = |list: &[Reduction]| {
         let found = list.iter().find(|r| (r.op, r.streams) == (op, streams));
@@ -52,7 +57,7 @@ pub(crate) fn reduction(node: &Node, op: Op, streams: bool) -> Result<CommittedO
     if let Some(applied) = known(&list.lock()) {
         return Ok(applied);
     }
-    // The handle is made without holding the lock of the list. Another thread may add the same
+    // The handle is made while the lock of the list is not held. Another thread may add an equal
     // handle meanwhile, so the list is searched again before an entry is added.
     let t = node.datatype()?;
     let t = if streams { reshape::stream(t)? } else { reshape::parts(t)? };

@@ -1,7 +1,8 @@
-//! Constructors, which make nodes from their arguments. Most constructors return the null type if
-//! there are no data. There are two exceptions, which keep their bounds: a resized type, and an
-//! empty subarray. If the result would be equal to the old type, it shares the node of the old
-//! type. If a simpler constructor describes the same type, that constructor is used.
+//! Functions of yaksa's interface that construct derived types (`yaksa_type_create_...`). Most
+//! constructors return the null type if the new type would have no data. There are two exceptions,
+//! which keep their bounds: a resized type, and an empty subarray. If the new type would be equal
+//! to the old type, both share one node. If a simpler constructor describes the same type, the node
+//! has the arguments of that constructor.
 
 use std::ffi::{c_int, c_void};
 
@@ -13,14 +14,14 @@ use crate::node::{Node, Ref, Shape};
 use crate::recent;
 use crate::startup::running;
 
-/// Result of a constructor; `None` for the null type. A node that already has a type number gets
-/// another one.
+/// Result of a constructor; `None` for the null type. If the node already has a type handle, it
+/// gets a further one.
 struct Made(Option<Ref>);
 
 impl Made {
     const NULL: Made = Made(None);
 
-    /// Returns a new type number, or 0 for the null type.
+    /// Returns a new type handle, or 0 for the null type.
     fn number(self) -> Result<u64> {
         self.0.map_or(Ok(0), recent::insert)
     }
@@ -56,7 +57,7 @@ fn strided(count: i64, length: i64, stride: i64, old: Ref) -> Result<Made> {
     }
 }
 
-/// Unit in which displacements are given.
+/// Unit in which the displacements of a constructor are given.
 #[derive(Clone, Copy)]
 enum Unit {
     Bytes,
@@ -64,7 +65,8 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the size of the unit in bytes, for displacements at which copies of `old` lie.
+    /// Returns the size of the unit in bytes. If the unit is the extent, it is that of the old
+    /// type, whose copies lie at the displacements.
     fn bytes(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
@@ -73,14 +75,14 @@ impl Unit {
     }
 }
 
-/// Returns blocks of `length` copies each, at the displacements `at`.
+/// Returns a type made of one block of `length` copies of `old` at each of the displacements `at`.
 fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     require(length >= 0)?;
     let (Some(&first), false) = (at.first(), length == 0 || old.facts.size == 0) else {
         return Ok(Made::NULL);
     };
-    // If the blocks begin at 0 and are equally spaced, a vector describes them, and no table of
-    // displacements is needed.
+    // If the first block is at displacement 0 and all blocks are equally spaced, a vector describes
+    // them, and no table of displacements is needed.
     let step = at.get(1).map_or(0, |second| second.wrapping_sub(first));
     if first == 0 && at.windows(2).all(|d| d[1].checked_sub(d[0]) == Some(step)) {
         let step = (step as i64).checked_mul(unit.bytes(&old)).ok_or(Code::Internal)?;
@@ -89,9 +91,11 @@ fn blocks(length: i64, at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
     Node::blocks(length, Places::new(at, unit.bytes(&old))?, old).map(Made::from)
 }
 
-/// Returns blocks with the lengths `lengths` at the displacements `at`.
+/// Returns a type made of blocks of copies of `old`. Block `i` is at displacement `at[i]` and has
+/// `lengths[i]` copies.
 fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made> {
-    // `all` is negative if a length is negative, and 0 if all lengths are 0.
+    // `all` is the bitwise or of the lengths. It is negative if a length is negative, and 0 if all
+    // lengths are 0.
     let all = lengths.iter().fold(0, |all, &length| all | length);
     require(all >= 0)?;
     if old.facts.size == 0 || all == 0 {
@@ -105,8 +109,8 @@ fn indexed(lengths: &[isize], at: &[isize], unit: Unit, old: Ref) -> Result<Made
 
 fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
     require(lengths.iter().all(|&length| length >= 0))?;
-    // The types of the members are looked up first. A number that names no type is an error even if
-    // the member has no copies.
+    // The types of all members are looked up before anything else, because a handle that names no
+    // type is an error even if the block length of the member is 0.
     let mut children = Vec::new();
     children.try_reserve_exact(numbers.len()).map_err(|_| Code::OutOfMem)?;
     for &number in numbers {
@@ -117,23 +121,24 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
         return Ok(Made::NULL);
     }
     let all = |alike: fn(&Ref, &Ref) -> bool| children.windows(2).all(|c| alike(&c[0], &c[1]));
-    // If all members have the same type, they are blocks of that type, and no struct is needed.
+    // If all members have the same type, an indexed type has the same data and bounds as the
+    // struct.
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
-    // Members whose types differ only in sign keep their types, but count as members of one type,
-    // so the struct is not padded.
+    // A struct is padded only if it has members of several types. Integers that differ only in sign
+    // keep their types, but count as one type here.
     let padded = !all(builtin::same);
     Node::structure(Blocks::new(lengths, at, 1)?, children.into(), padded).map(Made::from)
 }
 
-/// Returns `old` with other bounds.
+/// Returns a type with the data of `old`, the lower bound `lb` and the extent `extent`.
 fn resized(old: Ref, lb: i64, extent: i64) -> Result<Made> {
     let facts = &old.facts;
     if (facts.lb, facts.extent) == (lb, extent) {
         return Ok(old.into());
     }
-    // The new bounds replace bounds that were set before.
+    // If `old` is itself a resized type, the new bounds replace its bounds.
     let child = match old.shape() {
         Shape::Bounded { child } => Ref::clone(child),
         _ => old,
@@ -141,30 +146,32 @@ fn resized(old: Ref, lb: i64, extent: i64) -> Result<Made> {
     Node::bounded(child, lb, extent).map(Made::from)
 }
 
-/// Dimension of an array, with all numbers in elements.
+/// Dimension of an array: its size, and the size and start of the subarray in it. All are in
+/// elements.
 struct Dimension {
     size: i64,
     subsize: i64,
     start: i64,
 }
 
-/// Returns a subarray of an array of `child`. The fastest dimension comes first in `dimensions`,
-/// the slowest one last.
+/// Returns the type of a subarray of an array whose elements have the type `child`. In
+/// `dimensions`, the dimension whose index varies fastest in memory comes first, and the slowest
+/// one last.
 fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     let fits = |d: &Dimension| {
         let inside = d.subsize >= 0 && d.start >= 0 && d.subsize <= d.size && d.start <= d.size - d.subsize;
         d.size >= 1 && inside
     };
     require(dimensions.iter().all(fits))?;
-    // All dimensions are valid. `stride` is the distance in bytes between neighbours in the current
-    // dimension. `start` is the displacement in bytes of the first element of the subarray (the
-    // box).
+    // All dimensions are valid. `stride` is the distance in bytes between neighbouring elements in
+    // the current dimension. `start` is the displacement in bytes of the first element of the
+    // subarray.
     let empty = dimensions.iter().any(|d| d.subsize == 0);
     let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
     let (mut stride, mut start) = (child.facts.extent, 0i64);
-    // In the dimensions that the loop has handled, the box consists of `row` copies of `inner`.
-    // Each slower dimension makes these copies a block of a strided type, unless the box has only
-    // one element in that dimension.
+    // In the dimensions that the loop has handled so far, the subarray consists of `row` copies of
+    // `inner`. Each slower dimension makes these copies a block of a strided type, unless the
+    // subarray has only one element in that dimension.
     let (mut inner, mut row) = (child, 1);
     for (i, d) in dimensions.iter().enumerate() {
         start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;
@@ -176,7 +183,7 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
         stride = times(stride, d.size)?;
     }
     if empty {
-        // The box has no data, but its type still has the bounds of the whole array.
+        // The subarray has no data, but its type still has the bounds of the whole array.
         inner = Node::empty();
     } else if start != 0 {
         inner = Node::blocks(row, Places::one(start), inner)?;
@@ -186,7 +193,7 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     Node::bounded(inner, 0, stride)
 }
 
-/// Calls `make` to create a type and writes the number of that type to `place`.
+/// Calls `make` to create a type and writes the handle of that type to `place`.
 ///
 /// # Safety
 /// `place` must be null, or valid for writes of a `u64`.
@@ -218,8 +225,8 @@ export! {
     ) {
         give(newtype, info, || {
             let old = old(number)?;
-            // With at most one block the stride is not used, so its product with the extent may
-            // overflow.
+            // With at most one block the stride is not used, so no error results if its product
+            // with the extent overflows.
             let stride = if count > 1 { (stride as i64).checked_mul(old.facts.extent) } else { Some(0) };
             strided(count as i64, blocklength as i64, stride.ok_or(Code::Internal)?, old)
         })

@@ -1,5 +1,6 @@
-//! Conversion of a tree of ddtc to a type of this library with the same elements, in the same order
-//! and with the same bounds. `node/tree.rs` converts in the other direction.
+//! Conversion of a `Datatype` of ddtc, a tree of constructors, to a node of this library. The node
+//! has the same elements in the same order, and the same bounds. `node/tree.rs` converts in the
+//! other direction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +13,21 @@ use crate::arrays::{Blocks, Places};
 use crate::builtin;
 use crate::node::{Node, Ref};
 
-/// Returns the trees that must be converted before `t`. If `t` has an equivalent tree of simpler
-/// constructors, this is the only one. Otherwise they are the children of `t`.
+/// Returns the datatypes that must be converted before `t`. If `t.expansion()` returns an
+/// equivalent datatype of simpler constructors, this is the only result. Otherwise the results are
+/// the children of `t`.
 pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
     let expansion = t.expansion();
     let own = expansion.is_none().then(|| t.combiner().children());
     expansion.into_iter().chain(own.into_iter().flatten())
 }
 
-/// Returns the type for a tree.
+/// Returns the node that is equivalent to the datatype `t`.
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
-    // Trees are directed acyclic graphs and may be deep, so an explicit stack replaces recursion,
-    // and each node is converted once. A node is pushed a second time before its children, and is
-    // converted when it is popped again, after its children.
+    // A datatype may be nested deeply, so an explicit stack replaces recursion. It may contain the
+    // same child several times, so `known` has the nodes of all datatypes that have been converted
+    // already. A datatype is pushed a second time before its children, and is converted when it is
+    // popped again, after its children.
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -38,8 +41,9 @@ pub(crate) fn node(t: &Datatype) -> Result<Ref> {
         }
         let below: Vec<Ref> = children(t).filter_map(|child| known.get(&child.id()).cloned()).collect();
         let made = read(t, below)?;
-        // A new node keeps `t` as its tree. If `made` is not new, but for example the node of a
-        // predefined type or of a child, it may have a tree already.
+        // The node stores `t`, so that it need not be converted back to a `Datatype` later. If
+        // `made` is not a new node, but for example that of a predefined type or of a child, it may
+        // have a `Datatype` already.
         if made.extra().datatype.get().is_none() {
             made.extra().datatype.get_or_init(|| t.clone());
         }
@@ -48,7 +52,8 @@ pub(crate) fn node(t: &Datatype) -> Result<Ref> {
     known.remove(&t.id()).ok_or(Code::Internal)
 }
 
-/// Returns the type for a tree, given the types `below` of its children.
+/// Returns the node that is equivalent to the datatype `t`. `below` has the nodes of the datatypes
+/// that [`children`] returns for `t`.
 fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
     let bounded = |node| Node::bounded(node, t.lb(), t.extent());
     if t.size() == 0 {
@@ -90,8 +95,8 @@ fn read(t: &Datatype, mut below: Vec<Ref>) -> Result<Ref> {
             let children = std::mem::take(&mut below).into();
             Node::structure(many(blocklengths, Arc::clone(displacements)), children, false)?
         }
-        // Duplicates and constructors that only set bounds have the data of their child. The bounds
-        // of `t` are set below.
+        // Duplicates and constructors that only set bounds have the same data as their child. The
+        // bounds of `t` are set after this `match`.
         _ => child,
     };
     bounded(node)

@@ -1,9 +1,9 @@
-//! Info objects: hints by key and value. They may be made before the library is started and freed
-//! after its end.
+//! Info objects, which pass hints to the library as pairs of key and value. A program may make them
+//! before it calls `yaksa_init` and free them after `yaksa_finalize`.
 //!
-//! The pointer that C code gets for an info object is only a number. No address of a process has
-//! this value, and the pointer is never dereferenced. Only the hint that names a GPU driver has an
-//! effect: calls with such an info object are refused.
+//! C code gets a pointer for an info object. This pointer is only a handle: no address of a process
+//! has its value, and it is never dereferenced. Only a hint that names a GPU driver has an effect:
+//! a call that gets an info object with this hint is refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,33 +14,35 @@ use ddtc::internal::process::Mutex;
 
 use crate::abi::{Code, Result, export, out, require};
 
-/// Top byte of every info object. With it, the number is larger than all addresses of user
-/// programs.
+/// Highest byte of every handle of an info object. It makes the handle larger than all addresses of
+/// user programs.
 const TAG: u64 = 0xd3 << 56;
-/// Maximum length of a key in bytes, with the NUL character at its end.
+/// Maximum length of the key of a hint in bytes, including the NUL character at its end.
 const MAX_KEY: usize = 256;
 
-/// All info objects, and the number of the next one.
+/// All info objects, and the handle that the next one gets, without its highest byte [`TAG`].
 struct Infos {
     next: u64,
-    /// Info objects that exist, by number. The value is true if the info object names a GPU driver.
+    /// Info objects that exist. The key is the handle, and the value is true if the info object
+    /// names a GPU driver.
     living: BTreeMap<u64, bool>,
 }
 
 static INFOS: Mutex<Infos> = Mutex::new(Infos { next: 1, living: BTreeMap::new() });
 
-/// Number of changes so far that can make an info object unusable: freed objects, and hints about a
-/// GPU driver. As long as this number stays the same, the info object in [`RECENT`] stays usable.
+/// Counter of the events that can make an info object unusable: an info object is freed, or gets a
+/// hint about a GPU driver. As long as the counter does not change, the info object in [`RECENT`]
+/// stays usable.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// Info object that this thread last found to be usable, and the value of [`CHANGES`] at that
-    /// time.
+    /// Handle of the info object that this thread last found to be usable, and the value of
+    /// [`CHANGES`] at that time.
     static RECENT: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// Returns success if `info` is null or an existing info object that names no GPU driver. Fails
-/// with [`Code::Internal`] if the info object does not exist, and with [`Code::NotSupported`] if it
+/// Checks that `info` is null or an existing info object that names no GPU driver. Fails with
+/// [`Code::Internal`] if the info object does not exist, and with [`Code::NotSupported`] if it
 /// names a GPU driver.
 #[inline]
 pub(crate) fn usable(info: *const c_void) -> Result<()> {
@@ -49,9 +51,9 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     if number == 0 || RECENT.try_with(|recent| recent.get() == now).unwrap_or(false) {
         return Ok(());
     }
-    // The value of `CHANGES` in `now` was read before the table is searched. If another thread
-    // changes the table in between, `RECENT` gets an old value of `CHANGES`, and the next call
-    // searches the table again.
+    // The value of `CHANGES` in `now` was read before the table of info objects is searched. If
+    // another thread changes `CHANGES` meanwhile, `RECENT` gets the old value, so the next call of
+    // this function searches the table again.
     match INFOS.lock().living.get(&number) {
         None => return Err(Code::Internal),
         Some(true) => return Err(Code::NotSupported),
@@ -61,30 +63,30 @@ pub(crate) fn usable(info: *const c_void) -> Result<()> {
     Ok(())
 }
 
-/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if none of
-/// these is the NUL character.
+/// Returns the bytes of a C string before its NUL character, or the first `most` bytes if there is
+/// no NUL character among them.
 ///
 /// # Safety
-/// `text` must not be null, and must point to a C string or to `most` bytes. These must be
-/// readable, and must not change as long as the result is used.
+/// `text` must not be null, and must point to a C string or to `most` bytes. The string or the
+/// bytes must be readable, and must not change as long as the result is used.
 unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
     // SAFETY: bytes are read one by one, up to the NUL character or up to `most` bytes. The caller
-    // promises that these are readable.
+    // promises that the bytes up to there are readable.
     let length = (0..most).find(|&i| unsafe { *text.add(i) } == 0).unwrap_or(most);
     // SAFETY: the line above has read these `length` bytes, so they are readable. The caller
     // promises that `text` is not null and that the bytes do not change.
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 
-/// Returns whether a hint about GPU drivers names a driver; `None` if the hint is about something
-/// else.
+/// Checks a hint, and returns whether it names a GPU driver. Returns `None` if the hint does not
+/// have the key that selects a GPU driver.
 ///
 /// Fails with [`Code::Internal`] if `key` is null, if `val` is null and `vallen` is not 0, or if
-/// the key is known but the value is not among its permitted values or has the wrong length.
+/// this function knows the key and the value has the wrong length or is not permitted for that key.
 ///
 /// # Safety
-/// `key` must be null or point to a C string, or to as many readable bytes as a key may have. `val`
-/// must be null or point to `vallen` readable bytes.
+/// `key` must be null or point to a C string, or to [`MAX_KEY`] readable bytes. `val` must be null
+/// or point to `vallen` readable bytes.
 unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result<Option<bool>> {
     require(!key.is_null() && (!val.is_null() || vallen == 0))?;
     // SAFETY: `key` is not null, so the caller promises a C string or `MAX_KEY` readable bytes.
@@ -93,7 +95,7 @@ unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result
         b"yaksa_gpu_driver" => {
             require(vallen > 0)?;
             // SAFETY: `vallen` is not 0, so `val` is not null by the check above. The caller
-            // promises `vallen` readable bytes, and at most so many are read.
+            // promises `vallen` readable bytes, and `text` reads at most `vallen` bytes.
             match unsafe { text(val.cast(), (vallen as usize).min(MAX_KEY)) } {
                 b"nogpu" => Ok(Some(false)),
                 b"cuda" | b"ze" | b"hip" => Ok(Some(true)),
@@ -104,8 +106,8 @@ unsafe fn hint(key: *const c_char, val: *const c_void, vallen: c_uint) -> Result
         b"yaksa_seq_iov_pack_threshold" | b"yaksa_seq_iov_unpack_threshold" => {
             require(vallen as usize == size_of::<usize>()).map(|()| None)
         }
-        // All other keys are accepted without effect. Some of them are known only to later releases
-        // of yaksa, and others concern devices that are not used here.
+        // All other keys are accepted without effect. Some keys are known only to later releases of
+        // yaksa, and others concern devices that this library does not use.
         _ => Ok(None),
     }
 }

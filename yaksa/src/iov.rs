@@ -1,9 +1,10 @@
-//! Lists of the contiguous pieces of memory that instances of a type occupy, as arrays of `iovec`.
+//! Functions that list the contiguous pieces of memory which instances of a type occupy, as arrays
+//! of `iovec`.
 //!
 //! A type that is contiguous for any count is listed as one piece, and so is a type without data.
 //! For all other types, the number of pieces is the number of pieces of one instance times the
-//! number of instances. The pieces are in the order of the packed stream, and each consists of
-//! whole basic elements.
+//! number of instances. The pieces are listed in the order of their packed bytes. Each piece
+//! consists of whole basic elements.
 
 use std::ffi::{c_char, c_void};
 
@@ -13,8 +14,9 @@ use crate::node::Facts;
 use crate::recent::{facts, with_facts, with_node};
 use crate::startup::running;
 
-/// Returns the number of pieces of `count` instances. A type without data has one empty piece.
-/// Fails with [`Code::Internal`] if the number does not fit in a `usize`.
+/// Returns the number of contiguous pieces of memory that `count` instances of a type occupy.
+/// Instances of a type without data count as one empty piece. Fails with [`Code::Internal`] if the
+/// number does not fit in a `usize`.
 fn number(facts: &Facts, count: usize) -> Result<usize> {
     if facts.contiguous() || facts.size == 0 {
         return Ok(1);
@@ -22,14 +24,15 @@ fn number(facts: &Facts, count: usize) -> Result<usize> {
     usize::try_from(facts.pieces()).ok().and_then(|n| n.checked_mul(count)).ok_or(Code::Internal)
 }
 
-/// Returns the number of packed bytes of `count` instances. Fails with [`Code::Internal`] if it
-/// does not fit in 63 bits.
+/// Returns the number of packed bytes of `count` instances of a type. Fails with [`Code::Internal`]
+/// if this number does not fit in 63 bits.
 fn packed(facts: &Facts, count: usize) -> Result<i64> {
     i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)
 }
 
-/// Array of the caller to which pieces are written. From `next` on, the array has room for `left`
-/// more pieces, and `left` is not 0 when a piece is written.
+/// Receiver that writes pieces to the `iovec` array of the caller. The next piece is written to
+/// `next`, and there is room for `left` pieces from there on. `left` is not 0 when a piece is
+/// written.
 struct List {
     next: *mut libc::iovec,
     left: usize,
@@ -43,8 +46,8 @@ impl list::Pieces for List {
             iov_len: length as usize,
         };
         // SAFETY: `yaksa_iov` makes this value with room for `left` entries, and uses it only if
-        // `left` is not 0. When `left` becomes 0, this function returns false, and nobody passes a
-        // further piece. The entry need not be aligned.
+        // `left` is not 0. When `left` becomes 0, this function returns false, and the enumeration
+        // passes no further piece. `write_unaligned` requires no alignment.
         unsafe {
             self.next.write_unaligned(piece);
             self.next = self.next.wrapping_add(1);
@@ -74,8 +77,8 @@ export! {
             length.set(0);
             bytes.set(0);
         } else {
-            // `max_bytes` is less than the bytes of all instances, so it ends inside one of them,
-            // and `size` is not 0.
+            // `max_bytes` is less than `total`, the packed bytes of all instances. So packed byte
+            // `max_bytes` belongs to one of the instances, and `size` is not 0.
             let (whole, rest) = (max_bytes as i64 / facts.size, max_bytes as i64 % facts.size);
             let (pieces, inside) = with_node(ty, |node| list::within(node, rest))?;
             length.set((whole as u64 * facts.pieces() + pieces) as usize);

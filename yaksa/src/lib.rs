@@ -1,14 +1,16 @@
-//! ddtc with the interface of yaksa. Loaded in place of `libyaksa.so.0`, this library packs, lists,
-//! flattens and reduces for an MPI library that was built with an external yaksa (MPICH 4.0 to
-//! 5.0). docs/YAKSA.md says what is the same as in yaksa, what differs, and how to exchange the
+//! Library that has the C interface of yaksa, the library of MPICH that packs and unpacks
+//! datatypes, and does its work with ddtc. An MPI library that was built with an external yaksa
+//! (MPICH 4.0 to 5.0) loads it in place of yaksa's `libyaksa.so.0`. Then this library packs and
+//! unpacks data, also with reductions, lists their contiguous pieces, and serializes datatypes.
+//! docs/YAKSA.md says what is the same as in yaksa, what differs, and how to exchange the
 //! libraries.
 //!
-//! Types, operations and requests are 64-bit numbers, which are never used as addresses. Info
-//! objects have a pointer type in C, but are never used as addresses either. A type is stored as
-//! the arguments of its constructor and a few numbers. It is converted to a tree of ddtc when a
-//! call needs that tree, and its code is compiled after enough bytes went through its layout.
-//! Before the first call the library does nothing, apart from what the loader does, and it reads
-//! nothing from the environment.
+//! The handles of types and requests, and the codes of operations, are 64-bit numbers, which are
+//! never used as addresses. Handles of info objects have a pointer type in C, but are never used as
+//! addresses, either. A type is stored as the arguments of its constructor, its size and its
+//! bounds. It is converted to a `Datatype` of ddtc when a call needs one, and its code is compiled
+//! after enough bytes have been moved. Before the first call the library does nothing, apart from
+//! what the loader does. It reads no environment variables.
 #![allow(clippy::missing_safety_doc)] // The contracts are those of the interface: docs/YAKSA.md.
 
 #[cfg(not(target_pointer_width = "64"))]

@@ -1,20 +1,21 @@
-//! Enumeration of the contiguous pieces of memory that instances of a type occupy. It can begin at
-//! any piece.
+//! Enumeration of the contiguous pieces of memory that instances of a type occupy. The enumeration
+//! can begin at any piece.
 //!
-//! The pieces come in the order of the packed stream. The module comment of [`crate::node`] has the
-//! rule for their number. The first piece is found by divisions and binary searches. An explicit
-//! stack replaces recursion.
+//! The pieces are enumerated in the order of their packed bytes. The module comment of
+//! [`crate::node`] has the rule that determines the number of pieces. If the enumeration does not
+//! begin at piece 0, divisions and binary searches find its first piece. An explicit stack replaces
+//! recursion.
 
 use crate::node::{Node, Position, Shape};
 
-/// Receiver of pieces in the order of the list. Each method returns false if the receiver wants no
-/// further pieces.
+/// Receiver to which an enumeration passes contiguous pieces of memory, in the order of their
+/// packed bytes. Each method returns false if the receiver wants no further pieces.
 pub(crate) trait Pieces {
-    /// Takes a piece of `length` bytes at address `at`.
+    /// Receives one piece: `length` bytes at address `at`.
     fn one(&mut self, at: i64, length: i64) -> bool;
 
-    /// Takes `n` pieces of `length` bytes. The first is at address `at`, and they are `step` bytes
-    /// apart.
+    /// Receives `n` pieces of `length` bytes each. The first piece is at address `at`, and the
+    /// addresses of neighbouring pieces differ by `step` bytes.
     #[inline]
     fn run(&mut self, at: i64, length: i64, step: i64, n: u64) -> bool {
         let mut at = at;
@@ -27,32 +28,36 @@ pub(crate) trait Pieces {
         true
     }
 
-    /// Takes one piece of `length` bytes at each of the displacements `places` relative to `at`.
+    /// Receives one piece of `length` bytes at each of the displacements `places`, which are
+    /// relative to address `at`.
     #[inline]
     fn scattered(&mut self, at: i64, length: i64, places: &[i64]) -> bool {
         places.iter().all(|d| self.one(at.wrapping_add(*d), length))
     }
 }
 
-/// Part of a list that remains to be enumerated.
+/// Part of a type whose contiguous pieces remain to be enumerated.
 #[derive(Clone, Copy)]
 enum Open<'n> {
-    /// `left` copies of a type, one extent apart, the first of them at `at`.
+    /// `left` copies of a type, one extent apart. The first copy is at address `at`.
     Copies { node: &'n Node, at: i64, left: u64 },
-    /// The blocks from block `next` on of one copy of a type. The copy is at `at`.
+    /// The blocks of one copy of a type, from block `next` on. The copy is at address `at`.
     Blocks { node: &'n Node, at: i64, next: usize },
 }
 
-/// State of an enumeration: the parts that remain, and the number of pieces to be skipped in them.
+/// State of an enumeration of contiguous pieces: the parts of the type that remain, and the number
+/// of pieces to be skipped in these parts.
 struct Lister<'n> {
-    /// Parts that remain. The part on top of the stack is enumerated first.
+    /// Parts of the type that remain. The part on top of the stack is enumerated first.
     stack: Vec<Open<'n>>,
-    /// Number of pieces that are still to be skipped.
+    /// Number of pieces that are still to be skipped before the first one is passed to the
+    /// receiver.
     skip: u64,
 }
 
-/// Passes the pieces of `count` instances at `at` to `take`, from piece `from` on, until there are
-/// no more or `take` wants no more.
+/// Enumerates the contiguous pieces of memory that `count` instances of a type occupy. The first
+/// instance is at address `at`. Passes the pieces to `take`, from piece `from` on, until there are
+/// no more or `take` returns false.
 pub(crate) fn list(node: &Node, at: i64, count: u64, from: u64, take: &mut impl Pieces) {
     let mut lister = Lister { stack: vec![Open::Copies { node, at, left: count }], skip: from };
     while let Some(open) = lister.stack.pop() {
@@ -66,22 +71,25 @@ pub(crate) fn list(node: &Node, at: i64, count: u64, from: u64, take: &mut impl 
     }
 }
 
-/// Instance whose pieces are enumerated without the stack.
+/// Type whose instances are enumerated by a simple loop over contiguous pieces, without the stack.
 #[derive(Clone, Copy)]
 enum Leaf<'n> {
-    /// Equal pieces at equal distances. `first` is the displacement of the first piece.
+    /// Each instance has `n` pieces of `length` bytes. Neighbouring pieces are `step` bytes apart,
+    /// and `first` is the displacement of the first piece.
     Run { first: i64, length: i64, step: i64, n: u64 },
-    /// Node whose blocks are at displacements. Each block is one piece or empty.
+    /// Type whose constructor lists displacements. The block at each displacement is one contiguous
+    /// piece or empty.
     Flat(&'n Node),
 }
 
 impl<'n> Leaf<'n> {
-    /// Returns an instance of `node` as a leaf; `None` if the instance cannot be enumerated without
-    /// the stack, or is dense.
+    /// Returns the [`Leaf`] for a type. Returns `None` if instances of the type cannot be
+    /// enumerated without the stack, or if an instance is dense, that is, one run of bytes.
     #[inline]
     fn from_node(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
-            // A dense instance is a single piece, whatever its constructor is. `Lister` handles it.
+            // An instance without gaps is a single piece, whatever its constructor is. `Lister`
+            // passes this piece to the receiver itself.
             return None;
         }
         let node = match node.shape() {
@@ -103,8 +111,9 @@ impl<'n> Leaf<'n> {
         }
     }
 
-    /// Passes the pieces of `copies` instances to `take`. The first is at `at`, and they are
-    /// `extent` bytes apart. Returns false if `take` wants no more.
+    /// Passes the contiguous pieces of `copies` instances to `take`. The first instance is at
+    /// address `at`, and neighbouring instances are `extent` bytes apart. Returns false if `take`
+    /// wants no further pieces.
     #[inline]
     fn take(self, mut at: i64, extent: i64, copies: u64, take: &mut impl Pieces) -> bool {
         for _ in 0..copies {
@@ -121,8 +130,10 @@ impl<'n> Leaf<'n> {
     }
 }
 
-/// Passes the blocks of a flat node at `at` to `take`, beginning with block `next` and without
-/// empty blocks. Returns false if `take` wants no more.
+/// Passes the blocks of one instance of a flat type to `take`, from block `next` on, and skips
+/// empty blocks. In a flat type the constructor lists displacements, and each block is one
+/// contiguous piece or empty. The instance is at address `at`. Returns false if `take` wants no
+/// further pieces.
 #[inline]
 fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
     match node.shape() {
@@ -148,10 +159,10 @@ fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
 }
 
 impl<'n> Lister<'n> {
-    /// Enumerates a block of `length` copies at `at`. If nothing is to be skipped, and the block is
-    /// a single piece or its copies are leaves, its pieces are passed on at once. Otherwise the
-    /// block is pushed on the stack, so that it is enumerated next. Returns false if `take` wants
-    /// no more.
+    /// Enumerates the contiguous pieces of a block of `length` copies of a type. The block is at
+    /// address `at`. If no pieces are to be skipped, and the block is a single piece or its type is
+    /// a [`Leaf`], the pieces are passed to `take` at once. Otherwise the block is pushed on the
+    /// stack, so that it is enumerated next. Returns false if `take` wants no further pieces.
     #[inline]
     fn block(&mut self, node: &'n Node, at: i64, length: i64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
@@ -170,8 +181,8 @@ impl<'n> Lister<'n> {
         true
     }
 
-    /// Enumerates `left` copies of `node`, one extent apart, the first of them at `at`. Returns
-    /// false if `take` wants no more.
+    /// Enumerates the contiguous pieces of `left` copies of a type, one extent apart. The first
+    /// copy is at address `at`. Returns false if `take` wants no further pieces.
     fn copies(&mut self, node: &'n Node, mut at: i64, mut left: u64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
         if left == 0 || facts.pieces() == 0 {
@@ -183,8 +194,8 @@ impl<'n> Lister<'n> {
             return passed
                 || take.one(at.wrapping_add(facts.true_lb), (left as i64).wrapping_mul(facts.size));
         }
-        // The copies are listed separately and all have the same number of pieces, so a division
-        // finds the copy that contains the first wanted piece.
+        // No piece extends over two copies, and all copies have the same number of pieces. So a
+        // division finds the copy that contains the first piece that is not skipped.
         let passed = left.min(self.skip / facts.pieces());
         self.skip -= passed * facts.pieces();
         (at, left) = (at.wrapping_add(facts.extent.wrapping_mul(passed as i64)), left - passed);
@@ -204,13 +215,15 @@ impl<'n> Lister<'n> {
         self.one(node, at, take)
     }
 
-    /// Enumerates one copy, except the first `skip` pieces. The copy must have more than `skip`
-    /// pieces. Returns false if `take` wants no more.
+    /// Enumerates the contiguous pieces of one copy of a type at address `at`, except the first
+    /// `skip` pieces. The copy must have more than `skip` pieces. Returns false if `take` wants no
+    /// further pieces.
     fn one(&mut self, node: &'n Node, at: i64, take: &mut impl Pieces) -> bool {
         let next = match node.shape() {
             _ if self.skip == 0 => 0,
             Shape::Empty | Shape::Copies { .. } | Shape::Bounded { .. } => 0,
-            // This is a pair with a gap between its parts, so each part is one piece.
+            // A predefined type of which pieces are skipped has more than one piece. So it is a
+            // pair with a gap between its two parts, and each part is one piece.
             Shape::Named(_) => std::mem::take(&mut self.skip) as usize,
             Shape::Strided { length, child, .. } | Shape::Blocks { length, child, .. } => {
                 let each = child.facts.block(*length).0.max(1);
@@ -218,7 +231,8 @@ impl<'n> Lister<'n> {
                 self.skip %= each;
                 next as usize
             }
-            // Each block is one piece, and none is empty.
+            // Each block is one contiguous piece, and no block is empty. So the number of blocks to
+            // skip is the number of pieces to skip.
             Shape::Listed { .. } | Shape::Struct { .. }
                 if node.is_flat() && node.facts.pieces() == node.blocks_listed() as u64 =>
             {
@@ -226,9 +240,9 @@ impl<'n> Lister<'n> {
             }
             Shape::Listed { .. } | Shape::Struct { .. } => {
                 let before = node.before();
-                // The wanted piece is in the last block with at most `skip` pieces before it. An
-                // empty block has the same sums as the block after it, so the last such block is
-                // never empty.
+                // The first piece that is not skipped is in the last block that has at most `skip`
+                // pieces before it. This block is never empty, because an empty block has the same
+                // sums as the block after it.
                 let next = before.partition_point(|before| before.pieces <= self.skip) - 1;
                 self.skip -= before[next].pieces;
                 next
@@ -237,19 +251,19 @@ impl<'n> Lister<'n> {
         self.blocks(node, at, next, take)
     }
 
-    /// Enumerates the blocks of one copy of `node` at `at`, from block `next` on. Returns false if
-    /// `take` wants no more.
+    /// Enumerates the contiguous pieces of the blocks of one copy of a type, from block `next` on.
+    /// The copy is at address `at`. Returns false if `take` wants no further pieces.
     fn blocks(&mut self, node: &'n Node, at: i64, mut next: usize, take: &mut impl Pieces) -> bool {
         if self.skip == 0 && node.is_flat() {
             return flat(node, at, next, take);
         }
         let depth = self.stack.len();
         let blocks = node.blocks_listed();
-        // The loop ends as soon as a block was pushed on the stack, because its pieces come before
-        // those of the blocks after it.
+        // The loop ends as soon as a block has been pushed on the stack, because the pieces of that
+        // block come before the pieces of the blocks after it.
         while self.stack.len() == depth {
-            // Each turn enumerates block `next`. If all remaining blocks are alike and need no
-            // stack, one turn enumerates all of them.
+            // Each iteration enumerates block `next`. If all remaining blocks are alike and need no
+            // stack, one iteration enumerates all of them.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),
@@ -261,8 +275,8 @@ impl<'n> Lister<'n> {
                 Shape::Strided { count, length, stride, child } => {
                     let facts = &child.facts;
                     if self.skip == 0 && facts.dense() && (*length == 1 || facts.contiguous()) {
-                        // Each block is a single piece, so the remaining blocks form one run of
-                        // pieces.
+                        // Each block is a single contiguous piece, so the remaining blocks are
+                        // equal pieces at equal distances, which the receiver takes in one call.
                         let first =
                             at.wrapping_add(facts.true_lb).wrapping_add(stride.wrapping_mul(next as i64));
                         let left = (*count as u64).saturating_sub(next as u64);
@@ -298,27 +312,30 @@ impl<'n> Lister<'n> {
             }
             next += 1;
         }
-        // The remaining blocks go below the block that was pushed, so that they are enumerated
-        // after it.
+        // The remaining blocks are inserted below the block that was pushed on the stack, so that
+        // they are enumerated after that block.
         self.stack.insert(depth, Open::Blocks { node, at, next });
         true
     }
 }
 
-/// Returns the position of byte `offset` of the packed stream. The type must have data, and must
-/// not be contiguous, because all instances of a contiguous type together are one piece.
+/// Returns the position of packed byte `offset`: the index of the contiguous piece of user memory
+/// that contains the byte, and the number of bytes of that piece before it. The type must have
+/// data. It must not be contiguous, because all instances of a contiguous type together are one
+/// piece.
 pub(crate) fn find_position(node: &Node, offset: i64) -> Position {
     let (whole, rest) = (offset / node.facts.size, offset % node.facts.size);
     let (pieces, bytes) = if rest == 0 { (0, 0) } else { within(node, rest) };
     Position { piece: whole as u64 * node.facts.pieces() + pieces, inside: rest - bytes }
 }
 
-/// Returns how many of the first `bytes` packed bytes of instances of a type belong to whole basic
-/// elements. The type must have data. A pair is one element, and so is a complex number.
+/// Rounds `bytes`, a number of packed bytes of instances of a type, down to a boundary between
+/// basic elements. The type must have data. A pair is one element, and so is a complex number.
 pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
     let (mut node, mut left) = (node, bytes);
-    // In each turn, byte `bytes` lies `left` packed bytes after the beginning of some copies of
-    // `node`. The copies before the one that contains it consist of whole elements.
+    // In each iteration, packed byte `bytes` lies `left` packed bytes after the beginning of a
+    // sequence of copies of `node`. All copies before the one that contains this byte consist of
+    // whole elements, so the iteration skips these copies.
     loop {
         left %= node.facts.size;
         if left == 0 {
@@ -340,20 +357,19 @@ pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
     }
 }
 
-/// Returns the number of pieces that lie completely in the first `bytes` packed bytes of one
-/// instance, and the total length of these pieces in bytes. The instance must have more than
-/// `bytes` bytes.
+/// Returns the number of contiguous pieces of memory that lie completely in the first `bytes`
+/// packed bytes of one instance of a type, and the total length of these pieces in bytes. An
+/// instance must have more than `bytes` packed bytes.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
-    // The search descends from the root to the piece that contains packed byte `bytes`, called the
-    // end. At the start of each turn, the end lies `left` packed bytes after the beginning of an
-    // instance of `node`, and `pieces` is the number of pieces before that instance. The turn
-    // counts the pieces of all blocks before the end, and then descends into the copy that contains
-    // the end.
+    // Packed byte `bytes` is called the end. The search descends from the type through its child
+    // types to the piece that contains the end. At the start of each iteration, the end lies `left`
+    // packed bytes after the beginning of an instance of `node`, and `pieces` is the number of
+    // pieces before that instance. The iteration adds the pieces of all blocks before the one that
+    // contains the end, and then descends into the copy that contains the end.
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {
-        // Type of the copy that contains the end, or `None` if the search stops at this node. No
-        // piece that begins after the last counted one is complete, so nothing else needs counting
-        // then.
+        // Type of the copy that contains the end, or `None` if the search stops at this node. In
+        // the second case all complete pieces before the end have been counted.
         let inside = match node.shape() {
             _ if node.facts.dense() => None,
             Shape::Empty => None,
@@ -379,7 +395,8 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
                 Some(child)
             }
         };
-        // Contiguous copies are one piece, and the end cuts that piece.
+        // If the child is contiguous, its copies are one piece, which is not complete because the
+        // end lies inside it.
         let Some(child) = inside.filter(|child| !child.facts.contiguous()) else {
             return (pieces, bytes - left);
         };

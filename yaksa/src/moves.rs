@@ -1,9 +1,10 @@
-//! Packing and unpacking of any part of the packed stream. A call may begin at any offset and moves
-//! as many whole elements as fit. A pair or a complex number is one element.
+//! Functions that pack and unpack instances of a type. A call may begin at any offset in the packed
+//! data of its instances, and moves as many whole basic elements as fit in the packed buffer. A
+//! pair or a complex number is one element.
 //!
-//! All work is done when a call returns, even in the variants of a call that take a request or a
-//! stream. A stream belongs to a GPU, and this library accepts no buffers of GPUs, so that argument
-//! is not used.
+//! All work is done when a call returns, even in the variants that take a request (`yaksa_ipack`)
+//! or a stream (`yaksa_pack_stream`). The stream is a queue of a GPU. This library accepts no GPU
+//! buffers, so it does not use the stream argument.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -21,17 +22,17 @@ use crate::recent::{facts, with_node};
 use crate::startup::running;
 use crate::{by_pieces, compile, list, reduce, request};
 
-/// Part of the packed stream that a caller asks for: its offset, and its maximum length in bytes.
-/// For packing, the maximum is the size of the buffer for packed bytes; for unpacking, it is the
-/// number of packed bytes that the caller provides.
+/// Part of the packed data that a caller wants to move: its offset and its maximum length, both in
+/// bytes. For packing, the maximum is the size of the buffer for packed bytes; for unpacking, it is
+/// the number of packed bytes that the caller provides.
 struct Piece {
     offset: usize,
     room: usize,
 }
 
-/// Returns the range of the stream of `count` instances that is to be moved. Fails with
-/// [`Code::Internal`] if the size of the stream does not fit in 63 bits, or if the offset is larger
-/// than that size.
+/// Returns the range of packed bytes of `count` instances that a call moves. Fails with
+/// [`Code::Internal`] if the number of packed bytes of all instances does not fit in 63 bits, or if
+/// the offset is larger than that number.
 #[inline]
 fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>> {
     let total = i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)?;
@@ -41,17 +42,19 @@ fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>
     if end == total { Ok(offset..end) } else { cut(ty, offset, end) }
 }
 
-/// Returns the range from `offset` to `end` without the element that `end` cuts. `end` must be less
-/// than the size of the stream.
+/// Returns the range of packed bytes from `offset` to `end`, shortened so that it does not end
+/// inside a basic element. The result is empty if it would otherwise end before `offset`. `end`
+/// must be less than the number of packed bytes of all instances.
 #[cold]
 fn cut(ty: u64, offset: u64, end: u64) -> Result<Range<u64>> {
-    // `end` is less than the size of the stream, which fits in 63 bits.
+    // `end` is less than the number of packed bytes of all instances, which fits in 63 bits, so the
+    // cast to `i64` keeps its value.
     let whole = with_node(ty, |node| list::whole_elements(node, end as i64))?;
     Ok(offset..offset.max(whole as u64))
 }
 
-/// Returns success if all instances lie in the address space, above its first page. Fails with
-/// [`Code::Internal`] otherwise.
+/// Checks that all `count` instances lie in the address space, above its first page. `user` is the
+/// address of displacement 0 of the first instance. Fails with [`Code::Internal`] if they do not.
 fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     let last = (i128::from(count) - 1) * i128::from(facts.extent);
     let low = user.addr() as i128 + i128::from(facts.true_lb) + last.min(0);
@@ -59,12 +62,12 @@ fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     require(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX))
 }
 
-/// Moves the bytes of a checked call without changing them.
+/// Packs or unpacks the bytes of a checked call without a reduction.
 ///
 /// # Safety
-/// `call` must have been checked. The bytes of its range must be valid in the instances at
-/// `call.user` and at `call.packed`: readable and initialized on the side from which they are
-/// moved, and writable on the other. Except for contiguous types, the two sides must not overlap.
+/// `call` must have been checked. The bytes of its packed range must be valid in the instances at
+/// `call.user` and at `call.packed`: readable and initialized at the source, and writable at the
+/// destination. Except for contiguous types, the two sides must not overlap.
 #[inline]
 unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     if facts.contiguous() {
@@ -88,9 +91,9 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
             return Ok(());
         }
         let committed = compile::committed(node)?;
-        // SAFETY: `range` lies inside the stream of `count` instances, since the call has been
-        // checked. The caller promises that its bytes are valid on both sides, and that the sides
-        // do not overlap.
+        // SAFETY: the call has been checked, so its range lies inside the packed bytes of `count`
+        // instances. The caller promises that the bytes of the range are valid on both sides, and
+        // that the sides do not overlap.
         unsafe {
             committed.range_raw(call.direction, call.user, call.count, call.packed, call.range.clone())
         };
@@ -98,7 +101,7 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     })?
 }
 
-/// Arguments that all functions for packing and unpacking have in common.
+/// Arguments that all exported functions for packing and unpacking have in common.
 struct Arguments {
     direction: Direction,
     user: *mut u8,
@@ -110,13 +113,13 @@ struct Arguments {
     info: *const c_void,
 }
 
-/// Carries out a call of any function for packing or unpacking, and writes the number of moved
-/// bytes to `actual`.
+/// Checks and carries out a call of any exported function for packing or unpacking. Writes the
+/// number of moved packed bytes to `actual`.
 ///
 /// # Safety
-/// The contract of the interface must hold: `actual` is null or a place for a number, and the
-/// memory that the arguments describe on both sides belongs to the caller and is valid. The sides
-/// must not overlap, except for contiguous types.
+/// The contract of the interface must hold: `actual` is null or a place for a number, and the user
+/// memory and the packed memory that the arguments describe belong to the caller and are valid. The
+/// user memory and the packed memory must not overlap, except for contiguous types.
 #[inline]
 unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     // SAFETY: the caller promises that `actual` is null or valid for writes, as `out` requires.
@@ -126,8 +129,9 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
-    // The moved part ends at the end of an element, so it may be shorter than the part that the
-    // caller asked for. If the moved part is empty, the addresses are not used and may be null.
+    // `range` does not end inside a basic element unless it is empty, so it may be shorter than the
+    // part that the caller asked for. If it is empty, the buffers are not used, and their addresses
+    // may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {
@@ -135,9 +139,9 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
         spans(&facts, user, count as u64)?;
         let count = count as u64;
         let call = Call { direction, user, packed, count, range, ty };
-        // SAFETY: the call has been checked: its range lies inside the stream, `packed` is not
-        // null, and the instances lie in the address space. The caller promises that the memory on
-        // both sides is valid.
+        // SAFETY: the call has been checked: its range lies inside the packed bytes of all
+        // instances, `packed` is not null, and the instances lie in the address space. The caller
+        // promises that the memory on both sides is valid.
         unsafe {
             match operation {
                 Operation::Replace => copy(&call, &facts)?,

@@ -1,19 +1,20 @@
-//! Type as this library stores it: the size and bounds that callers ask for, the arguments of its
-//! constructor, and its children. A node has at most 128 bytes and is one allocation, in addition
-//! to those of its arrays. It is kept small because most types of a program are never used, and
-//! many are made anew for every message.
+//! Node, the structure in which this library stores a datatype: the size and bounds that callers
+//! ask for, the arguments of the type's constructor, and its child types. A node has at most 128
+//! bytes and is one allocation; its arrays are further allocations. It is kept small because most
+//! types of a program are never used, and many are made anew for every message.
 //!
-//! **Bounds** are the minimum of the lower bounds and the maximum of the upper bounds of all
-//! copies. There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Only a struct with
-//! members of several types is padded.
+//! **Bounds** of a type are the minimum of the lower bounds and the maximum of the upper bounds of
+//! all copies of its child types. There are no sticky bounds like those of `MPI_LB` and `MPI_UB`.
+//! Only a struct with members of several types is padded.
 //!
-//! **Pieces** are the contiguous parts in the list of one instance. Their number follows from a
-//! rule that considers only a constructor and its children. A block of copies is one piece if there
-//! are no gaps between them; otherwise its copies are listed one by one. If the blocks of a
-//! constructor follow each other without a gap, all of them are one piece. So pieces are never
-//! joined across instances, except those of a type that is contiguous for any count. MPICH relies
-//! on this rule: it computes the number of pieces of one instance as half of the number for two
-//! instances.
+//! **Pieces** are the contiguous parts of user memory that `yaksa_iov` lists for one instance of a
+//! type, that is, for one of the `count` repetitions in a call. The number of pieces follows from a
+//! rule that considers only a constructor and its child types. A block of copies of a child is one
+//! piece if there are no gaps between the copies; otherwise each copy is listed separately. If the
+//! blocks of a constructor follow each other without a gap, all of them are one piece. So pieces
+//! are never joined across instances, except those of a type that is contiguous for any count.
+//! MPICH relies on this rule: it computes the number of pieces of one instance as half of the
+//! number for two instances.
 //!
 //! Invariant: sizes, bounds and the displacements of data fit in 64 bits, or the construction
 //! fails. An instance has at most as many pieces as bytes.
@@ -35,8 +36,8 @@ pub(crate) use compiled::Reduction;
 use shared::Count;
 pub(crate) use shared::Ref;
 
-/// Properties of a type that are stored so that its arguments need not be read. All numbers except
-/// `listing` are in bytes.
+/// Size, bounds and number of pieces of a type. They are stored so that calls which ask for them
+/// need not read the arguments of the type's constructor. All fields except `listing` are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) size: i64,
@@ -47,8 +48,9 @@ pub(crate) struct Facts {
     listing: Listing,
 }
 
-/// Number of pieces in the list of an instance. The highest bit is set if the instance is dense,
-/// that is, one ascending run of bytes without a gap, which begins at the true lower bound.
+/// Number of contiguous pieces of memory that one instance of a type occupies. The highest bit is
+/// set if the instance is dense, that is, if it is one ascending run of bytes without a gap, which
+/// begins at the true lower bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing(u64);
 
@@ -56,59 +58,66 @@ impl Listing {
     const DENSE: u64 = 1 << 63;
     const NONE: Listing = Listing(Listing::DENSE);
 
-    /// Returns the listing of an instance. If `dense` is true, the instance has one piece and
-    /// `pieces` is ignored.
+    /// Encodes the number of contiguous pieces of one instance of a type. If `dense` is true, the
+    /// instance has one piece and `pieces` is ignored.
     fn new(dense: bool, pieces: u64) -> Listing {
         Listing(if dense { Listing::DENSE | 1 } else { pieces })
     }
 }
 
-/// Further properties of a node.
+/// Properties of a type that callers cannot ask for: depth and alignment, and how many pieces calls
+/// have copied one by one.
 #[derive(Debug)]
 struct Marks {
-    /// Number of nodes below this one on the longest path to a leaf. The count stops at its
-    /// maximum.
+    /// Number of child types on the longest path from this type down to a predefined type. The
+    /// count stops at the maximum of a `u8`.
     depth: u8,
-    /// Strictest alignment of an element in bytes. The highest bit ([`FLAT`]) is set if the
-    /// constructor lists displacements and the block at each displacement is one piece or empty.
+    /// Strictest alignment of a basic element of the type, in bytes. The highest bit ([`FLAT`]) is
+    /// set if the constructor lists displacements, and the block at each displacement is one
+    /// contiguous piece of memory or empty.
     alignment: u8,
-    /// 0 if no pack or unpack has moved bytes of the type. Otherwise 1 more than the number of pieces that
-    /// calls after the first one have moved one by one.
+    /// 0 if no call has packed or unpacked data of the type. Otherwise 1 more than the number of
+    /// contiguous pieces that calls after the first one have copied one by one.
     listed: AtomicU16,
 }
 
-/// Arguments of a constructor. Displacements and strides are in bytes. Block lengths and counts are
-/// not negative.
+/// Arguments of the constructor of a type. Displacements and strides are in bytes. Block lengths
+/// and counts are not negative.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
-    /// Type without data, whose bounds are 0.
+    /// Type without data, whose lower bound and extent are 0.
     Empty,
-    /// Predefined type of MPI. A form from another process may contain types for which the
-    /// interface has no number.
+    /// Predefined type of MPI. A serialized type from another process may contain predefined types
+    /// for which yaksa's interface has no handle.
     Named(Named),
-    /// Copies of a type, one extent apart.
+    /// `count` copies of the child type, one extent of the child apart.
     Copies { count: i64, child: Ref },
-    /// Blocks of `length` copies each. The blocks are `stride` bytes apart.
+    /// `count` blocks, whose first bytes are `stride` bytes apart. Each block consists of `length`
+    /// copies of the child type.
     Strided { count: i64, length: i64, stride: i64, child: Ref },
-    /// Blocks of `length` copies each, at the displacements `at`.
+    /// One block at each of the displacements `at`. Each block consists of `length` copies of the
+    /// child type.
     Blocks { length: i64, at: Places, child: Ref },
-    /// Blocks of different lengths at displacements.
+    /// Blocks at displacements. Each block has its own length, which is the number of copies of the
+    /// child type in it.
     Listed { blocks: Blocks, child: Ref },
-    /// Blocks that have different types and lengths, at displacements.
+    /// Struct: blocks at displacements. Each block has its own length and its own child type.
     Struct { blocks: Blocks, children: Box<[Ref]> },
-    /// Data of the child, with other bounds.
+    /// Data of the child type, with another lower bound or extent.
     Bounded { child: Ref },
 }
 
-/// Parts of a node that are made when they are first needed.
+/// Data about a type that are computed only when a call first needs them.
 #[derive(Debug)]
 pub(crate) struct Extra {
     pub(crate) datatype: Once<Datatype>,
-    /// Prefix sums: for each block at a displacement, the sums over all blocks before that block.
-    /// The last entry has the sums over all blocks.
+    /// Prefix sums over the blocks of the constructor, if it lists displacements: entry `i` has the
+    /// number of contiguous pieces and of packed bytes in all blocks before block `i`. The last
+    /// entry has the totals over all blocks.
     before: Once<Box<[Before]>>,
-    /// Position at which the last part of a call by pieces ended. `None` if that was the end of the
-    /// stream, or if the next part has begun.
+    /// Place at which the last call ended that copied pieces one by one and did not reach the end
+    /// of the packed data. A call that continues the same message begins at this place, and takes
+    /// the value. `None` if there was no such call since the value was taken.
     pub(crate) cursor: Mutex<Option<Cursor>>,
     /// Offset of the cursor; 0 if there is none. It is read without the lock, so that parts of other
     /// calls need not lock the cursor. It may be out of date, which costs only time.
@@ -116,15 +125,16 @@ pub(crate) struct Extra {
     pub(crate) compiled: Compiled,
 }
 
-/// Sums over the blocks before a block at a displacement.
+/// Sums over all blocks of a constructor that come before a given block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     pub(crate) pieces: u64,
-    /// Packed bytes.
+    /// Number of packed bytes.
     pub(crate) bytes: i64,
 }
 
-/// Position of a byte in the list of pieces of some instances.
+/// Position of a byte of data in the list of contiguous pieces of memory that some instances of a
+/// type occupy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
     /// Index of the piece that contains the byte.
@@ -133,18 +143,18 @@ pub(crate) struct Position {
     pub(crate) inside: i64,
 }
 
-/// Offset of a byte in the packed stream, and the position of that byte in the list of pieces. The
-/// position depends on the type and the offset only, and not on the count, the buffer or the
-/// direction of a call. The byte lies inside its piece, so `position.inside` is less than the length
-/// of the piece.
+/// Offset of a byte in the packed data, and the position of the same byte in the list of contiguous
+/// pieces of user memory. The position depends only on the type and the offset, and not on the
+/// count, the buffer or the direction of a call. The byte lies inside its piece, so
+/// `position.inside` is less than the length of the piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) offset: u64,
     pub(crate) position: Position,
 }
 
-/// Stored type: its properties, the arguments of its constructor, and the objects that were made
-/// for it later.
+/// Datatype as this library stores it: its size and bounds, the arguments of its constructor, and
+/// what was computed for it later.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) facts: Facts,
@@ -157,23 +167,25 @@ pub(crate) struct Node {
 /// Limits the size of a node, because a program may hold millions of types.
 const _: () = assert!(size_of::<Node>() <= 128);
 
-/// Bit in `Marks::alignment` that marks a flat node, in which each block at a displacement is one
-/// piece or empty.
+/// Bit in `Marks::alignment` that marks a flat type. In a flat type the constructor lists
+/// displacements, and the block at each displacement is one contiguous piece of memory or empty.
 const FLAT: u8 = 0x80;
 
-/// Maximum number of pieces that the calls after the first one move one by one. After that, the
-/// type is lowered. Moving this many pieces takes 2 to 4 us, about as long as lowering a small type
-/// if the code of the passes is in the caches. If it is not, lowering takes 20 to 60 us: without
-/// this limit, the second call took more than three times as long as in yaksa for 19 of 21 layouts
-/// whose call takes less than 5 us there (Zen 3, 2026-11-30, `tests/runtime/bench first`).
+/// Maximum number of contiguous pieces of a type that the calls after the first one, all together,
+/// copy one by one. Later calls use a layout of ddtc, which must be built from the type first
+/// (lowering). Copying this many pieces takes 2 to 4 us, about as long as lowering a small type if
+/// the machine code of the lowering passes is in the caches. If it is not in the caches, lowering
+/// takes 20 to 60 us. Without this allowance, the second call took more than three times as long as
+/// in yaksa for 19 of 21 layouts whose call takes less than 5 us there (Zen 3, 2026-11-30,
+/// `tests/runtime/bench first`).
 const MAX_LISTED: u16 = 2048;
 
-/// Maximum depth of trees that are dropped recursively. Deeper trees are dropped with an explicit
-/// list of nodes, because recursion could overflow the stack.
+/// Maximum depth of nested types that are dropped recursively. Types that are nested more deeply
+/// are dropped with an explicit list of nodes, because recursion could overflow the stack.
 const SHALLOW: u8 = 64;
 
-/// Returns the value in `value`. `None` stands for a value that does not fit in 64 bits and becomes
-/// the error [`Code::Internal`].
+/// Returns the result of checked arithmetic. `None` means that the result does not fit in 64 bits.
+/// In this case the function fails with [`Code::Internal`].
 fn fits<T>(value: Option<T>) -> Result<T> {
     value.ok_or(Code::Internal)
 }
@@ -183,26 +195,29 @@ impl Facts {
     const EMPTY: Facts =
         Facts { size: 0, lb: 0, extent: 0, true_lb: 0, true_extent: 0, listing: Listing::NONE };
 
-    /// Returns true if an instance is one ascending run of bytes without a gap.
+    /// Returns true if one instance of the type is one ascending run of bytes without a gap.
     #[inline]
     pub(crate) fn dense(&self) -> bool {
         self.listing.0 & Listing::DENSE != 0
     }
 
-    /// Returns the number of pieces of one instance; 0 if there are no data.
+    /// Returns the number of contiguous pieces of memory that one instance of the type occupies; 0
+    /// if the type has no data.
     #[inline]
     pub(crate) fn pieces(&self) -> u64 {
         self.listing.0 & !Listing::DENSE
     }
 
-    /// Returns true if any number of instances is one run of bytes.
+    /// Returns true if any number of consecutive instances of the type is one contiguous run of
+    /// bytes.
     #[inline]
     pub(crate) fn contiguous(&self) -> bool {
         self.dense() && self.extent == self.size
     }
 
-    /// Returns the number of pieces of a block of `length` copies, and whether the block is one run
-    /// of bytes. A block without data has no pieces and counts as a run.
+    /// Returns the number of contiguous pieces of memory in a block of `length` copies of the type,
+    /// and whether the block is one run of bytes. A block without data has no pieces and counts as
+    /// a run.
     #[inline]
     pub(crate) fn block(&self, length: i64) -> (u64, bool) {
         match length {
@@ -213,9 +228,10 @@ impl Facts {
         }
     }
 
-    /// Returns the properties of a type of `copies` copies, where `self` has the properties of one
-    /// copy. The lowest copy is at `first` and the highest at `last`. The caller must set the
-    /// listing. Returns `None` if a number does not fit in 64 bits.
+    /// Returns the size and bounds of a type that consists of `copies` copies of the type that
+    /// `self` describes. The lowest copy is at displacement `first` and the highest at `last`, both
+    /// in bytes. The field `listing` of the result is not valid, and the caller must set it.
+    /// Returns `None` if a size or bound does not fit in 64 bits.
     fn placed(&self, copies: i64, first: i64, last: i64) -> Option<Facts> {
         let lb = first.checked_add(self.lb)?;
         let ub = last.checked_add(self.lb.checked_add(self.extent)?)?;
@@ -231,29 +247,32 @@ impl Facts {
         })
     }
 
-    /// Returns the minimum and the maximum displacement of `length` >= 1 copies relative to the
-    /// first one, in bytes; `None` if they do not fit in 64 bits.
+    /// Returns the minimum and the maximum displacement in a block of `length` >= 1 copies of the
+    /// type. The displacements are those of the copies relative to the first copy, in bytes.
+    /// Returns `None` if they do not fit in 64 bits.
     fn reach(&self, length: i64) -> Option<(i64, i64)> {
         let tail = (length - 1).checked_mul(self.extent)?;
         Some((tail.min(0), tail.max(0)))
     }
 }
 
-/// Listing of a sequence of blocks. [`Sequence::push`] adds the blocks one by one.
+/// Counter of the contiguous pieces of memory in a sequence of blocks. [`Sequence::push`] adds the
+/// blocks one by one.
 struct Sequence {
     pieces: u64,
     dense: bool,
-    /// Displacement after the last byte of the blocks so far.
+    /// Displacement of the first byte after the last block that was added.
     end: i64,
-    /// Whether each block so far is one piece or empty.
+    /// Whether each block that was added is one contiguous piece of memory or empty.
     flat: bool,
 }
 
 impl Sequence {
     const EMPTY: Sequence = Sequence { pieces: 0, dense: true, end: 0, flat: true };
 
-    /// Adds a block of `length` copies at `at`. Overflow is not detected here: the callers check
-    /// the same sums, and drop the result if one of them overflows.
+    /// Adds a block of `length` copies of a type at displacement `at`. `child` has the properties
+    /// of that type. Overflow is not detected here: the callers check the same sums, and discard
+    /// this counter if a sum overflows.
     #[inline]
     fn push(&mut self, child: &Facts, length: i64, at: i64) {
         let (pieces, dense) = child.block(length);
@@ -279,36 +298,39 @@ impl Node {
         Ref::new(Node { facts, count: Count::one(), marks, shape, extra: Once::new() })
     }
 
-    /// Returns the bit that marks a flat node if `flat` is true, else 0.
+    /// Returns [`FLAT`], the bit that marks a flat type, if `flat` is true, else 0.
     #[inline]
     fn flat(flat: bool) -> u8 {
         if flat { FLAT } else { 0 }
     }
 
     /// Returns true if the constructor lists displacements, and the block at each displacement is
-    /// one piece or empty.
+    /// one contiguous piece of memory or empty.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
     }
 
-    /// Returns a node whose children have the maximum depth `depth` and the strictest alignment
-    /// `alignment`. This function and those that it calls are always inlined, so that a node is
-    /// written directly to its final place.
+    /// Returns a new node. `depth` is the maximum depth of its child types, and `alignment` is
+    /// their strictest alignment. This function and the functions that it calls are always inlined,
+    /// so that the compiler writes the node directly to its final place in memory.
     #[inline(always)]
     fn above(facts: Facts, (depth, alignment): (u8, u8), shape: Shape) -> Ref {
         Node::make(facts, (depth.saturating_add(1), alignment), shape)
     }
 
-    /// Returns the depth and the alignment of this node, which are needed to make a parent of it.
+    /// Returns the depth and the alignment of this type. [`Node::above`] needs them to make a type
+    /// that has this type as a child.
     fn marks(&self) -> (u8, u8) {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Returns true if a call that begins to move bytes of `count` instances should move them piece
-    /// by piece: if it is the first call of the type, or if it and the calls after the first one
-    /// have at most [`MAX_LISTED`] pieces. In the second case, counts the pieces of all `count`
-    /// instances, even if the call moves only a part of their bytes.
+    /// Decides whether a call that packs or unpacks `count` instances, or begins to do so in parts,
+    /// should copy the contiguous pieces one by one. Returns true for the first call that packs or
+    /// unpacks this type. For a later call, returns true if at most [`MAX_LISTED`] pieces have been
+    /// copied one by one after the first call, including those of the new call, and counts the
+    /// pieces of the new call. The pieces of all `count` instances are counted, even if the call
+    /// moves only a part of them.
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -317,7 +339,8 @@ impl Node {
         };
         let by_pieces = now <= u64::from(MAX_LISTED) + 1;
         if by_pieces {
-            // Two threads may overwrite each other's count, which need not be exact.
+            // The load and the store are not one atomic step, so a thread may overwrite what
+            // another thread has added. The count need not be exact.
             self.marks.listed.store(now as u16, Relaxed);
         }
         by_pieces
@@ -328,10 +351,11 @@ impl Node {
         Node::make(Facts::EMPTY, (0, 1), Shape::Empty)
     }
 
-    /// Returns a predefined type.
+    /// Returns a new node for the predefined type `named`.
     pub(crate) fn named(named: Named) -> Ref {
         let t = Datatype::named(named);
-        // Only pairs have more than one part, and there may be a gap between the two parts.
+        // Only pair types, such as `MPI_SHORT_INT`, have more than one part, and there may be a gap
+        // between the two parts.
         let gap = named.pieces().windows(2).any(|parts| parts[0].0 + parts[0].1 != parts[1].0);
         let facts = Facts {
             size: t.size(),
@@ -344,7 +368,8 @@ impl Node {
         Node::make(facts, (0, t.alignment() as u8), Shape::Named(named))
     }
 
-    /// Returns `count` >= 1 copies of a child that has data.
+    /// Returns a type that consists of `count` >= 1 copies of `child`, one extent apart. `child`
+    /// must have data. Fails if a size or bound does not fit in 64 bits.
     pub(crate) fn copies(count: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(count))?;
@@ -355,7 +380,8 @@ impl Node {
     }
 
     /// Returns a type of `count` >= 1 blocks, which are `stride` bytes apart. Each block has
-    /// `length` >= 1 copies of a child that has data.
+    /// `length` >= 1 copies of `child`, which must have data. Fails if a size or bound does not fit
+    /// in 64 bits.
     pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(length))?;
@@ -372,8 +398,9 @@ impl Node {
         Ok(Node::above(facts, child.marks(), Shape::Strided { count, length, stride, child }))
     }
 
-    /// Returns a type of blocks at one or more displacements. Each block has `length` >= 1 copies
-    /// of a child that has data.
+    /// Returns a type with one block at each of the displacements `places`, which must not be
+    /// empty. Each block has `length` >= 1 copies of `child`, which must have data. Fails if a size
+    /// or bound does not fit in 64 bits.
     pub(crate) fn blocks(length: i64, places: Places, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (low, high) = fits(c.reach(length))?;
@@ -397,13 +424,14 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Blocks { length, at: places, child }))
     }
 
-    /// Returns a type of blocks of different lengths, whose copies are those of a child that has
-    /// data. At least one length must not be 0.
+    /// Returns a type of blocks at displacements. Each block has its own length, which is the
+    /// number of copies of `child` in it. `child` must have data, and at least one length must not
+    /// be 0. Fails if a size or bound does not fit in 64 bits.
     pub(crate) fn listed(blocks: Blocks, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (lengths, at) = blocks.both();
         let (mut first, mut last, mut copies, mut longest) = (i64::MAX, i64::MIN, 0i64, 0);
-        // Overflow of sums is tested once at the end.
+        // `over` becomes true if a sum overflows. It is tested only once, after the loop.
         let mut over = false;
         let mut add = |a: i64, b: i64| {
             let (sum, overflowed) = a.overflowing_add(b);
@@ -411,8 +439,8 @@ impl Node {
             sum
         };
         let (listing, flat) = if c.contiguous() && lengths.iter().all(|&length| length > 0) {
-            // Every block is one piece, whatever its length, so the loop need not find out for each
-            // block which pieces it has.
+            // The child is contiguous, so every block is one contiguous piece of memory, whatever
+            // its length. The loop need not count the pieces of each block.
             let (mut follow, mut end) = (true, at.first().copied().unwrap_or(0));
             for (&length, &d) in lengths.iter().zip(at) {
                 let tail = (length - 1).wrapping_mul(c.extent);
@@ -438,8 +466,9 @@ impl Node {
             }
             (all.finish(), all.flat)
         };
-        // The products `(length - 1) * extent` were computed without a test. If the product of the
-        // longest block fits in 64 bits, all others do.
+        // The loops above computed the products `(length - 1) * extent` without a test for
+        // overflow. If the product for the longest block fits in 64 bits, so do the products for
+        // all other blocks.
         if over || c.reach(longest).is_none() {
             return Err(Code::Internal);
         }
@@ -449,13 +478,15 @@ impl Node {
         Ok(Node::above(facts, (depth, alignment | Node::flat(flat)), Shape::Listed { blocks, child }))
     }
 
-    /// Returns a struct. At least one member must have data. If `padded` is true, the extent is
-    /// rounded up to a multiple of the strictest alignment of its elements.
+    /// Returns a struct type, whose member `i` is a block of copies of `children[i]`. At least one
+    /// member must have data. If `padded` is true, the extent is rounded up to a multiple of the
+    /// strictest alignment of its basic elements. Fails if a size or bound does not fit in 64 bits.
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
-        // Members without copies affect only the depth of the tree. Members without data affect the
-        // bounds, but not the true bounds.
+        // Members with block length 0 affect only the depth of the new type. Members with a
+        // positive block length, but a type without data, affect the bounds, but not the true
+        // bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
@@ -466,8 +497,8 @@ impl Node {
             }
             let (low, high) = fits(c.reach(length))?;
             let low = fits(d.checked_add(low))?;
-            // `placed` fails if a bound of the block overflows, so the sums of its bounds below
-            // cannot.
+            // `placed` fails if a bound of the block does not fit in 64 bits. So the sums `lb +
+            // extent` and `true_lb + true_extent` below cannot overflow.
             let block = fits(c.placed(length, low, fits(d.checked_add(high))?))?;
             (facts.lb, ub) = (facts.lb.min(block.lb), ub.max(block.lb + block.extent));
             if block.size > 0 {
@@ -490,8 +521,9 @@ impl Node {
         Ok(Node::above(facts, marks, Shape::Struct { blocks, children }))
     }
 
-    /// Returns `child` with the bounds `lb` and `extent`. If `child` already has these bounds,
-    /// returns `child` itself, else a new node. Fails if the upper bound does not fit in 64 bits.
+    /// Returns a type with the data of `child`, the lower bound `lb` and the extent `extent`. If
+    /// `child` already has these bounds, this is `child` itself, else a new node. Fails if the
+    /// upper bound does not fit in 64 bits.
     pub(crate) fn bounded(child: Ref, lb: i64, extent: i64) -> Result<Ref> {
         if (child.facts.lb, child.facts.extent) == (lb, extent) {
             return Ok(child);
@@ -505,8 +537,8 @@ impl Node {
         &self.shape
     }
 
-    /// Returns the parts that are made only when they are needed. At the first call, all of them
-    /// are empty.
+    /// Returns the data about the type that are computed only when a call needs them. The first
+    /// call of this function creates the structure, with all its fields empty.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
             Box::new(Extra {
@@ -519,19 +551,20 @@ impl Node {
         })
     }
 
-    /// Returns the parts that are made only when they are needed; `None` if no call has needed any
-    /// of them.
+    /// Returns the data about the type that are computed only when a call needs them; `None` if no
+    /// call has needed any of these data yet.
     #[inline]
     pub(crate) fn made_extra(&self) -> Option<&Extra> {
         self.extra.get().map(|extra| &**extra)
     }
 
-    /// Returns the tree of ddtc with the same elements and bounds. The first call makes that tree.
+    /// Returns the `Datatype` of ddtc, a tree of constructors, with the same elements and bounds.
+    /// The first call makes that tree.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
 
-    /// Returns the types from which the constructor made this type.
+    /// Returns the child types, that is, the types from which the constructor made this type.
     pub(crate) fn children(&self) -> &[Ref] {
         match &self.shape {
             Shape::Empty | Shape::Named(_) => &[],
@@ -544,8 +577,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of displacements, each of which has one block; 0 if the constructor has
-    /// no displacements.
+    /// Returns the number of blocks at listed displacements; 0 if the constructor does not list
+    /// displacements, as a vector does not.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.displacements().len(),
@@ -554,8 +587,8 @@ impl Node {
         }
     }
 
-    /// Returns the type, the length and the displacement of the block at displacement number `i`.
-    /// If the constructor has no displacements, the result has length 0.
+    /// Returns the child type, the length (number of copies) and the displacement in bytes of block
+    /// `i` of a constructor that lists displacements. For any other constructor, the length is 0.
     #[inline]
     pub(crate) fn block(&self, i: usize) -> (&Node, i64, i64) {
         match &self.shape {
@@ -572,9 +605,9 @@ impl Node {
         }
     }
 
-    /// Returns the prefix sums of the blocks at displacements. Entry `i` has the sums over the
-    /// blocks before the block at displacement number `i`, and the last entry those over all
-    /// blocks.
+    /// Returns prefix sums over the blocks of a constructor that lists displacements. Entry `i` has
+    /// the number of contiguous pieces and of packed bytes in the blocks before block `i`, and the
+    /// last entry has the totals over all blocks.
     pub(crate) fn before(&self) -> &[Before] {
         let count = || {
             let mut sum = Before { pieces: 0, bytes: 0 };
@@ -586,8 +619,9 @@ impl Node {
             });
             std::iter::once(Before { pieces: 0, bytes: 0 }).chain(sums).collect()
         };
-        // The sums are computed outside of a fork section, because that may take long. If two
-        // threads compute the sums at the same time, one of the two results is dropped.
+        // The sums are computed before `get_or_init` is called and not inside it. A fork of the
+        // process waits while the closure of `get_or_init` runs, and the computation may take long.
+        // If two threads compute the sums at the same time, one of the two results is dropped.
         let known = &self.extra().before;
         match known.get() {
             Some(sums) => sums,
@@ -598,13 +632,13 @@ impl Node {
         }
     }
 
-    /// Returns the type of the block at a displacement that contains packed byte `byte` of an
-    /// instance, and the sums over the blocks before that block. The constructor must have
-    /// displacements, and the instance must have more than `byte` bytes.
+    /// Finds the block that contains packed byte `byte` of one instance. Returns the child type of
+    /// that block, and the sums over all blocks before it. The constructor must list displacements,
+    /// and an instance must have more than `byte` bytes.
     pub(crate) fn block_at(&self, byte: i64) -> (&Node, Before) {
         let before = self.before();
-        // The byte is in the last block with at most `byte` bytes before it. An empty block has the
-        // same sums as the block after it, so the last such block is never empty.
+        // The byte is in the last block that has at most `byte` packed bytes before it. This block
+        // is never empty, because an empty block has the same sums as the block after it.
         let i = before.partition_point(|before| before.bytes <= byte) - 1;
         (self.block(i).0, before[i])
     }
@@ -615,8 +649,9 @@ impl Drop for Node {
         if self.marks.depth <= SHALLOW {
             return;
         }
-        // The tree is deep, so its nodes are dropped in a loop. `dying` holds the constructor
-        // arguments, including the children, of the nodes that are being dropped.
+        // The type is nested deeply, so its nodes are dropped in a loop and not recursively.
+        // `dying` holds the constructor arguments, including the children, of the nodes that are
+        // being dropped.
         let mut dying = vec![std::mem::replace(&mut self.shape, Shape::Empty)];
         while let Some(shape) = dying.pop() {
             let children: Vec<Ref> = match shape {

@@ -1,4 +1,5 @@
-//! Functions that return the size and the bounds of a type, and the function that frees a type.
+//! Exported functions that return the size and the bounds of a type, and the function that frees a
+//! type.
 
 use crate::abi::{export, out};
 use crate::recent::{self, with_facts};
@@ -32,8 +33,8 @@ export! {
 
     fn yaksa_type_free(number: u64) {
         running()?;
-        // Freeing the null type does nothing and succeeds. Constructors return it if there are no
-        // data, and their callers free every type that they get.
+        // Freeing the null type does nothing and succeeds. Constructors return the null type if the
+        // new type would have no data, and their callers free every type that they get.
         if number == 0 { Ok(()) } else { recent::remove(number) }
     }
 }

@@ -1,21 +1,22 @@
-//! Cache of the types that were recently received from other processes. Its keys are their
-//! serialized types, called forms. The target of one-sided operations gets a form with each
-//! message, and mostly it is the same form as in the message before.
+//! Cache of the types that were recently received from other processes. The keys are their wire
+//! forms, that is, serialized types without the head that `flatten.rs` describes. The target of
+//! one-sided operations gets a serialized type with each message, and it is mostly the same as in
+//! the message before.
 //!
-//! A form is looked up by all its bytes. Bytes that are equal to those of a kept form have passed
-//! the checks before and give the same type. The tree and the committed type that have been made
-//! for that type are then used for the next message too.
+//! The lookup compares all bytes of the wire form. If they are equal to the bytes of an entry, they
+//! have passed all checks before and stand for the same type. The data structures that were made
+//! for that type, such as its compiled code, then serve the next message too.
 
 use ddtc::internal::process::SpinLock;
 
 use crate::node::Ref;
 
-/// Number of forms that are kept. The hash that a form contains determines its place.
+/// Number of entries of the cache. The hash that a wire form contains determines its entry.
 const PLACES: usize = 8;
-/// Maximum length in bytes of a form that is kept.
+/// Maximum length in bytes of a wire form that the cache stores.
 const LONGEST: usize = 8 << 10;
-/// Offset in bytes of the hash of the datatype in a wire form. In this module, a form is a wire
-/// form without the head of `flatten.rs`.
+/// Offset in a wire form of the hash of the datatype, in bytes. In this module, names with `form`
+/// mean a wire form, which is a serialized type without the head that `flatten.rs` describes.
 const HASH: usize = 16;
 
 struct Form {
@@ -25,8 +26,8 @@ struct Form {
 
 static FORMS: SpinLock<[Option<Form>; PLACES]> = SpinLock::new([const { None }; PLACES]);
 
-/// Returns the index in [`FORMS`] at which a form is kept; `None` if the form is too long or too
-/// short to be kept.
+/// Returns the index in [`FORMS`] of the only entry that may contain a wire form; `None` if the
+/// wire form is too long or too short to be stored.
 fn form_index(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
@@ -34,23 +35,26 @@ fn form_index(form: &[u8]) -> Option<usize> {
     form.get(HASH).map(|&byte| usize::from(byte) % PLACES)
 }
 
-/// Returns the type of a form if the form is kept.
+/// Returns the type of a wire form if the cache contains the wire form.
 pub(crate) fn find(form: &[u8]) -> Option<Ref> {
     let index = form_index(form)?;
     let known = FORMS.lock();
     known[index].as_ref().filter(|known| *known.bytes == *form).map(|known| known.node.clone())
 }
 
-/// Keeps a form with its type, in place of the form that had the same place.
+/// Stores a wire form and its type in the cache, in place of the previous wire form at the same
+/// index. Does nothing if the wire form is too long or too short to be stored.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
     let Some(index) = form_index(form) else { return };
     let known = Form { bytes: form.into(), node: node.clone() };
     let old = FORMS.lock()[index].replace(known);
-    // The old type is dropped after the lock is released, since dropping a large tree takes long.
+    // The old type is dropped after the lock is released, since dropping a deeply nested type takes
+    // long.
     drop(old);
 }
 
-/// Removes all forms, and returns them so that the caller can drop them without holding the lock.
+/// Removes all entries of the cache, and returns them so that the caller can drop them while no
+/// lock is held.
 pub(crate) fn emptied() -> impl Sized {
     std::mem::replace(&mut *FORMS.lock(), [const { None }; PLACES])
 }

@@ -1,12 +1,13 @@
-//! Cache of each thread. It has the types that the thread used last, so that the thread can read
-//! their properties and pack with them without taking a lock or writing to shared memory. The cache
-//! also has a few vacant slots of the table of types. While these slots last, a new type gets its
-//! number without a lock.
+//! Cache that each thread has of the types that it used last. With it, the thread can read the size
+//! and bounds of these types, and pack with them, without taking a lock or writing to shared
+//! memory. The cache also has a few vacant slots of the table that maps type handles to types
+//! (`table.rs`). While these slots last, a new type gets its handle without a lock.
 //!
-//! An entry is valid as long as the slot of its type has the same generation. So a number that any
-//! thread has freed names nothing in this cache either. If a type was used, and not only its
-//! properties were read, its entry keeps the type alive until the thread replaces the entry, frees
-//! that number itself, or ends.
+//! An entry is valid as long as the slot of its type in the table has the same generation. When any
+//! thread frees a type handle, the generation changes, so the caches of the other threads do not
+//! find the handle any more. An entry that was made for packing, and not only to read the size and
+//! bounds of its type, keeps the type alive until the thread replaces the entry, frees the type
+//! handle itself, or ends.
 
 use std::cell::RefCell;
 
@@ -15,19 +16,20 @@ use crate::builtin;
 use crate::node::{Facts, Node, Ref};
 use crate::table::{self, Slot, Vacant};
 
-/// Number of entries per thread, which is a power of two.
+/// Number of types in the cache of a thread, which is a power of two.
 const WAYS: usize = 8;
 
-/// Derived type that the thread made or looked up.
+/// Cached type: a derived type that the thread made or looked up.
 struct Entry {
     number: u64,
     slot: &'static Slot,
     facts: Facts,
-    /// The type; `None` if only its properties were needed so far.
+    /// The type itself; `None` if the thread has needed only the size, the bounds or the number of
+    /// pieces of the type.
     node: Option<Ref>,
 }
 
-/// Cache of one thread.
+/// Cache of one thread: types that the thread used last, and vacant slots of the table of types.
 struct Local {
     entries: [Option<Entry>; WAYS],
     vacant: Vec<Vacant>,
@@ -44,35 +46,37 @@ thread_local! {
         const { RefCell::new(Local { entries: [const { None }; WAYS], vacant: Vec::new() }) };
 }
 
-/// Returns the index of the only entry in which a number may be.
+/// Returns the index of the only entry of the cache that may belong to a type handle.
 #[inline]
 fn way(number: u64) -> usize {
     number as usize % WAYS
 }
 
 impl Entry {
-    /// Returns true if this is the entry of `number`, and `number` has not been freed.
+    /// Returns true if this is the entry of the type handle `number`, and no thread has freed that
+    /// handle.
     #[inline]
     fn holds(&self, number: u64) -> bool {
         self.number == number && self.slot.still(number)
     }
 }
 
-/// Returns the result of `f` for the entry of a type; `None` if there is no valid entry.
+/// Calls `f` with this thread's cache entry for a type handle and returns the result; `None` if
+/// there is no valid entry.
 #[inline]
 fn known<R>(number: u64, f: impl FnOnce(&Entry) -> Option<R>) -> Option<R> {
     let found = LOCAL.try_with(|local| {
-        // The cache is borrowed while `f` runs. A call that the same thread makes meanwhile can
-        // read the cache too. If that call has to write to the cache, it does its work without the
-        // cache.
+        // The cache is borrowed while `f` runs. If the same thread calls the library again
+        // meanwhile, the inner call can read the cache, too. An inner call that would have to write
+        // to the cache works without the cache.
         let local = local.try_borrow().ok()?;
         f(local.entries[way(number)].as_ref().filter(|entry| entry.holds(number))?)
     });
     found.ok().flatten()
 }
 
-/// Returns the result of `f` for the type with a number. Fails with [`Code::Internal`] if the
-/// number names no type.
+/// Calls `f` with the type that a handle names, and returns the result. Fails with
+/// [`Code::Internal`] if the handle names no type.
 #[inline]
 pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     if let Some(node) = builtin::node(number) {
@@ -88,8 +92,9 @@ pub(crate) fn with_node<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R>
     look(number, f.ok_or(Code::Internal)?)
 }
 
-/// Returns the result of `f` for a derived type that is looked up in the table of types, and
-/// adds the type to this thread's list of recent types.
+/// Looks up a derived type in the table of all types, calls `f` with it, adds the type to this
+/// thread's cache, and returns the result of `f`. Fails with [`Code::Internal`] if the handle names
+/// no derived type.
 #[cold]
 fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = table::find(number).ok_or(Code::Internal)?;
@@ -99,8 +104,8 @@ fn look<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     Ok(result)
 }
 
-/// Returns the result of `f` for the properties of a type. Fails with [`Code::Internal`] if the
-/// number names no type.
+/// Calls `f` with the size and bounds of the type that a handle names, and returns the result.
+/// Fails with [`Code::Internal`] if the handle names no type.
 #[inline]
 pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<R> {
     if let Some(node) = builtin::node(number) {
@@ -114,13 +119,15 @@ pub(crate) fn with_facts<R>(number: u64, f: impl FnOnce(&Facts) -> R) -> Result<
     f.map(|f| f(&facts)).ok_or(Code::Internal)
 }
 
-/// Returns the properties of a type. Fails with [`Code::Internal`] if the number names no type.
+/// Returns the size and bounds of the type that a handle names. Fails with [`Code::Internal`] if
+/// the handle names no type.
 #[inline]
 pub(crate) fn facts(number: u64) -> Result<Facts> {
     with_facts(number, |facts| *facts)
 }
 
-/// Returns the properties of a derived type, which is looked up in the table, and makes an entry.
+/// Looks up a derived type in the table of all types, stores its size and bounds in this thread's
+/// cache, and returns them. Fails with [`Code::Internal`] if the handle names no derived type.
 #[cold]
 fn look_facts(number: u64) -> Result<Facts> {
     let slot = table::find(number).ok_or(Code::Internal)?;
@@ -129,8 +136,8 @@ fn look_facts(number: u64) -> Result<Facts> {
     Ok(facts)
 }
 
-/// Returns a reference to the type with a number. Fails with [`Code::Internal`] if the number names
-/// no type.
+/// Returns a reference to the type that a handle names. Fails with [`Code::Internal`] if the handle
+/// names no type.
 #[inline]
 pub(crate) fn get(number: u64) -> Result<Ref> {
     if let Some(node) = builtin::node(number) {
@@ -142,8 +149,8 @@ pub(crate) fn get(number: u64) -> Result<Ref> {
     }
 }
 
-/// Returns a new number for a type. The properties of the type become an entry, because callers ask
-/// for them next.
+/// Returns a new handle for a type. Stores the size and bounds of the type in this thread's cache,
+/// because callers ask for them next.
 #[inline]
 pub(crate) fn insert(node: Ref) -> Result<u64> {
     let facts = node.facts;
@@ -161,8 +168,8 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
         (Ok(Some((number, _old))), _) => Ok(number),
         (_, Some(node)) => {
             // The cache of this thread cannot be used: its destructor has run, or it is borrowed,
-            // or there was no memory for vacant slots. So the slot comes from the table, and the
-            // remaining slots go back there.
+            // or there was no memory for vacant slots. So the table gives a batch of slots: one is
+            // filled, and the others are returned to the table.
             let mut one = Vec::new();
             table::restock(&mut one)?;
             let number = table::fill(one.pop().ok_or(Code::OutOfMem)?, node);
@@ -173,14 +180,15 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
     }
 }
 
-/// Frees the number of a derived type. Fails with [`Code::Internal`] if the number names no derived
+/// Frees the handle of a derived type. Fails with [`Code::Internal`] if the handle names no derived
 /// type.
 #[inline]
 pub(crate) fn remove(number: u64) -> Result<()> {
     let (dead, mut vacant) = table::remove(number)?;
-    // The slot is vacant now, and the thread keeps it if there is room in its list. A list that has
-    // reached its maximum gives half of its slots back to the table first. If the thread cannot
-    // keep the slot, it goes back to the table too.
+    // The slot of the freed handle is vacant now. The thread adds it to its own list of vacant
+    // slots if there is room. If this list has its maximum length, the thread first returns half of
+    // the slots in the list to the table. If the thread cannot keep the slot of the freed handle,
+    // that slot goes back to the table, too.
     let old = LOCAL.try_with(|local| {
         let mut local = local.try_borrow_mut().ok()?;
         let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);
@@ -196,15 +204,17 @@ pub(crate) fn remove(number: u64) -> Result<()> {
     if vacant.is_some() {
         table::put_back(vacant.into_iter());
     }
-    // Both types are dropped after the lock and the borrow have been released, since dropping a
-    // large tree takes long.
+    // `dead` is the reference of the table to the freed type, and `old` is that of the cache. Both
+    // are dropped only here, after the lock of the table and the borrow of the cache have been
+    // released, since dropping a deeply nested type takes long.
     drop((dead, old));
     Ok(())
 }
 
 impl Local {
-    /// Puts an entry in its place. Returns the type of the entry that was there, which the caller
-    /// drops.
+    /// Stores an entry in the cache, in place of the previous entry at the same index. Returns the
+    /// type of the previous entry, so that the caller can drop it after the borrow of the cache has
+    /// ended.
     #[inline]
     fn put(&mut self, entry: Entry) -> Option<Ref> {
         let place = &mut self.entries[way(entry.number)];
@@ -214,10 +224,13 @@ impl Local {
     }
 }
 
-/// Stores an entry if the cache of the thread can be used.
+/// Stores an entry in this thread's cache. Does nothing if the cache is borrowed or the thread has
+/// already destroyed it.
 fn store(entry: Entry) {
-    // After the destructor of the thread-local variable has run, no entry is made.
+    // `try_with` fails after the destructor of the thread-local variable has run. No entry is
+    // stored then.
     let old = LOCAL.try_with(|local| local.try_borrow_mut().ok()?.put(entry));
-    // The old type is dropped after the borrow has ended, since dropping a large tree takes long.
+    // The type of the previous entry is dropped only here, after the borrow has ended, since
+    // dropping a deeply nested type takes long.
     drop(old);
 }

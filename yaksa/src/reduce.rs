@@ -1,5 +1,6 @@
-//! Calls that combine the moved elements with those at the destination: `there = op(moved, there)`.
-//! The elements are combined one after the other in the order of the packed stream.
+//! Packing and unpacking with a reduction: each moved element is combined with the element at its
+//! destination, which becomes `op(moved, there)`. The elements are combined one after the other in
+//! the order of the packed data.
 
 use ddtc::internal::kind::{Direction, Op};
 use ddtc::internal::methods::*;
@@ -10,55 +11,60 @@ use crate::compile::{committed, reduction};
 use crate::node::Facts;
 use crate::recent::with_node;
 
-/// Maximum number of bytes that are packed before they are combined with the destination.
+/// Maximum number of bytes that are packed to a temporary buffer before they are combined with the
+/// destination.
 const CHUNK: u64 = 16 << 10;
 
-/// Combines the moved elements with those at the destination by `op`. Fails with [`Code::Internal`]
-/// if the range begins inside an element, and with [`Code::NotSupported`] if `op` is not defined
-/// for a type of the elements.
+/// Packs or unpacks the packed range of a checked call, and combines each moved element with the
+/// element at its destination by `op`. Fails with [`Code::Internal`] if the range begins inside an
+/// element, and with [`Code::NotSupported`] if `op` is not defined for the basic type of one of the
+/// elements.
 ///
 /// # Safety
-/// `call` must have been checked, and the bytes of its range must be valid in the instances at
-/// `call.user` and at `call.packed`: initialized and readable on both sides, and writable at the
+/// `call` must have been checked, and the bytes of its packed range must be valid in the instances
+/// at `call.user` and at `call.packed`: initialized and readable on both sides, and writable at the
 /// destination. The two sides must not overlap.
 pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
     let range = call.range.clone();
     with_node(call.ty, |node| {
         let t = node.datatype()?;
-        // A reduction needs the value of an element, so the range must not begin inside one.
+        // A reduction needs the whole value of each element, so the range must not begin inside an
+        // element.
         if t.whole_elements(range.start as i64) as u64 != range.start {
             return Err(Code::Internal);
         }
         match call.direction {
             Direction::Unpack => {
                 let applied = reduction(node, op, false)?;
-                // SAFETY: `range` lies inside the stream, since the call has been checked, and
-                // begins and ends between elements. The caller promises that the packed bytes can
-                // be read, and the elements of the instances read and written.
+                // SAFETY: the call has been checked, so `range` lies inside the packed bytes of all
+                // instances. It begins and ends between elements. The caller promises that the
+                // packed bytes can be read, and the elements of the instances read and written.
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
             }
-            // The engine has reductions only for unpacking. Here the packed stream is the
-            // destination. The type is contiguous, so the two sides can change roles: the user's
-            // instances are unpacked as if they were a packed stream, and `to` is the address of the
-            // instances as which the bytes of the real stream are treated.
+            // ddtc has reductions only for unpacking, whose destination is user memory. When
+            // packing, the destination is packed memory. The type is contiguous, so both sides have
+            // the same bytes in the same order, and they can change roles: `from`, in user memory,
+            // is passed as the packed data, and `to` as the address of the instances. `to` is such
+            // that byte `start` of these instances is the first byte of packed memory.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
                 let to =
                     call.packed.wrapping_offset(start.wrapping_add(facts.true_lb).wrapping_neg() as isize);
                 let applied = reduction(node, op, false)?;
-                // SAFETY: `range` lies inside the stream and between elements. Both `from` and the
-                // instances at `to` are the bytes that the caller vouches for: byte k of the stream
-                // of the instances at `to` is byte k - start at `call.packed`.
+                // SAFETY: `range` lies inside the packed bytes of all instances, and begins and
+                // ends between elements. The bytes at `from` and those of the instances at `to` are
+                // valid by the promise of the caller: packed byte k of the instances at `to` is
+                // byte k - start at `call.packed`.
                 unsafe { applied.range_raw(Direction::Unpack, to, call.count, from, range)? };
                 Ok(())
             }
             Direction::Pack => {
-                // The destination is the stream again, but the user's instances have gaps. The
-                // instances are packed in chunks of whole elements. Each chunk is then unpacked to
-                // the stream with the reduction. For this step, the stream counts as instances of a
-                // type without gaps.
+                // The destination is packed memory, but the user's instances have gaps, so the two
+                // sides cannot change roles. A chunk of whole elements is packed to a temporary
+                // buffer. Then the chunk is unpacked to the destination with the reduction. For
+                // this step, packed memory is treated as instances of a type without gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];
@@ -67,9 +73,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                     let most = range.end.min(at + CHUNK);
                     let end = if most == range.end { most } else { t.whole_elements(most as i64) as u64 };
                     // SAFETY: `at..end` lies inside `range` and is at most `CHUNK` bytes long, so
-                    // it fits in `chunk`. The caller vouches for these bytes of the instances at
-                    // `user`. The type of `applied` has the elements of the stream without gaps, so
-                    // its bytes `at..end` at `to` are those of the caller's packed memory.
+                    // it fits in `chunk`. The caller promises that these bytes are valid in the
+                    // instances at `user`. The type of `applied` has the same elements as `node`,
+                    // but no gaps, so its packed bytes `at..end` at `to` are bytes of the caller's
+                    // packed memory.
                     unsafe {
                         committed.range_raw(
                             Direction::Pack,

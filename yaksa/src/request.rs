@@ -1,11 +1,12 @@
-//! Requests. Each call has done all its work when it returns, so the null request is the only one.
+//! Functions for the requests that `yaksa_ipack` and `yaksa_iunpack` return. These calls have done
+//! all their work when they return, so the only request is the null request.
 
 use std::ffi::c_int;
 
 use crate::abi::{Code, Result, export, out, require};
 use crate::startup::running;
 
-/// Null request, which stands for work that is done.
+/// Null request, which stands for a call that has completed.
 pub(crate) const NULL: u64 = 0;
 
 fn known(request: u64) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Conversions of trees for reductions: one replaces each pair by two elements, the other also
-//! removes the gaps.
+//! Conversions of datatypes of ddtc (trees of constructors) for reductions. [`parts`] replaces each
+//! pair by two elements. [`stream`] also removes the gaps between elements.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use ddtc::internal::methods::*;
 use crate::abi::{Code, Result};
 use crate::convert::children;
 
-/// Rebuilds `t` from the leaves up and returns the new tree. `node` makes each node anew from the
-/// old node and its new children.
+/// Rebuilds the datatype `t`, children before parents, and returns the new datatype. `node` makes
+/// each new datatype from the old one and its new children.
 fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
-    // An explicit stack replaces recursion, and each node is made once. A node is pushed a second
-    // time before its children, and is made when it is popped again, after its children.
+    // An explicit stack replaces recursion, and each datatype is made once. A datatype is pushed a
+    // second time before its children, and is made when it is popped again, after its children.
     let mut done: HashMap<usize, Datatype> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -31,13 +31,15 @@ fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatyp
     done.remove(&t.id()).ok_or(Code::Internal)
 }
 
-/// Returns a struct whose members are the parts of a pair, at the given displacements in bytes.
+/// Returns a struct with the two parts of the pair type `named` as members, at the given
+/// displacements in bytes.
 fn pair(named: Named, displacements: &[i64]) -> Result<Datatype> {
     let parts: Vec<Datatype> = named.parts().iter().map(|&(part, _)| Datatype::named(part)).collect();
     Ok(Datatype::structure(&vec![1; parts.len()], displacements, &parts)?)
 }
 
-/// Returns a tree with the same elements at the same places, in which each pair is two elements.
+/// Returns a datatype with the same data as `t` at the same places, in which each pair is two
+/// elements.
 pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     let has_pairs = t.nodes().any(|node| node.basic().is_some_and(|named| named.parts().len() > 1));
     if !has_pairs {
@@ -56,8 +58,8 @@ pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
     })
 }
 
-/// Returns `t` with the children `below`, which must have the same bounds as the children of `t`.
-/// The bounds of the result may differ from those of `t`.
+/// Returns the datatype that the constructor of `t` makes of the new children `below`, which must
+/// have the same bounds as the old children. The bounds of the result may differ from those of `t`.
 fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     if t.expansion().is_some() {
         return Ok(below[0].clone());
@@ -72,15 +74,15 @@ fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
         | Combiner::Hindexed { oldtype, .. }
         | Combiner::IndexedBlock { oldtype, .. }
         | Combiner::HindexedBlock { oldtype, .. } => *oldtype = below[0].clone(),
-        // Duplicates and constructors that only set bounds have the data of their child. The caller
-        // sets the bounds again.
+        // Duplicates and constructors that only set bounds have the same data as their child, so
+        // the new child is the result. The caller sets the bounds.
         _ => return Ok(below[0].clone()),
     }
     Ok(Datatype::new(combiner)?)
 }
 
-/// Returns a tree with the elements of `t` as they are in a packed stream: each element begins
-/// where the element before it ends, and a pair counts as two elements.
+/// Returns a datatype that describes packed data of `t`. It has the elements of `t` in the same
+/// order, but each element begins where the element before it ends. A pair counts as two elements.
 pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
     rebuilt(t, |t, below| {
         let made = match (t.combiner(), below.first()) {
@@ -95,7 +97,8 @@ pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
                 let (mut at, mut displacements) = (0i64, Vec::with_capacity(below.len()));
                 for (member, length) in below.iter().zip(blocklengths.iter()) {
                     displacements.push(at);
-                    // The final sum is the size of the struct, which fits in 63 bits.
+                    // The sum over all members is the size of the struct, which fits in 63 bits. So
+                    // these operations do not overflow.
                     at = at.wrapping_add(member.size().wrapping_mul(*length));
                 }
                 Datatype::structure(blocklengths, &displacements, below)?

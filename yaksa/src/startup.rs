@@ -1,5 +1,6 @@
-//! Start and end of the library. Both are counted: the library runs from the first start to the end
-//! that matches it.
+//! Functions that start and end the library (`yaksa_init` and `yaksa_finalize`). A program may call
+//! `yaksa_init` several times. The library runs until `yaksa_finalize` has been called as often as
+//! `yaksa_init`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,32 +10,36 @@ use ddtc::internal::process::{self, Mutex};
 use crate::abi::{Result, export, require};
 use crate::{info, received, table};
 
-/// Number of starts without a matching end.
+/// Number of calls of `yaksa_init` without a matching call of `yaksa_finalize`. The library runs
+/// while this number is greater than 0.
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Lock that each start and each end holds. The last end frees all types, and the lock ensures that
-/// these types are gone from the tables before another start returns.
+/// Lock that `yaksa_init` holds while it counts a start, and `yaksa_finalize` while it counts an
+/// end. The last end frees all types. The lock ensures that these types are gone from the tables
+/// before another start returns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// True once the first start in this process has looked for things that this library does not
-/// support.
+/// True once a call of `yaksa_init` in this process has begun to look for a version of MPICH and a
+/// GPU runtime that this library does not support. Each process looks only once.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
 /// First and last release series of MPICH for which this library is made, as major and minor
 /// version.
 const MPICH: ((u32, u32), (u32, u32)) = ((4, 0), (5, 0));
 
-/// Returns success if the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal)
-/// otherwise.
+/// Checks that the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal) if
+/// `yaksa_init` has not been called, or if each of its calls has been matched by one of
+/// `yaksa_finalize`.
 #[inline]
 pub(crate) fn running() -> Result<()> {
     require(STARTS.load(Ordering::Acquire) > 0)
 }
 
-/// Beginnings of the file names of libraries that allocate device memory.
+/// Beginnings of the file names of the GPU runtimes: libraries that allocate memory of a GPU.
 const GPUS: [&str; 3] = ["libcuda.so", "libamdhip64.so", "libze_loader.so"];
 
-/// Returns the GPU runtime that this process has loaded; `None` if it has loaded none.
+/// Returns the name of a GPU runtime that this process has loaded, without the version; `None` if
+/// it has loaded none.
 fn gpu() -> Option<&'static str> {
     unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
         // SAFETY: `found` is the address of the variable `found` below, which nothing else accesses
@@ -57,14 +62,14 @@ fn gpu() -> Option<&'static str> {
     found
 }
 
-/// Returns the version number in the text that `MPI_Get_library_version` of MPICH gives; `None` if
-/// the text is that of another MPI library.
+/// Returns the version of MPICH in `text`, which is what `MPI_Get_library_version` has returned;
+/// `None` if the text is that of another MPI library.
 fn version(text: &str) -> Option<&str> {
     text.split_once("MPICH Version:")?.1.split_whitespace().next()
 }
 
-/// Returns true if this library is made for a version of MPICH. Returns false if `version` does not
-/// begin with two numbers that a dot separates.
+/// Returns true if this library supports the version `version` of MPICH. Returns false if it does
+/// not, or if `version` does not begin with two numbers that a dot separates.
 fn fits(version: &str) -> bool {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>());
     match (numbers.next(), numbers.next()) {
@@ -100,8 +105,9 @@ fn strange_mpich() -> Option<String> {
     version(&text).filter(|version| !fits(version)).map(str::to_owned)
 }
 
-/// Writes a line to standard error for each of two things that this library does not support: a
-/// version of MPICH for which it is not made, and a GPU runtime.
+/// Looks for two things that this library does not support: a version of MPICH for which it is not
+/// made, and a GPU runtime. Writes a line to standard error for each of them that this process has
+/// loaded.
 fn look() {
     let mut text = String::new();
     if let Some(version) = strange_mpich() {
@@ -117,7 +123,7 @@ fn look() {
         );
     }
     if !text.is_empty() {
-        // If standard error is closed, nobody can read the lines, so a failure to write them is
+        // If standard error is closed, nobody can read the warnings, so a failure to write them is
         // ignored.
         let _ = process::to_stderr(text.as_bytes());
     }
@@ -142,7 +148,8 @@ export! {
         require(ended.is_ok())?;
         let gone = (ended == Ok(1)).then(|| (table::emptied(), received::emptied()));
         drop(turn);
-        // The types are dropped without the lock, since there may be many.
+        // `gone` holds all types that were left. They are dropped only after the lock is released,
+        // since there may be many.
         drop(gone);
         Ok(())
     }

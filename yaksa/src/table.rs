@@ -1,17 +1,18 @@
-//! Table of types by number. A number names a slot and one of its generations. Slots are reused,
-//! and each type in a slot has its own generation, so the number of a freed type names nothing.
+//! Table that maps the handles of derived types to the types. A handle is a 64-bit number that
+//! consists of the index of a slot and a generation. The slot of a freed type is used again for
+//! another type, with a new generation. So the handle of the freed type no longer names a type.
 //!
-//! A slot has 16 bytes, because a program may hold 10^5 types, and the slot is all that a type
-//! takes in addition to its node. Slots are in chunks that never move and are never freed. So a
-//! thread needs no lock to find a slot, or to see whether its cached entry for the slot is still
-//! valid ([`crate::recent`]).
+//! A slot has only 16 bytes, because a program may hold 10^5 types, and each type needs a slot in
+//! addition to its node. Slots are allocated in chunks that never move and are never freed. So a
+//! thread needs no lock to find a slot, or to check whether the entry of its own cache
+//! ([`crate::recent`]) for a slot is still valid.
 //!
-//! * A vacant slot has one owner: the list in this module, or a thread, which keeps a few vacant
-//!   slots. The owner fills the slot without a lock.
-//! * A filled slot is read and emptied only under the lock, so nobody frees a node while another
-//!   thread takes a reference to it.
-//! * A thread can stop for good at any step: in the child of a fork, all threads but one do. The
-//!   worst that such a thread leaves behind is slots without an owner.
+//! * A vacant slot has one owner: the list of vacant slots in this module, or a thread, which keeps
+//!   a few vacant slots. A thread puts a type into a slot that it owns without a lock.
+//! * A thread holds the lock while it reads the node address of a filled slot to use the node, or
+//!   empties the slot, so nobody frees a node while another thread takes a reference to it.
+//! * A thread may disappear at any step: the child of a fork has none of the other threads of its
+//!   parent. The worst consequence is vacant slots that have no owner, which are never used again.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -24,44 +25,49 @@ use crate::node::{Node, Ref};
 /// Number of slots in the first chunk, a power of two. Each further chunk is twice as large as the
 /// one before it.
 const FIRST_CHUNK_SLOTS: u32 = 256;
-/// Maximum number of chunks. It suffices for all slots that a number of 32 bits can name.
+/// Maximum number of chunks. This number of chunks contains all slots that an index of 32 bits can
+/// name.
 const CHUNKS: usize = 25;
-/// Lower half of the number of a type in slot 0. The numbers of predefined types are less than
-/// this.
+/// Lower 32 bits of the handle of a type in slot 0. The handles of predefined types are less than
+/// this number.
 const FIRST: u32 = 64;
-/// Number of slots that a thread takes from the table at once.
+/// Maximum number of vacant slots that a thread takes from the table at once.
 const BATCH: usize = 16;
 
-/// Slot: place for a type, and the generation that the number of that type must have.
+/// Slot of the table: the node of a type, if the slot is filled, and the generation that a handle
+/// must contain to name that type.
 pub(crate) struct Slot {
-    /// Result of [`Ref::away`] for the reference to the node of the type; null if the slot is
-    /// vacant.
+    /// Address of the node of the type, as [`Ref::away`] has returned it; null if the slot is
+    /// vacant. The slot owns one reference to the node.
     node: AtomicPtr<Node>,
-    /// Number of types that were freed in this slot, modulo 2^32.
+    /// Number of types in this slot that have been freed, modulo 2^32.
     generation: AtomicU32,
 }
 
 /// Limits the size of a slot, because a program may hold 10^5 types.
 const _: () = assert!(size_of::<Slot>() <= 16);
 
-/// Vacant slot, which belongs to the holder of this value only.
+/// Index of a vacant slot. Only the holder of this value may fill the slot.
 #[derive(Debug)]
 pub(crate) struct Vacant(u32);
 
-/// Vacant slots that no thread keeps.
+/// Vacant slots that no thread owns.
 struct Table {
-    /// Slots that may have been used before. The list is a stack: the last slot is taken first.
+    /// Vacant slots that were given out before and have come back. The list is a stack: the last
+    /// slot is taken first.
     free: Vec<Vacant>,
-    /// First slot of those that were never given out.
+    /// Index of the first slot that was never given out. The same is true of all slots with a
+    /// higher index.
     fresh: u32,
 }
 
 static TABLE: SpinLock<Table> = SpinLock::new(Table { free: Vec::new(), fresh: 0 });
 
-/// Chunks of slots. A chunk is allocated when its first slot is needed.
+/// Chunks that contain the slots of the table. A chunk is allocated when its first slot is needed.
 static SLOTS: [Once<Box<[Slot]>>; CHUNKS] = [const { Once::new() }; CHUNKS];
 
-/// Returns the chunk of a slot, the number of slots in that chunk, and the index of the slot in it.
+/// Returns the number of the chunk that contains slot `index`, the number of slots in that chunk,
+/// and the index of the slot inside the chunk.
 #[inline]
 fn chunk_and_index(index: u32) -> (usize, usize, usize) {
     let biased = u64::from(index) + u64::from(FIRST_CHUNK_SLOTS);
@@ -69,29 +75,32 @@ fn chunk_and_index(index: u32) -> (usize, usize, usize) {
     ((biased.ilog2() - FIRST_CHUNK_SLOTS.ilog2()) as usize, size as usize, (biased - size) as usize)
 }
 
-/// Returns a slot; `None` if its chunk has not been allocated.
+/// Returns the slot with an index; `None` if the chunk that contains it has not been allocated.
 #[inline]
 fn slot(index: u32) -> Option<&'static Slot> {
     let (chunk, _, at) = chunk_and_index(index);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
-/// Returns the slot that the lower half of a number names, whether or not the slot holds a type;
-/// `None` if no such slot was ever allocated. The upper half of the number is not examined.
+/// Returns the slot that the lower 32 bits of a type handle name, whether or not the slot holds a
+/// type; `None` if no such slot has been allocated. The upper 32 bits, which contain the
+/// generation, are not examined.
 #[inline]
 pub(crate) fn find(number: u64) -> Option<&'static Slot> {
     slot((number as u32).checked_sub(FIRST)?)
 }
 
 impl Slot {
-    /// Returns true if a number that once named a type of this slot still does.
+    /// Returns true if a handle that was given to a type in this slot has not been freed, that is,
+    /// if its generation is the current one of the slot.
     #[inline]
     pub(crate) fn still(&self, number: u64) -> bool {
         u64::from(self.generation.load(Ordering::Acquire)) == number >> 32
     }
 
-    /// Returns the node in the slot; `None` if `number` does not name that node. Only a holder of
-    /// the lock may dereference the result.
+    /// Returns the address of the node in the slot; `None` if the slot is vacant or the handle
+    /// `number` has another generation than the slot. The caller may dereference the result only
+    /// while it holds the lock of the table.
     #[inline]
     fn filled(&self, number: u64) -> Option<NonNull<Node>> {
         let node = NonNull::new(self.node.load(Ordering::Acquire))?;
@@ -100,9 +109,9 @@ impl Slot {
 }
 
 impl Table {
-    /// Empties a slot, so that the number of the type in it names nothing. Returns the slot as a
-    /// vacant one; `None` if all its generations are used up, in which case the slot is not used
-    /// again.
+    /// Empties a slot, so that the handle of the type in it no longer names a type. Returns the
+    /// slot as a vacant one. Returns `None` if all 2^32 generations of the slot have been used.
+    /// Then the slot is not used again.
     fn emptied(&self, index: u32, slot: &Slot) -> Option<Vacant> {
         slot.node.store(ptr::null_mut(), Ordering::Relaxed);
         let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
@@ -110,8 +119,9 @@ impl Table {
         (generation != 0).then_some(Vacant(index))
     }
 
-    /// Returns a vacant slot, and allocates its chunk if necessary. Fails with [`Code::OutOfMem`]
-    /// if there is no memory or no further slot.
+    /// Takes a vacant slot from the table, and allocates a further chunk of slots if necessary.
+    /// Fails with [`Code::OutOfMem`] if there is no memory, or if all slots that a handle can name
+    /// have been given out.
     fn vacant(&mut self) -> Result<Vacant> {
         if let Some(vacant) = self.free.pop() {
             return Ok(vacant);
@@ -134,8 +144,8 @@ impl Table {
     }
 }
 
-/// Adds at least one and at most [`BATCH`] vacant slots to `stock`. Fails with [`Code::OutOfMem`]
-/// if there is no memory or no vacant slot.
+/// Moves at least one and at most [`BATCH`] vacant slots from the table to `stock`, the list of a
+/// thread. Fails with [`Code::OutOfMem`] if there is no memory or no vacant slot.
 #[cold]
 pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
     stock.try_reserve(STOCK).map_err(|_| Code::OutOfMem)?;
@@ -145,13 +155,14 @@ pub(crate) fn restock(stock: &mut Vec<Vacant>) -> Result<()> {
         let Ok(vacant) = table.vacant() else { break };
         stock.push(vacant);
     }
-    // Threads take slots from the end of `stock`. After the reversal they use the slots in the
-    // order in which the table gave them out.
+    // Threads take slots from the end of `stock`. Because the order is reversed here, they use the
+    // slots in the order in which the table gave them out.
     stock.reverse();
     Ok(())
 }
 
-/// Takes slots back. If there is no memory for the list, these slots are not used again.
+/// Returns vacant slots to the table. If there is no memory to extend the list of vacant slots,
+/// these slots are not used again.
 #[cold]
 pub(crate) fn put_back(slots: impl ExactSizeIterator<Item = Vacant>) {
     let mut table = TABLE.lock();
@@ -160,10 +171,10 @@ pub(crate) fn put_back(slots: impl ExactSizeIterator<Item = Vacant>) {
     }
 }
 
-/// Maximum number of vacant slots that a thread keeps.
+/// Maximum number of vacant slots that a thread owns.
 pub(crate) const STOCK: usize = 2 * BATCH;
 
-/// Puts a type into a vacant slot and returns its number.
+/// Puts a type into a vacant slot and returns the handle of the type.
 #[inline]
 pub(crate) fn fill(vacant: Vacant, node: Ref) -> Result<u64> {
     let Vacant(index) = vacant;
@@ -173,8 +184,9 @@ pub(crate) fn fill(vacant: Vacant, node: Ref) -> Result<u64> {
     Ok(u64::from(generation) << 32 | u64::from(index + FIRST))
 }
 
-/// Returns the result of `f` for a derived type. `f` must be short, because the lock is held. Fails
-/// with [`Code::Internal`] if the number names no derived type.
+/// Calls `f` with the derived type that a handle names, and returns the result. `f` must be short,
+/// because the lock of the table is held while it runs. Fails with [`Code::Internal`] if the handle
+/// names no derived type.
 pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
@@ -185,8 +197,8 @@ pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     Ok(f(unsafe { node.as_ref() }))
 }
 
-/// Returns a reference to a derived type. Fails with [`Code::Internal`] if the number names no
-/// derived type.
+/// Returns a reference to the derived type that a handle names. Fails with [`Code::Internal`] if
+/// the handle names no derived type.
 pub(crate) fn get(number: u64) -> Result<Ref> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
@@ -196,8 +208,8 @@ pub(crate) fn get(number: u64) -> Result<Ref> {
     Ok(unsafe { Ref::further(node) })
 }
 
-/// Frees the number of a derived type. Returns the type, and the slot if it can be used again.
-/// Fails with [`Code::Internal`] if the number names no derived type.
+/// Frees the handle of a derived type. Returns the type, and its slot if the slot can be used
+/// again. Fails with [`Code::Internal`] if the handle names no derived type.
 #[inline]
 pub(crate) fn remove(number: u64) -> Result<(Ref, Option<Vacant>)> {
     let slot = find(number).ok_or(Code::Internal)?;
@@ -209,7 +221,8 @@ pub(crate) fn remove(number: u64) -> Result<(Ref, Option<Vacant>)> {
     Ok((unsafe { Ref::back(node) }, vacant))
 }
 
-/// Frees the numbers of all derived types. Returns the types.
+/// Frees the handles of all derived types. Returns these types, so that the caller can drop them
+/// while no lock is held.
 pub(crate) fn emptied() -> Vec<Ref> {
     let mut dead = Vec::new();
     let mut table = TABLE.lock();

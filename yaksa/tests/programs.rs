@@ -1,7 +1,8 @@
-//! Runs C programs that are linked with the library as programs are linked with yaksa. The tier
-//! decides whether they run under sanitizers.
+//! Tests that compile the C programs of `tests/c`, link them with this library in place of yaksa,
+//! and run them. They run under sanitizers if these tests are compiled as a part of the member
+//! `e2e`.
 //!
-//! A missing tool makes a test fail, not pass.
+//! If a tool is missing, for example the C compiler, the tests fail and are not skipped.
 
 mod library;
 
@@ -11,11 +12,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use library::{installed, scratch};
 
-/// Folder of this member. The path is right even if the member e2e, which has another folder,
-/// compiles these tests.
+/// Folder of the workspace member `yaksa`. The workspace member `e2e` also compiles these tests.
+/// `CARGO_MANIFEST_DIR` is then the folder of `e2e`, next to the folder `yaksa`.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
-/// Whether the programs run under sanitizers: they do in e2e, but not in the fast tier.
+/// Whether the C programs run under sanitizers: true if the workspace member `e2e` compiles these
+/// tests, and false in the fast tier of the tests.
 const SANITIZED: bool = cfg!(e2e);
 
 /// Runs a command and returns its output. Fails the test if the command fails.
@@ -31,10 +33,10 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// Compiles a program of tests/c and returns its path.
+/// Compiles a C program of `tests/c` and returns the path of the executable.
 ///
-/// Each call makes a file of its own, because tests run in parallel, and a program cannot be
-/// written while another test runs it ("Text file busy").
+/// Each call writes a new file, because tests run in parallel, and an executable cannot be written
+/// while another test runs it ("Text file busy").
 fn compile(name: &str, sanitized: bool) -> PathBuf {
     let lib = installed();
     static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -87,8 +89,9 @@ fn a_gpu_runtime_is_mentioned_once() {
     }
 }
 
-/// A preloaded object claims to be MPICH. Three versions are tried: the library is made for two of
-/// them, but not for the third.
+/// Tests the warning about a version of MPICH for which the library is not made. A preloaded
+/// library pretends to be MPICH, with one of three versions. The library is made for two of these
+/// versions, but not for the third.
 #[test]
 fn an_unknown_mpich_is_mentioned_once() {
     let program = compile("gpu", false);

@@ -1,9 +1,10 @@
-//! Compares random types that the library's constructors make with the reference interpreter:
-//! sizes, bounds, bytes of whole and partial calls, pieces, forms and operations.
+//! Tests random types that the library's constructors make. The sizes and bounds, the bytes that
+//! whole and partial calls move, the lists of contiguous pieces, serialized types and reductions
+//! are compared with ddtc's reference interpreter, which moves one basic element at a time.
 //!
-//! Every type is made twice: by the library's functions, and as a tree of ddtc whose bounds at each
-//! node are determined copy by copy. `DDTC_CASES` sets the number of types and `DDTC_SEED` the
-//! first seed.
+//! Every type is made twice: by the library's functions, and as a `Datatype` of ddtc, whose bounds
+//! are determined by a loop over all copies of its children. `DDTC_CASES` sets the number of types
+//! and `DDTC_SEED` the first seed.
 
 mod library;
 mod mirror;
@@ -23,7 +24,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|e| panic!("{name}={v}: {e}")))
 }
 
-/// Memory of some instances. `origin` is the index of displacement 0 of the first one.
+/// User memory with some instances of a type. `origin` is the index in `bytes` of displacement 0 of
+/// the first instance.
 struct Memory {
     bytes: Vec<u8>,
     origin: usize,
@@ -43,7 +45,8 @@ impl Memory {
     }
 }
 
-/// Returns 0 and the offsets in the packed stream at which basic elements end.
+/// Returns the offset 0 and all offsets at which basic elements end in the packed data of `count`
+/// instances.
 fn ends(t: &Datatype, count: u64) -> Vec<u64> {
     let (mut at, mut ends) = (0, vec![0]);
     interp::for_each(t, count, &mut |_, length, _| {
@@ -54,8 +57,9 @@ fn ends(t: &Datatype, count: u64) -> Vec<u64> {
     ends
 }
 
-/// Type and number of instances that are tested, with their packed stream and the ends of its
-/// elements.
+/// Type that is tested, both as a handle of the library and as a `Datatype`, and a number of
+/// instances. `stream` has the packed data of these instances, and `ends` the offsets at which its
+/// elements end.
 struct Case<'y> {
     yaksa: &'y Yaksa,
     number: u64,
@@ -66,7 +70,8 @@ struct Case<'y> {
 }
 
 impl Case<'_> {
-    /// Packs and unpacks the whole stream, and compares with the reference interpreter.
+    /// Packs and unpacks all instances in one call, and compares the bytes with the reference
+    /// interpreter.
     fn whole(&self) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let mut user = Memory::new(t, count, 1);
@@ -81,8 +86,8 @@ impl Case<'_> {
         assert!(n == sent.len() && to.bytes == expected.bytes, "{count} of {t}");
     }
 
-    /// Packs and unpacks at most `room` bytes from `offset` on, and compares with the reference
-    /// interpreter. Returns the offset after the bytes that were moved.
+    /// Packs and unpacks at most `room` bytes from packed byte `offset` on, and compares the bytes
+    /// with the reference interpreter. Returns the offset after the last byte that was moved.
     fn part(&self, offset: u64, room: usize) -> u64 {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let mut user = Memory::new(t, count, 1);
@@ -105,7 +110,8 @@ impl Case<'_> {
         end
     }
 
-    /// Compares the list of pieces with the stream, and parts of the list with the whole list.
+    /// Checks that the contiguous pieces that the library lists contain the packed data. Then
+    /// compares parts of the list with the whole list.
     fn pieces(&self, c: &mut Choices<'_>) {
         let Case { yaksa, number, t, count, ref stream, ref ends } = *self;
         let (one, all) = (yaksa.iov_len(number, 1), yaksa.iov_len(number, count));
@@ -117,9 +123,9 @@ impl Case<'_> {
         }
         let (mut bytes, mut at) = (Vec::new(), 0);
         for piece in &list {
-            // SAFETY: the library lists pieces of the instances in `user`, which is alive and has
-            // been written. If it listed others, the comparison with the stream below would show
-            // wrong bytes.
+            // SAFETY: the library lists pieces of the instances in `user`, which is alive and
+            // initialized. If the library listed other pieces, the comparison with `stream` below
+            // would show wrong bytes.
             bytes.extend_from_slice(unsafe {
                 std::slice::from_raw_parts(piece.iov_base.cast::<u8>(), piece.iov_len)
             });
@@ -144,9 +150,10 @@ impl Case<'_> {
         }
     }
 
-    /// Checks that the destination becomes `op(moved, there)` in both directions. The bits of a NaN
-    /// result are not defined. The interpreter marks the bytes of such results in `loose`, and
-    /// these bytes are not compared.
+    /// Packs and unpacks with the reduction `op`, and compares the destination with the reference
+    /// interpreter. `number_of` is the code of `op` in the interface. The bits of a result that is
+    /// NaN are not defined. The interpreter marks the bytes of these results in `loose`, and the
+    /// test does not compare them.
     fn reduces(&self, number_of: u64, op: Op) {
         let Case { yaksa, number, t, count, ref stream, .. } = *self;
         let bytes = |seed| (0..stream.len()).map(|i| pattern(seed, i)).collect::<Vec<u8>>();
@@ -157,8 +164,8 @@ impl Case<'_> {
         for (i, loose) in loose.iter().enumerate() {
             assert!(*loose || to.bytes[i] == expected.bytes[i], "{op}: byte {i} of {count} of {t}");
         }
-        // In packing, the stream is the destination. The interpreter treats it as an instance of a
-        // type that has the elements one directly after the other.
+        // When packing, the destination is packed data. The interpreter treats these data as an
+        // instance of a type that has the same elements without gaps.
         let mut user = Memory::new(t, count, 1);
         let (mut packed, mut want) = (bytes(4), bytes(4));
         let elements = self.elements();
@@ -169,7 +176,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns a struct with the basic elements of all instances, one directly after the other.
+    /// Returns a struct that has the basic elements of all instances as members, without gaps
+    /// between them.
     fn elements(&self) -> Datatype {
         let (mut at, mut types, mut places) = (0, Vec::new(), Vec::new());
         interp::for_each(self.t, self.count, &mut |_, length, named| {
@@ -182,12 +190,13 @@ impl Case<'_> {
     }
 }
 
-/// Returns an offset in the stream, chosen at random, that is not inside an element.
+/// Returns a random offset in the packed data that is not inside an element.
 fn cut(c: &mut Choices<'_>, ends: &[u64]) -> u64 {
     ends[c.below(ends.len() as u64) as usize]
 }
 
-/// Makes one random type and compares everything that the library says and does with it.
+/// Makes one random type, and compares what the library returns for it and moves with it with the
+/// reference interpreter.
 fn check(yaksa: &Yaksa, seed: u64) {
     let mut c = Choices::from_seed(seed);
     let drawn = datatype(&mut c, &Budget::small());
@@ -200,8 +209,8 @@ fn check(yaksa: &Yaksa, seed: u64) {
     interp::pack(&t, count, &source.bytes, source.origin, &mut stream).unwrap();
     let case = Case { yaksa, number, t: &t, count, ends: ends(&t, count), stream };
     if t.size() > 0 {
-        // The first call moves pieces one by one. In later calls the type is lowered, and in some
-        // runs its code is compiled.
+        // The first call copies the contiguous pieces of the type one by one. If there are enough
+        // calls, later ones use ddtc's interpreter, and for some types compiled code.
         for round in 0..c.pick(&[1, 3, 60]) {
             case.whole();
             if round < 3 {
@@ -229,8 +238,9 @@ fn check(yaksa: &Yaksa, seed: u64) {
         let case = Case { number: again, ..case };
         case.whole();
         case.pieces(&mut c);
-        // The first call of a new type in parts. The first part may be anywhere, and the others
-        // follow it in order.
+        // The type is made once more, and its packed data are moved in parts. The first part begins
+        // at the beginning or at a random place, and each other part begins where the part before
+        // it ended.
         let mut anew = Mirror::new(yaksa);
         let case = Case { number: anew.make(&drawn).0, ..case };
         let first = cut(&mut c, &case.ends);
@@ -259,14 +269,14 @@ fn random_types_agree_with_the_interpreter() {
     }
 }
 
-/// Makes types from forms. The trees in these forms have any constructors, including constructors
-/// that this interface lacks, because another process may send any tree.
+/// Makes types from serialized types that ddtc has written. They may have any constructor of ddtc,
+/// including those that yaksa's interface lacks, because another process may send any datatype.
 #[test]
 fn trees_of_other_constructors_come_in_as_forms() {
     let yaksa = Yaksa::open();
     let mut c = Choices::from_seed(7);
-    // The head of a form is the same for every type, so one head serves for the wire forms of all
-    // types.
+    // A serialized type is a head of 88 bytes, followed by the bytes that `to_wire` returns. The
+    // head is the same for every type, so it is taken from the serialized type of handle 1.
     let mut form = yaksa.flatten(1);
     for _ in 0..200 {
         let t = datatype(&mut c, &Budget::small());

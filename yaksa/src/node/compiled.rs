@@ -1,21 +1,21 @@
-//! Objects of ddtc's engine with which calls move the bytes of one type: the committed type, which
-//! packs and unpacks, and one handle per reduction operation that was used with the type. These
-//! objects are stored in the node, so that all type numbers of a node share them. `compile.rs`
-//! makes them.
+//! Storage of what calls use to move the bytes of one type with ddtc's interpreter or with compiled
+//! code: the committed type, which packs and unpacks, and one reduction handle for each reduction
+//! operation that was used with the type. Both are stored in the node, so that all type handles of
+//! a node share them. `compile.rs` makes them.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::Op;
 use ddtc::internal::process::{Mutex, Once};
 
-/// Objects that the engine has made so far for one type.
+/// Committed type and reduction handles that ddtc has made so far for one type.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) committed: Once<Committed>,
     pub(crate) reductions: Mutex<Vec<Reduction>>,
 }
 
-/// Handle that applies the reduction `op` to a packed stream and to instances or, if `streams` is
-/// true, to two packed streams.
+/// Handle that unpacks with the reduction `op`. It combines packed data with instances of the type
+/// or, if `streams` is true, packed data with other packed data.
 #[derive(Debug)]
 pub(crate) struct Reduction {
     pub(crate) op: Op,

@@ -1,10 +1,10 @@
-//! References to nodes, which are counted in the node itself.
+//! References to nodes (types), with a reference count in the node itself.
 //!
-//! A node is made and freed with every type, so counting references is a large part of the cost of
-//! a type. `Arc` would cost more. It has a second count, for weak references. It writes to both
-//! counts with locked instructions, even if the only owner drops its reference, and to one count at
-//! each use of a predefined type. In contrast, a node has one count of four bytes. The last owner
-//! only reads this count, and references to predefined nodes are not counted.
+//! A node is allocated and freed with every type, so the reference count is a large part of the
+//! cost of a type. `Arc` would cost more. It has a second count, for weak references. It writes to
+//! both counts with locked instructions, even if the only owner drops its reference, and to one
+//! count at each use of a predefined type. In contrast, a node has one count of four bytes. The
+//! last owner only reads this count, and references to predefined nodes are not counted.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::{Extra, Node, Shape};
 
-/// Minimum count that never falls to zero again. No program can hold so many references.
+/// Minimum count of a node that is never freed. A count that has reached this value is not
+/// decremented any more. No program can hold so many references at the same time.
 const MIN_PERMANENT_COUNT: u32 = 1 << 31;
-/// From this count on, further references are not counted.
+/// Minimum count that is not incremented when a further reference is made.
 const ALWAYS: u32 = 3 << 30;
-/// Count of nodes that are never freed. This value is far from [`ALWAYS`] and from overflow.
-/// Threads that have already compared the count may still increment or decrement it, but there are
-/// never enough of them to reach either limit.
+/// Count that is stored in nodes that are never freed. This value is far from [`ALWAYS`] and from
+/// overflow. Threads that compared the count before it was stored may still increment or decrement
+/// it once, but there are never enough such threads to reach either limit.
 const FOREVER: u32 = 7 << 29;
 
 /// Number of references to a node.
@@ -27,13 +28,13 @@ const FOREVER: u32 = 7 << 29;
 pub(crate) struct Count(AtomicU32);
 
 impl Count {
-    /// Returns the count of a node that has one owner.
+    /// Returns the count of a new node, to which there is one reference.
     pub(crate) const fn one() -> Count {
         Count(AtomicU32::new(1))
     }
 
-    /// Counts one more reference. If the count has reached [`MIN_PERMANENT_COUNT`], the node stays
-    /// until the process ends.
+    /// Increments the count for a further reference. If the count has reached
+    /// [`MIN_PERMANENT_COUNT`], the node is never freed from then on.
     #[inline]
     fn more(&self) {
         if self.0.load(Ordering::Relaxed) < ALWAYS
@@ -43,17 +44,18 @@ impl Count {
         }
     }
 
-    /// Counts one reference less. Returns true if that was the last one.
+    /// Decrements the count for a reference that is dropped. Returns true if it was the last
+    /// reference, so that the caller must free the node.
     #[inline]
     fn fewer(&self) -> bool {
         match self.0.load(Ordering::Acquire) {
-            // The only reference is that of the caller, so no other thread can make a further one.
-            // There is no need to write the count of a node that is freed now.
+            // The caller has the only reference, so no other thread can make a further one. The
+            // node is freed now, so its count need not be written.
             1 => true,
             n if n >= MIN_PERMANENT_COUNT => false,
             _ => {
-                // All accesses by other threads to the node happen before their decrements
-                // (`Release`), and so before the node is freed by the last owner (`Acquire`).
+                // All accesses of other threads to the node happen before these threads decrement
+                // the count (`Release`), and so before the last owner frees the node (`Acquire`).
                 let last = self.0.fetch_sub(1, Ordering::Release) == 1;
                 if last {
                     fence(Ordering::Acquire);
@@ -87,13 +89,15 @@ unsafe impl Send for Ref {}
 unsafe impl Sync for Ref {}
 
 impl Ref {
-    /// Returns the first reference to a new node, whose count must be 1.
+    /// Moves a new node to the heap and returns the first reference to it. The count of the node
+    /// must be 1.
     #[inline(always)]
     pub(crate) fn new(node: Node) -> Ref {
         Ref(NonNull::from(Box::leak(Box::new(node))))
     }
 
-    /// Makes the node stay until the process ends. References to it are no longer counted.
+    /// Makes the node permanent: it stays until the process ends, and references to it are no
+    /// longer counted.
     pub(crate) fn forever(self) -> Ref {
         self.count.0.store(FOREVER, Ordering::Relaxed);
         self
@@ -105,7 +109,7 @@ impl Ref {
         a.0 == b.0
     }
 
-    /// Returns the node for changes if this is the only reference to it; `None` otherwise.
+    /// Returns mutable access to the node if this is the only reference to it; `None` otherwise.
     pub(crate) fn alone(&mut self) -> Option<&mut Node> {
         if self.count.0.load(Ordering::Acquire) != 1 {
             return None;
@@ -116,14 +120,14 @@ impl Ref {
         Some(unsafe { self.0.as_mut() })
     }
 
-    /// Returns the address of the node and consumes the reference without releasing it.
+    /// Consumes the reference without decrementing the count, and returns the address of the node.
     /// [`Ref::back`] turns the address into the reference again.
     #[inline]
     pub(crate) fn away(self) -> *mut Node {
         ManuallyDrop::new(self).0.as_ptr()
     }
 
-    /// Returns the reference that [`Ref::away`] gave away.
+    /// Turns an address that [`Ref::away`] has returned into the reference again.
     ///
     /// # Safety
     /// `address` must be a result of [`Ref::away`], and each such result may be passed to this
@@ -133,7 +137,7 @@ impl Ref {
         Ref(address)
     }
 
-    /// Returns a further reference to a node, in addition to one that [`Ref::away`] gave away.
+    /// Returns a further reference to the node whose address [`Ref::away`] has returned.
     ///
     /// # Safety
     /// `address` must be a result of [`Ref::away`] that has not been passed to [`Ref::back`], and

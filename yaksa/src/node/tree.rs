@@ -1,5 +1,6 @@
-//! Conversion of a type of this library to a tree of ddtc with the same elements, in the same order
-//! and with the same bounds. `convert.rs` converts in the other direction.
+//! Conversion of a node of this library to a `Datatype` of ddtc, a tree of constructors. The
+//! `Datatype` has the same elements in the same order, and the same bounds. `convert.rs` converts
+//! in the other direction.
 
 use ddtc::internal::datatype::{Combiner, Datatype, Named};
 use ddtc::internal::methods::*;
@@ -7,11 +8,12 @@ use ddtc::internal::methods::*;
 use super::{Node, Shape};
 use crate::abi::{Code, Result};
 
-/// Returns the tree of a type. The first caller that needs the tree makes it. The node keeps the
-/// tree, so types that have a part in common share the tree of that part.
+/// Returns the `Datatype` of ddtc that is equivalent to a node. The first call makes the `Datatype`
+/// and stores it in the node. The same is done for all nodes below, so types that have a child type
+/// in common share its `Datatype`.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
     // An explicit stack replaces recursion. A node is pushed a second time before its children. Its
-    // tree is made when the node is popped again, after the trees of its children.
+    // `Datatype` is made when the node is popped again, after those of its children.
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {
         let known = &node.extra().datatype;
@@ -29,7 +31,7 @@ pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
     node.extra().datatype.get().ok_or(Code::Internal)
 }
 
-/// Returns the tree of a node whose children have their trees already.
+/// Makes the `Datatype` of a node. The `Datatype`s of its children must have been made before.
 fn made(node: &Node) -> Result<Datatype> {
     let tree = |child: &Node| child.extra().datatype.get().cloned().ok_or(Code::Internal);
     let combiner = match node.shape() {

@@ -41,8 +41,8 @@ int main(void)
         FAILS(INTERNAL, yaksa_flatten_size(g, &n));
         FAILS(INTERNAL, yaksa_flatten(g, y));
     }
-    /* The number of a freed type no longer names a type, and is not given to any of the next 1000
-     * types. */
+    /* The handle of a freed type no longer names a type, and none of the next 1000 new types
+     * gets this handle. */
     OK(yaksa_type_create_contig(2, T_INT, NULL, &u));
     OK(yaksa_type_free(u));
     FAILS(INTERNAL, yaksa_type_free(u));
@@ -84,8 +84,9 @@ int main(void)
     FAILS(INTERNAL, yaksa_type_create_contig(2, T_INT, NULL, NULL));
     EQ(t, 77);
 
-    /* Offsets beyond the end of the stream, null pointers, operations that do not exist, and sizes
-     * of more than 63 bits. */
+    /* Each of these calls has one bad argument: an offset beyond the end of the packed data, a
+     * null pointer, an operation that does not exist, or a count for which the number of packed
+     * bytes does not fit in 63 bits. */
     FAILS(INTERNAL, yaksa_pack(x, 1, T_INT, 5, y, 4, &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_pack(x, 0, T_INT, 1, y, 4, &n, NULL, OP_REPLACE));
     FAILS(INTERNAL, yaksa_pack(x, 1, T_INT, UINTPTR_MAX, y, 4, &n, NULL, OP_REPLACE));
@@ -114,7 +115,8 @@ int main(void)
     EQ(b, 77);
     EQ(request, 77);
     for (int i = 0; i < 8; i++) EQ(y[i], 0);
-    /* A buffer that is larger than the data is no error, neither for packing nor for unpacking. */
+    /* A packed buffer that is larger than the packed data is not an error, neither for packing
+     * nor for unpacking. */
     OK(yaksa_pack(x, 2, T_INT, 4, y, UINTPTR_MAX, &n, NULL, OP_REPLACE));
     EQ(n, 4);
     EQ(y[0], 2);

@@ -1,11 +1,12 @@
-/* Tests all constructors: their bounds, numbers of pieces and packed bytes were determined by hand.
- */
+/* Tests all constructors of types. The expected bounds, numbers of contiguous pieces and packed
+ * bytes were determined by hand. */
 #include "interface.h"
 
 static int ints[64];
 
-/* Packs one instance at `ints + at`, and compares the result with the `n` entries of `ints` that
- * `entries` lists. Then unpacks it, and checks that only these entries are written. */
+/* Packs one instance of `t` from the address `ints + at`, and compares the packed data with the
+ * `n` entries of `ints` whose indexes are in `entries`. Then unpacks the data to another array, and
+ * checks that only the entries with these indexes are written. */
 static void packs(ytype t, int at, int n, const intptr_t *entries)
 {
     int packed[64], expected[64];
@@ -43,7 +44,7 @@ static void predefined(void)
         EQ(pieces(1, known[i].t), 1);
         EQ(pieces(7, known[i].t), 1);
     }
-    /* Pairs with a gap after the second part, or between the parts. */
+    /* Pair types with a gap after the second part, or between the two parts. */
     bounds(T_DOUBLE_INT, 12, 0, 16, 0, 12);
     EQ(pieces(3, T_DOUBLE_INT), 3);
     bounds(T_LONG_DOUBLE_INT, sizeof(long double) + 4, 0, 2 * sizeof(long double), 0, sizeof(long double) + 4);
@@ -71,7 +72,8 @@ static void simple(void)
     EQ(pieces(1, t), 3);
     EQ(pieces(2, t), 6);
     packs(t, 1, 6, LIST(1, 2, 5, 6, 9, 10));
-    /* Two copies of a vector: the second begins at the upper bound of the first. */
+    /* A type of two copies of the vector `t`. The second copy begins at the upper bound of the
+     * first. */
     OK(yaksa_type_create_contig(2, t, NULL, &u));
     bounds(u, 48, 0, 80, 0, 80);
     EQ(pieces(1, u), 6);
@@ -90,8 +92,8 @@ static void simple(void)
     bounds(t, 16, 0, 20, 0, 20);
     packs(t, 0, 4, LIST(0, 1, 3, 4));
     OK(yaksa_type_free(t));
-    /* The stride is minus the length of a block. The blocks touch, but in the order of the stream
-     * their addresses do not ascend, so they are not one run. */
+    /* The stride is the length of a block, but negative. The blocks touch, but their addresses
+     * descend in the order of the packed data, so each block is a contiguous piece of its own. */
     OK(yaksa_type_create_hvector(2, 1, -4, T_INT, NULL, &t));
     EQ(pieces(2, t), 4);
     packs(t, 3, 2, LIST(3, 2));
@@ -110,7 +112,8 @@ static void lists(void)
     bounds(t, 8, 8, 16, 8, 16);
     packs(t, 0, 2, LIST(2, 5));
     OK(yaksa_type_free(t));
-    /* Blocks at equal distances, as in a vector, and blocks that directly follow each other. */
+    /* Two types: one has blocks at equal distances, as a vector has, and the other has blocks
+     * that directly follow each other in memory. */
     OK(yaksa_type_create_indexed_block(3, 1, LIST(0, 3, 6), T_INT, NULL, &t));
     packs(t, 2, 3, LIST(2, 5, 8));
     OK(yaksa_type_free(t));
@@ -119,7 +122,7 @@ static void lists(void)
     EQ(pieces(2, t), 1);
     packs(t, 1, 6, LIST(3, 4, 5, 6, 7, 8));
     OK(yaksa_type_free(t));
-    /* Empty blocks do not affect the bounds, whatever their displacements are. */
+    /* Blocks of length 0 do not affect the bounds, whatever their displacements are. */
     OK(yaksa_type_create_indexed(4, LIST(0, 2, 0, 1), LIST(-900, 3, 900, 1), T_INT, NULL, &t));
     bounds(t, 12, 4, 16, 4, 16);
     EQ(pieces(1, t), 2);
@@ -148,7 +151,8 @@ static void structs(void)
     EQ(packed[21], 24);
     BYTES(packed + 22, (char *)s + 28, 20);
     OK(yaksa_type_free(t));
-    /* A struct is padded to the alignment of its members if the members have several types. */
+    /* The extent of a struct is rounded up to the alignment of its members if the members have
+     * several types. `int` and `unsigned` count as one type here. */
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_CHAR), NULL, &t));
     bounds(t, 9, 0, 16, 0, 9);
     EQ(pieces(2, t), 2);
@@ -159,12 +163,13 @@ static void structs(void)
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 5), TYPES(T_INT, T_UNSIGNED), NULL, &t));
     bounds(t, 8, 0, 9, 0, 9);
     OK(yaksa_type_free(t));
-    /* Members without copies affect neither the bounds nor the alignment. */
+    /* Members with block length 0 affect neither the bounds nor the alignment of a struct. */
     OK(yaksa_type_create_struct(3, LIST(0, 1, 1), LIST(-99, 4, 0), TYPES(T_DOUBLE, T_CHAR, T_INT), NULL, &t));
     bounds(t, 5, 0, 8, 0, 5);
     OK(yaksa_type_free(t));
-    /* The bounds of a resized member are plain ones, which do not stick as those of `MPI_LB` and
-     * `MPI_UB` do. */
+    /* The bounds of a struct are the minimum and the maximum of the bounds of all members,
+     * resized or not. The bounds of a resized member do not override the others, as the old MPI
+     * types `MPI_LB` and `MPI_UB` did. */
     OK(yaksa_type_create_resized(T_INT, -4, 6, NULL, &u));
     bounds(u, 4, -4, 6, 0, 4);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(u, T_CHAR), NULL, &t));
@@ -189,7 +194,7 @@ static void resized(void)
     EQ(pieces(1, u), 4);
     packs(u, 0, 4, LIST(0, 3, 9, 12));
     OK(yaksa_type_free(u));
-    /* A second resize restores the original bounds. */
+    /* A second resize gives the type its original bounds again. */
     OK(yaksa_type_create_resized(t, 0, 4, NULL, &u));
     EQ(pieces(5, u), 1);
     OK(yaksa_type_free(u));
@@ -227,7 +232,7 @@ static void arrays(void)
     bounds(t, 4, 0, 40, 0, 4);
     packs(t, 0, 1, LIST(0));
     OK(yaksa_type_free(t));
-    /* A box that is the whole array, a box of whole rows, and an empty box. */
+    /* Three subarrays: the whole array, two whole rows, and an empty one. */
     OK(yaksa_type_create_subarray(2, LIST(3, 4), LIST(3, 4), LIST(0, 0), ORDER_C, T_INT, NULL, &t));
     EQ(pieces(3, t), 1);
     OK(yaksa_type_free(t));
@@ -238,7 +243,7 @@ static void arrays(void)
     bounds(t, 0, 0, 80, 0, 0);
     EQ(pieces(3, t), 1);
     OK(yaksa_type_free(t));
-    /* An array of elements with gaps. */
+    /* A subarray of an array whose elements are vectors with a gap. */
     OK(yaksa_type_create_vector(2, 1, 2, T_INT, NULL, &u));
     OK(yaksa_type_create_subarray(1, LIST(4), LIST(2), LIST(1), ORDER_C, u, NULL, &t));
     bounds(t, 16, 0, 48, 12, 24);
@@ -278,8 +283,9 @@ static void nothing(void)
     OK(yaksa_type_create_dup(T_NULL, NULL, &t));
     EQ(t, T_NULL);
     OK(yaksa_type_free(t));
-    /* A resized null type has bounds but no data. In a struct, these bounds affect those of the
-     * struct. But a contiguous type of such copies is the null type, without bounds. */
+    /* A resized null type has bounds but no data. As a member of a struct it affects the bounds
+     * of the struct. But a contiguous type of several copies of it is the null type, whose bounds
+     * are 0. */
     OK(yaksa_type_create_resized(T_NULL, -8, 24, NULL, &t));
     bounds(t, 0, -8, 24, 0, 0);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 0), TYPES(t, T_INT), NULL, &u));

@@ -1,13 +1,15 @@
-/* Tests the first calls of types: with very many pieces, in parts of any sizes and in any order,
- * for types that are freed and made anew, and by several threads at the same time. The bytes are
- * compared with those that loops in C move. */
+/* Tests the first calls that pack or unpack a type. The library copies contiguous pieces one by
+ * one in these calls, and works differently in later ones. There are calls with very many pieces,
+ * calls for parts of the packed data of any size and in any order, types that are freed and made
+ * anew, and several threads that call at the same time. The expected bytes are computed by loops in
+ * this program. */
 #include "interface.h"
 #include <pthread.h>
 
 enum { ROWS = 3000, ROOM = 1 << 18, THREADS = 4, ROUNDS = 50 };
 
-/* Type of the tests: ROWS rows, each of which has an int at 0, three floats at 8, and five chars at
- * 24. The rows are 32 bytes apart. */
+/* The tests use a type of ROWS rows, which are ROW (32) bytes apart. In each row, an int is at
+ * offset 0, three floats are at 8, and five chars are at 24, which makes DATA (21) packed bytes. */
 enum { ROW = 32, DATA = 21, TOTAL = ROWS * DATA };
 
 static unsigned char user[ROWS * ROW], stream[TOTAL];
@@ -23,21 +25,23 @@ static ytype make(void)
     return v;
 }
 
-/* Returns the index in `user` of a byte of the stream. */
+/* Returns the index in `user` of packed byte `i`. */
 static int place(int i)
 {
     int inside = i % DATA;
     return i / DATA * ROW + (inside < 4 ? inside : inside < 16 ? inside + 4 : inside + 8);
 }
 
-/* Returns the end of the last whole element before byte `end` of the stream. */
+/* Rounds `end`, a number of packed bytes, down so that it does not end inside an int or a
+ * float. */
 static int whole(int end)
 {
     int inside = end % DATA;
     return inside < 16 ? end - inside % 4 : end;
 }
 
-/* Packs at most `room` bytes from `offset` on and checks them. Returns the offset after them. */
+/* Packs at most `room` bytes, from packed byte `offset` on, and checks them. Returns the offset
+ * after the last packed byte. */
 static int pack(ytype t, int offset, int room)
 {
     unsigned char packed[ROOM];
@@ -52,8 +56,9 @@ static int pack(ytype t, int offset, int room)
     return end;
 }
 
-/* Unpacks at most `room` bytes from `offset` on and checks all bytes of the user memory. Returns
- * the offset after the bytes that were unpacked. */
+/* Unpacks at most `room` bytes of `stream`, from packed byte `offset` on, to memory that is
+ * filled with 0x5a. Checks that exactly the expected bytes of this memory are written. Returns the
+ * offset after the last byte that was unpacked. */
 static int unpack(ytype t, int offset, int room)
 {
     unsigned char back[sizeof user], expected[sizeof user];
@@ -69,7 +74,8 @@ static int unpack(ytype t, int offset, int room)
     return end;
 }
 
-/* Types that are freed and made anew: each has a first call, a second and a third. */
+/* Makes two types, packs with one and unpacks with the other three times, and frees both. All of
+ * this is done three times. */
 static void anew(void)
 {
     for (int round = 0; round < 3; round++) {
@@ -83,14 +89,16 @@ static void anew(void)
     }
 }
 
-/* Parts of one size, from the first to the last, twice for each type. */
+/* Moves the packed data in parts of equal size, in order, twice for each type and for several
+ * sizes of the parts. */
 static void in_order(void)
 {
     for (int size = 4; size < TOTAL; size = size * 3 + 1) {
         ytype t = make(), u = make();
         for (int turn = 0; turn < 2; turn++) {
             for (int at = 0; at < TOTAL;) at = pack(t, at, size);
-            /* Few of the parts are unpacked, because all bytes of the memory are checked. */
+            /* Only the first 20 parts are unpacked, because each call of `unpack` checks all
+             * bytes of the user memory, which takes long. */
             for (int at = 0; at < TOTAL && at < 20 * size;) at = unpack(u, at, size);
         }
         OK(yaksa_type_free(t));
@@ -98,7 +106,8 @@ static void in_order(void)
     }
 }
 
-/* Parts of a new type in another order than that of the stream, also with gaps between them. */
+/* Moves parts of the packed data of a new type in random order, so that some bytes are never
+ * moved and others several times. */
 static void in_any_order(void)
 {
     unsigned seed = 1;
@@ -108,7 +117,8 @@ static void in_any_order(void)
         for (int i = 0; i < 30; i++) {
             seed = seed * 1103515245 + 12345;
             int room = (int)(seed >> 16) % 5000;
-            /* Every second part begins where the last one ended. */
+            /* Parts with an odd `i` begin where the part before them ended. All others begin at
+             * a random place. */
             if (i % 2 == 0) at = whole((int)((seed >> 8) % TOTAL));
             EQ(unpack(u, at, room), pack(t, at, room));
             at = whole(at + room < TOTAL ? at + room : TOTAL);
@@ -118,7 +128,8 @@ static void in_any_order(void)
     }
 }
 
-/* Two messages of one type, whose parts are packed in turn. */
+/* Packs two messages of one type in parts of different sizes. Parts of the two messages
+ * alternate. */
 static void two_messages(void)
 {
     ytype t = make();
@@ -129,7 +140,7 @@ static void two_messages(void)
     OK(yaksa_type_free(t));
 }
 
-/* One call for very many instances. */
+/* Packs 100000 instances of a small type in one call. */
 static void many_instances(void)
 {
     enum { COUNT = 100000 };
@@ -153,8 +164,8 @@ static void many_instances(void)
 static pthread_barrier_t barrier;
 static ytype shared;
 
-/* In each round, all threads begin to use a new type at the same time: half of them pack it as a
- * whole, and the others in parts of different sizes. */
+/* Body of the threads. In each round, all threads begin to pack with the same new type at the
+ * same time. Half of them pack all data in one call, and the others in parts of different sizes. */
 static void *work(void *which)
 {
     int self = (int)(intptr_t)which;

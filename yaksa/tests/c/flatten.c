@@ -1,14 +1,15 @@
-/* Tests forms, which are serialized types. Unflattening a form gives the same type, even if the
- * original was freed meanwhile. Bytes that are not a form are refused. */
+/* Tests serialized types, which `yaksa_flatten` writes and `yaksa_unflatten` reads. Reading a
+ * serialized type gives a type with the same properties, even if the original type was freed
+ * meanwhile. Bytes that are not a serialized type are refused. */
 #include "interface.h"
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Checks that yaksa itself would refuse a form of this library. yaksa reads the kind of the type
- * from the int at byte 4. Kind 0 stands for a predefined type, and then yaksa reads the type number
- * at byte 80. The form has kind 0 and a number that no type in yaksa has, so a rank that uses yaksa
- * ends instead of taking the form for a type. */
+/* Checks that yaksa itself would refuse a serialized type of this library, which is at `form`.
+ * yaksa reads the kind of the type from the int at byte 4. Kind 0 stands for a predefined type, and
+ * then yaksa reads the type handle at byte 80. The serialized type has kind 0 and a handle that no
+ * type in yaksa has, so a rank that uses yaksa ends instead of accepting it. */
 static void refused_by_yaksa(const char *form, uintptr_t n)
 {
     int kind;
@@ -18,14 +19,16 @@ static void refused_by_yaksa(const char *form, uintptr_t n)
     memcpy(&number, form + 80, sizeof number);
     EQ(kind, 0);
     EQ(number, 0xffffffff);
-    /* Forms of yaksa begin with a reference count, and forms of this library with a magic number.
-     */
+    /* A serialized type of yaksa begins with a reference count. A serialized type of this
+     * library begins with the magic number "ddty", and has a second magic number, "ddtw", after its
+     * head of 88 bytes. */
     EQ(memcmp(form, "ddty", 4), 0);
     EQ(memcmp(form + 88, "ddtw", 4), 0);
 }
 
-/* Checks that a form of another library ends the process with a line that says why. An error code
- * would not suffice, because MPICH ignores it at the target of one-sided operations. */
+/* Checks that `yaksa_unflatten` ends the process, with a line on standard error that says why,
+ * if it gets a serialized type of another library. An error code would not suffice, because MPICH
+ * ignores it at the target of one-sided operations. */
 static void ends(const void *form)
 {
     int said[2], status;
@@ -46,8 +49,8 @@ static void ends(const void *form)
     close(said[0]);
 }
 
-/* Returns the type that results from flattening `t` and unflattening its form. Also checks that the
- * form is refused if one bit of it is changed. */
+/* Serializes `t`, and returns the type that results from reading the serialized type. Also
+ * checks that the serialized type is refused if one of its bits is changed. */
 static ytype again(ytype t)
 {
     uintptr_t n;
@@ -55,20 +58,21 @@ static ytype again(ytype t)
     OK(yaksa_flatten_size(t, &n));
     char *form = malloc(n + 2);
     form[0] = form[n + 1] = 0x5a;
-    /* The form need not be aligned. */
+    /* The buffer for a serialized type need not be aligned. The one in this test begins 1 byte
+     * after the address that malloc returns. */
     OK(yaksa_flatten(t, form + 1));
     EQ(form[0], 0x5a);
     EQ(form[n + 1], 0x5a);
     OK(yaksa_unflatten(&u, form + 1));
     refused_by_yaksa(form + 1, n);
     for (uintptr_t at = 0; at < n; at += 1 + n / 64) {
-        /* The library relies on the length at bytes 8 to 15 of the wire form, so no other length is
-         * tried here. */
+        /* Bytes 96 to 103 are the length of the part after the head. The library would read as
+         * many bytes as a wrong length says, so the test does not change these bytes. */
         if (at >= 96 && at < 104) continue;
         ytype none = 77;
         form[1 + at] ^= 1;
-        /* Bytes 4 to 7 of the wire form are its version, and this library reads only its own
-         * version. */
+        /* Bytes 92 to 95 are the version of the part after the head. The library reads only its
+         * own version, and refuses others with another code. */
         FAILS(at >= 92 && at < 96 ? NOT_SUPPORTED : INTERNAL, yaksa_unflatten(&none, form + 1));
         EQ(none == UINT64_MAX, 1);
         form[1 + at] ^= 1;
@@ -123,7 +127,8 @@ int main(void)
 
     ytype none = 77;
     FAILS(INTERNAL, yaksa_unflatten(&none, "bytes that are none of ours, whatever they mean"));
-    /* A caller that ignores the error code has got a number that names no type. */
+    /* If `yaksa_unflatten` fails, it writes a handle that names no type. So the later calls of a
+     * caller that ignores the error code fail, too. */
     FAILS(INTERNAL, yaksa_type_get_size(none, &n));
     FAILS(INTERNAL, yaksa_iov_len(1, none, &n));
     FAILS(INTERNAL, yaksa_pack(ints, 1, none, 0, packed[0], sizeof packed[0], &n, NULL, OP_REPLACE));
@@ -133,14 +138,16 @@ int main(void)
     OK(yaksa_flatten_size(T_INT, &n));
     EQ(n <= 4096, 1);
     OK(yaksa_flatten(T_INT, form));
-    /* A wire form without a head, as versions up to 0.2.2 wrote it. */
+    /* A serialized type without the head of 88 bytes, as versions of ddtc up to 0.2.2 wrote
+     * it. */
     ends(form + 88);
-    /* The beginning of a form of yaksa: number of references, kind, depth and alignment. */
+    /* The beginning of a serialized type of yaksa: reference count, kind, depth and alignment of
+     * the type. */
     int vector[28] = {1, 4, 2, 8};
     ends(vector);
-    /* The number of references is now 2^32 - 1, which no type has in either library. So these bytes
-     * are not a form, and the call returns an error code. The same is true of bytes with a kind that
-     * does not exist. */
+    /* With a reference count of 2^32 - 1, which no type has in practice, these bytes are neither
+     * a serialized type of yaksa nor one of this library. So the call returns an error code. The
+     * same is true if the kind of the type is one that does not exist in yaksa, such as 9. */
     vector[0] = -1;
     FAILS(INTERNAL, yaksa_unflatten(&none, vector));
     vector[0] = 1, vector[1] = 9;

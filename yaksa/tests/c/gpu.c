@@ -1,5 +1,6 @@
-/* Starts and ends the library several times. `tests/programs.rs` runs this program with preloaded
- * objects and examines what it writes to standard error. */
+/* Starts and ends the library several times. `tests/programs.rs` runs this program with
+ * preloaded shared libraries that look like a GPU runtime or like MPICH, and checks the warnings on
+ * standard error. */
 #include "interface.h"
 
 int main(void)

@@ -25,7 +25,8 @@ enum {
     T_LONG_INT, T_2INT, T_SHORT_INT, T_LONG_DOUBLE_INT, T_COUNT
 };
 
-/* Checks that print the line and the expression that failed. */
+/* Reports a failed check with its line, its expression `what`, the value `a` and the expected
+ * value `b`, and ends the program with an error. */
 static inline void failed(const char *file, int line, const char *what, long long a, long long b)
 {
     fprintf(stderr, "%s:%d: %s: %lld, expected %lld\n", file, line, what, a, b);
@@ -58,7 +59,7 @@ static inline void bounds(ytype t, long long size, long long lb, long long exten
     EQ(e, true_extent);
 }
 
-/* Returns the number of pieces in the list of `count` instances. */
+/* Returns the number of contiguous pieces of memory that `count` instances of a type occupy. */
 static inline uintptr_t pieces(uintptr_t count, ytype t)
 {
     uintptr_t n;

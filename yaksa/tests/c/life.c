@@ -1,5 +1,6 @@
-/* Tests starts and ends, info objects and requests, and which calls are possible before the first
- * start, while the library runs and after the last end. */
+/* Tests `yaksa_init` and `yaksa_finalize`, info objects and requests. Also tests which calls
+ * succeed before the first `yaksa_init`, while the library runs, and after the last
+ * `yaksa_finalize`. */
 #include "interface.h"
 
 int main(void)
@@ -28,7 +29,8 @@ int main(void)
     OK(yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, info, OP_REPLACE));
     EQ(y, 7);
 
-    /* Hints that name a GPU driver make calls fail; valid other hints are accepted. */
+    /* A call fails if its info object has a hint that names a GPU driver. Other valid hints are
+     * accepted. */
     static const char *const drivers[] = {"cuda", "ze", "hip"};
     for (int i = 0; i < 3; i++) {
         OK(yaksa_info_keyval_append(gpu, "yaksa_gpu_driver", drivers[i], (unsigned)strlen(drivers[i]) + 1));
@@ -71,7 +73,8 @@ int main(void)
     FAILS(INTERNAL, yaksa_request_test(1, &done));
     FAILS(INTERNAL, yaksa_request_wait(0xdeadbeef));
 
-    /* The end that matches the first start frees all types, but no info objects. */
+    /* The `yaksa_finalize` that matches the first `yaksa_init` frees all types, but no info
+     * objects. */
     OK(yaksa_finalize());
     FAILS(INTERNAL, yaksa_type_get_size(t, &n));
     FAILS(INTERNAL, yaksa_finalize());

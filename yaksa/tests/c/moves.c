@@ -1,5 +1,6 @@
-/* Tests all functions for packing and unpacking, with offsets, limited room, elements that do not
- * fit, and absolute addresses. Some calls are repeated so often that code is compiled. */
+/* Tests all functions for packing and unpacking: calls that begin at any offset of the packed
+ * data, packed buffers that are too small for all elements, and types whose displacements are
+ * absolute addresses. Some calls are repeated so often that the library compiles code for them. */
 #include "interface.h"
 
 static double from[4096], to[4096];
@@ -14,7 +15,7 @@ static void parts(void)
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_INT), NULL, &t));
     OK(yaksa_pack(s, 8, t, 0, whole, sizeof whole, &total, NULL, OP_REPLACE));
     EQ(total, 96);
-    /* Elements end at the packed bytes 8, 12, 20, 24 and so on. */
+    /* The elements end at the offsets 8, 12, 20, 24 and so on in the packed data. */
     for (uintptr_t offset = 0; offset <= total; offset++) {
         for (uintptr_t room = 0; room <= 40; room++) {
             uintptr_t end = offset + room < total ? offset + room : total;
@@ -34,14 +35,16 @@ static void parts(void)
         }
     }
     OK(yaksa_type_free(t));
-    /* A pair is one element, and so is a complex number. */
+    /* A pair is one element, and so is a complex number. A call moves it as a whole or not at
+     * all. */
     OK(yaksa_pack(s, 8, T_SHORT_INT, 0, packed, 11, &actual, NULL, OP_REPLACE));
     EQ(actual, 6);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 0, packed, 47, &actual, NULL, OP_REPLACE));
     EQ(actual, 32);
     OK(yaksa_pack(s, 8, T_C_DOUBLE_COMPLEX, 16, packed, 15, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
-    /* Contiguous types are also cut only between elements. */
+    /* A call that packs a contiguous type moves only whole elements, just as for types with
+     * gaps. */
     OK(yaksa_type_create_contig(5, T_INT, NULL, &t));
     OK(yaksa_pack(s, 3, t, 4, packed, 30, &actual, NULL, OP_REPLACE));
     EQ(actual, 28);
@@ -78,7 +81,7 @@ static void forms(void)
             OK(yaksa_request_wait(request));
         }
     }
-    /* If there is nothing to move, buffers may be null. */
+    /* If a call has nothing to move, its buffers may be null. */
     OK(yaksa_pack(NULL, 0, t, 0, NULL, 0, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
     OK(yaksa_ipack(NULL, 5, T_NULL, 0, NULL, 64, &actual, NULL, OP_SUM, &request));
@@ -88,7 +91,7 @@ static void forms(void)
     OK(yaksa_unpack(NULL, 0, to, 2, t, 8, &actual, NULL, OP_REPLACE));
     EQ(actual, 0);
     OK(yaksa_type_free(t));
-    /* With a null buffer, displacements are absolute addresses. */
+    /* If the user buffer is null, the displacements of the type are absolute addresses. */
     OK(yaksa_type_create_hindexed_block(2, 1, LIST((intptr_t)(from + 7), (intptr_t)(from + 2)), T_DOUBLE, NULL, &t));
     OK(yaksa_pack(NULL, 1, t, 0, packed, 64, &actual, NULL, OP_REPLACE));
     EQ(actual, 16);
@@ -97,8 +100,8 @@ static void forms(void)
     OK(yaksa_type_free(t));
 }
 
-/* Repeats the same calls, for the whole stream and for parts of it, so that the first calls
- * interpret the layout and later calls use compiled code. */
+/* Packs all data in one call and unpacks them in parts, 200 times. So earlier calls do not use
+ * compiled code, and later calls do. */
 static void often(void)
 {
     ytype t;

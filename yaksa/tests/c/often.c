@@ -1,14 +1,14 @@
-/* Tests types that are used repeatedly, with few pieces and with many: they move the same bytes
- * whether their pieces are listed, their nests are interpreted, or their code is compiled. Also
- * tests forms that are received repeatedly. */
+/* Tests types with few and with many contiguous pieces of memory, which are used repeatedly. The
+ * first calls copy the pieces one by one, and later calls use ddtc's interpreter or compiled code.
+ * All must move the same bytes. Also tests serialized types that are received repeatedly. */
 #include "interface.h"
 
 enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };
 
 static unsigned char *user, *packed, *hand, *back;
 
-/* Packs `count` instances to `hand` with a loop over the blocks of each instance. Returns the
- * number of packed bytes. */
+/* Computes the expected packed data of `count` instances and stores them in `hand`. Copies the
+ * blocks of each instance in a loop, without the library. Returns the number of packed bytes. */
 static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, intptr_t extent, int count)
 {
     uintptr_t n = 0;
@@ -20,8 +20,8 @@ static uintptr_t gather(const intptr_t *at, const intptr_t *bytes, int blocks, i
     return n;
 }
 
-/* Packs, unpacks and lists instances of a type several times, and compares the bytes with the
- * result of `gather`. */
+/* Packs instances of a type, unpacks them, and lists their contiguous pieces, several times.
+ * Compares the bytes with the expected packed data, which `gather` computes. */
 static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     intptr_t lb, extent;
@@ -43,7 +43,7 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
                     BYTES(back + c * extent + at[i], hand + in, (size_t)bytes[i]);
                     in += (uintptr_t)bytes[i];
                 }
-            /* No byte outside the blocks was written. */
+            /* Checks that no byte outside the blocks was written. */
             uintptr_t touched = 0;
             for (int i = 0; i < ROOM; i++) touched += back[i] != 0x5a;
             EQ(touched, want);
@@ -59,8 +59,8 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
     free(list);
 }
 
-/* Frees a type and makes it anew from its form several times. The form has the same bytes each
- * time. */
+/* Serializes a type, frees it, and makes it anew from the same serialized bytes several
+ * times. */
 static void forms(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     uintptr_t n;
@@ -89,30 +89,31 @@ int main(void)
     static intptr_t at[2 * BLOCKS], bytes[2 * BLOCKS], lengths[BLOCKS];
     ytype t, u, v;
     user = malloc(ROOM), packed = malloc(ROOM), hand = malloc(ROOM), back = malloc(ROOM);
-    /* The user data never contain 0x5a, the byte that marks memory that was not written. */
+    /* The user data never contain the byte 0x5a, which `moves` uses to recognize memory that was
+     * not written. */
     for (int i = 0; i < ROOM; i++) user[i] = (unsigned char)(i * 31 % 89);
     OK(yaksa_init(NULL));
     for (int blocks = 5; blocks <= BLOCKS; blocks *= 10) {
-        /* Blocks of equal length at displacements. */
+        /* Type `t` has blocks of equal length at listed displacements. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i + 4 * (i % 3), bytes[i] = 8;
         OK(yaksa_type_create_hindexed_block(blocks, 2, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* The same type with other bounds. */
+        /* Type `u` has the same data as `t`, but another extent. */
         OK(yaksa_type_create_resized(t, 0, 24 * blocks + 40, NULL, &u));
         OK(yaksa_type_free(t));
         moves(u, at, bytes, blocks);
         forms(u, at, bytes, blocks);
-        /* Blocks of different lengths, some of them empty. */
+        /* Type `t` now has blocks of different lengths. Every fourth block is empty. */
         for (int i = 0; i < blocks; i++) at[i] = 24 * i, lengths[i] = i % 4, bytes[i] = 4 * (i % 4);
         OK(yaksa_type_create_hindexed(blocks, lengths, at, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
         forms(t, at, bytes, blocks);
-        /* Blocks at equal distances. */
+        /* Type `t` is now a vector, which has blocks at equal distances. */
         for (int i = 0; i < blocks; i++) at[i] = 16 * i, bytes[i] = 4;
         OK(yaksa_type_create_vector(blocks, 1, 4, T_INT, NULL, &t));
         moves(t, at, bytes, blocks);
-        /* Types whose blocks are vectors: at displacements, at equal distances, and in a struct
-         * with other members. */
+        /* Three types that contain vectors: vectors at listed displacements, vectors at equal
+         * distances, and a vector in a struct with other members. */
         if (blocks == 50) {
             for (int i = 0; i < 150; i++) at[i] = (i / 50) * 1000 + (i % 50) * 16, bytes[i] = 4;
             OK(yaksa_type_create_hindexed_block(3, 1, LIST(0, 1000, 2000), t, NULL, &u));

@@ -1,13 +1,14 @@
-/* Tests lists of pieces: the number and the places of the pieces, lists that begin at any piece,
- * and the number of pieces that lie completely within a given number of bytes. */
+/* Tests the functions that list the contiguous pieces of memory which instances of a type
+ * occupy. Checks the number and the places of the pieces, lists that begin at any piece, and the
+ * number of pieces that lie completely within a given number of packed bytes. */
 #include "interface.h"
 
 static char memory[4096];
 
-/* Checks that the list of `count` instances is `expected`, which has `n` pairs of displacement and
- * length. Does the same with the rest of the list from each of its pieces on, for each maximum
- * number of pieces that is asked for. Also compares the number of complete pieces for each number of
- * bytes. */
+/* Checks that the contiguous pieces of `count` instances are those in `expected`, which has the
+ * displacement and the length of each of the `n` pieces. Requests lists that begin at every piece,
+ * with every possible maximum length. Also checks, for every number of packed bytes, how many
+ * pieces lie completely within that many bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];
@@ -47,8 +48,8 @@ int main(void)
 
     OK(yaksa_type_create_vector(3, 2, 4, T_INT, NULL, &t));
     list(t, 2, 6, LIST(0, 8, 16, 8, 32, 8, 40, 8, 56, 8, 72, 8));
-    /* Pieces are not joined across instances, though the third block of one instance touches the
-     * first block of the next. */
+    /* The third block of the first copy of `t` touches the first block of the second copy. But
+     * pieces are not joined across copies of a type, so the list has 6 pieces and not 5. */
     OK(yaksa_type_create_contig(2, t, NULL, &u));
     list(u, 1, 6, LIST(0, 8, 16, 8, 32, 8, 40, 8, 56, 8, 72, 8));
     OK(yaksa_type_create_hvector(2, 2, 200, u, NULL, &v));
@@ -79,14 +80,15 @@ int main(void)
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
 
-    /* Instances that are one run of bytes in the order of the stream, with a gap after each. */
+    /* Each instance of this type is one run of bytes in the order of the packed data, with a gap
+     * after the run. */
     OK(yaksa_type_create_hvector(3, 1, 12, T_DOUBLE_INT, NULL, &t));
     bounds(t, 36, 0, 40, 0, 36);
     list(t, 2, 2, LIST(0, 36, 40, 36));
     OK(yaksa_type_free(t));
 
-    /* A type without data has one empty piece. With count 0, a contiguous type has one empty
-     * piece, too, and a type with gaps has none. */
+    /* A type without data has one empty piece. If the count is 0, the list for a contiguous type
+     * has one empty piece, and the list for a type with gaps is empty. */
     struct iovec one[2];
     OK(yaksa_iov(memory, 3, T_NULL, 0, one, 2, &n));
     EQ(n, 1);
@@ -98,8 +100,8 @@ int main(void)
     OK(yaksa_iov(memory, 0, T_SHORT_INT, 0, one, 2, &n));
     EQ(n, 0);
 
-    /* There are 3 x 10^17 pieces. The library counts them and finds one in the middle without
-     * enumerating them. */
+    /* The three instances have 3 x 10^17 pieces. The library counts the pieces, and finds one in
+     * the middle, without enumerating them. */
     OK(yaksa_type_create_hvector(1000000000, 1, 8, T_INT, NULL, &t));
     OK(yaksa_type_create_hvector(100000000, 1, 16000000000, t, NULL, &u));
     EQ(pieces(3, u), 300000000000000000);

@@ -1,11 +1,13 @@
-/* Tests reductions. Packing and unpacking combine the moved elements with those at the destination,
- * according to the signs and sizes of the elements. */
+/* Tests packing and unpacking with a reduction operation. Each moved element is combined with
+ * the element at its destination, according to the type of the elements. */
 #include "interface.h"
 #include <complex.h>
 #include <limits.h>
 #include <stdbool.h>
 
-/* Checks one element in both directions: there = op(moved, there). */
+/* Packs and unpacks one element with the operation `op`. If the destination has the value
+ * `before` and the element `moved` is moved there, the destination must become `after`, that is,
+ * op(moved, before). */
 #define ELEMENT(type, number, op, moved, before, after)                                                                \
     do {                                                                                                               \
         type in = (moved), out = (before), want = (after);                                                             \
@@ -66,7 +68,8 @@ static void layouts(void)
     int user[32], stream[32];
     uintptr_t n;
     yrequest request;
-    /* A strided type in both directions, with parts of the stream. */
+    /* Unpacks and packs a strided type with a reduction. Both calls move only a part of the
+     * packed data. */
     OK(yaksa_type_create_vector(4, 1, 3, T_INT, NULL, &t));
     for (int i = 0; i < 32; i++) user[i] = i, stream[i] = 100 * i;
     OK(yaksa_iunpack(stream + 1, 20, user, 2, t, 4, &n, NULL, OP_SUM, &request));
@@ -80,7 +83,8 @@ static void layouts(void)
     EQ(n, 20);
     static const int want[] = {6, 9, 10, 13, 16, 1000};
     for (int i = 0; i < 6; i++) EQ(stream[i], want[i]);
-    /* The same test with a type that is one run of bytes. The calls begin at its second element. */
+    /* Packs a contiguous type with a reduction. The call begins at the second element of the
+     * packed data. */
     OK(yaksa_type_create_hindexed_block(1, 5, LIST(8), T_INT, NULL, &u));
     for (int i = 0; i < 32; i++) stream[i] = 1;
     OK(yaksa_pack(user, 2, u, 4, stream, 24, &n, NULL, OP_SUM));
@@ -88,8 +92,8 @@ static void layouts(void)
     for (int i = 0; i < 7; i++) EQ(stream[i], i < 6 ? i + 4 : 1);
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
-    /* The parts of a pair are combined separately. In a struct of several types, each element is
-     * combined according to its own type. */
+    /* A reduction combines the two parts of a pair separately. In a struct of several types,
+     * each element is combined according to its own type. */
     struct { short s; int i; } pair[3] = {{1, 2}, {3, 4}, {5, 6}};
     unsigned char packed[18];
     OK(yaksa_pack(pair, 3, T_SHORT_INT, 0, packed, 18, &n, NULL, OP_REPLACE));
@@ -112,13 +116,13 @@ static void layouts(void)
     OK(yaksa_unpack(packed, 18, mixed, 2, t, 0, &n, NULL, OP_REPLACE));
     EQ(mixed[0].c, 200);
     EQ(mixed[1].d, 9);
-    /* A reduction cannot begin inside an element. */
+    /* A call with a reduction fails if it begins inside an element. */
     FAILS(INTERNAL, yaksa_unpack(packed, 9, mixed, 2, t, 3, &n, NULL, OP_SUM));
     OK(yaksa_type_free(t));
 }
 
-/* Repeats a reduction so often that its code is compiled. The stream is longer than the chunks (16
- * KiB) in which the library packs for reductions. */
+/* Packs with a reduction so often that the library compiles code for it. The packed data are
+ * longer than 16 KiB, the size of the chunks in which the library packs with a reduction. */
 static void much(void)
 {
     enum { N = 9000 };

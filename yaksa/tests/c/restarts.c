@@ -1,5 +1,5 @@
-/* Tests threads that each start the library, use it and end it, so that the library starts and ends
- * repeatedly while other threads call it. */
+/* Tests two threads that repeatedly start the library, use it and end it. So the library may
+ * start or end while the other thread calls it. */
 #include "interface.h"
 #include <pthread.h>
 

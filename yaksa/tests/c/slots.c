@@ -1,5 +1,5 @@
-/* Tests type numbers with several threads, which make types, and query and free the types of other
- * threads. After a number was freed, it names no type in any thread. */
+/* Tests type handles with several threads, which make types, and query and free the types of
+ * other threads. After a handle was freed, it names no type in any thread. */
 #include "interface.h"
 #include <pthread.h>
 
@@ -27,8 +27,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Queries all types of the main thread and frees every second one of them. Then makes as many types
- * of its own as the main thread has made. */
+/* Body of the second thread. Queries all types that the main thread has made, and frees every
+ * second one of these types. Then makes the same number of new types. */
 static void *other(void *unused)
 {
     uintptr_t n;
@@ -42,8 +42,8 @@ static void *other(void *unused)
     return unused;
 }
 
-/* Frees a number at the same time as another thread does. Exactly one of the two calls must
- * succeed. */
+/* Frees a type handle at the same time as another thread frees the same handle. Exactly one of
+ * the two calls must succeed. */
 static void *race(void *guest)
 {
     for (int i = 0; i < RACES; i++) {
@@ -81,8 +81,8 @@ int main(void)
     }
     qsort(all, 2 * TYPE_COUNT, sizeof *all, compare);
     for (int i = 1; i < 2 * TYPE_COUNT; i++) EQ(all[i] == all[i - 1], 0);
-    /* A type remains valid after its old type was freed. If two numbers stand for one type, each number is
-     * freed separately. */
+    /* A type remains valid after the type from which it was made was freed. If a type has two
+     * handles, each handle is freed separately. */
     ytype above, also;
     OK(yaksa_type_create_vector(2, 1, 3, second[0], NULL, &above));
     OK(yaksa_type_create_dup(second[1], NULL, &also));
@@ -104,7 +104,8 @@ int main(void)
     EQ(pthread_join(thread, NULL), 0);
     EQ(winners, RACES);
 
-    /* The last end frees all types that are left, and their numbers are not given out again. */
+    /* The last call of `yaksa_finalize` frees all types that are left. New types never get the
+     * handles of these types. */
     make(first);
     OK(yaksa_finalize());
     OK(yaksa_init(NULL));

@@ -1,5 +1,5 @@
-/* Tests threads that make, use and free types of their own, and use one common type, while the main
- * thread forks. */
+/* Tests threads that make, use and free types of their own, and also use one type that all
+ * threads share, while the main thread forks. */
 #include "interface.h"
 #include <pthread.h>
 #include <sys/wait.h>
@@ -57,8 +57,9 @@ int main(void)
     OK(yaksa_init(NULL));
     OK(yaksa_type_create_vector(16, 2, 5, T_DOUBLE, NULL, &shared));
     for (int i = 0; i < THREADS; i++) EQ(pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i), 0);
-    /* Under the address sanitizer there are no forks (`FORKS` is 0): the sanitizer's allocator in
-     * GCC 12 stays locked in the child if other threads of the parent allocate memory. */
+    /* Under the address sanitizer `FORKS` is 0, so the program does not fork. The sanitizer's
+     * allocator in GCC 12 may stay locked in the child of a fork if other threads of the parent
+     * allocate memory at that time. */
     for (int i = 0; i < FORKS; i++) {
         pid_t child = fork();
         if (child == 0) {

@@ -1,4 +1,5 @@
-//! Installed library for the tests of this member.
+//! Installation of libyaksa.so.0 into a temporary folder, for the tests that load it or link with
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,13 +13,14 @@ pub(crate) fn scratch() -> PathBuf {
     folder
 }
 
-/// Returns the folder with libyaksa.so.0. The library is installed once in each test process,
-/// because cargo builds no cdylib for the tests of its own package.
+/// Returns the folder that contains libyaksa.so.0. The first call in a test process builds and
+/// installs the library, because cargo does not build a cdylib for the tests of the same package.
 pub(crate) fn installed() -> &'static Path {
     static LIB: OnceLock<PathBuf> = OnceLock::new();
     LIB.get_or_init(|| {
-        // Tests run from `<target>/<profile>/deps`. The library is built with the same profile and
-        // target folder, in which the other crates are compiled already.
+        // Tests run from `<target>/<profile>/deps`. The library is built with the same profile in
+        // the same target folder, because the crates on which it depends are already compiled
+        // there.
         let exe = std::env::current_exe().expect("path of this test");
         let libs = exe.parent().and_then(Path::parent).expect("profile directory");
         let profile = match libs.file_name().and_then(|n| n.to_str()).expect("profile") {

@@ -1,5 +1,6 @@
-//! Calls of the library's functions. This module also makes types twice at the same time: with the
-//! library's functions, and as trees of ddtc.
+//! Functions for tests of libyaksa.so.0. [`Yaksa`] loads the library and calls its functions.
+//! [`Mirror`] makes each type twice: with the library's constructors, and as an equivalent
+//! `Datatype` of ddtc with which the test compares it.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -11,12 +12,13 @@ use libc::iovec;
 
 use crate::library::installed;
 
-/// Loaded library, with the functions that the tests call.
+/// Loaded libyaksa.so.0, with a method for each function that the tests call.
 pub(crate) struct Yaksa {
     handle: *mut c_void,
 }
 
-/// Calls a function of the library with arguments of these types, and evaluates to its code.
+/// Calls the function `$name` of the library, whose parameters have the types `$type`. The value is
+/// the result code of the function.
 macro_rules! call {
     ($yaksa:expr, $name:literal, ($($type:ty),*), $($argument:expr),*) => {{
         type Function = unsafe extern "C" fn($($type),*) -> c_int;
@@ -25,8 +27,8 @@ macro_rules! call {
         // according to include/yaksa.h, up to the signs of integers and the types that pointers
         // point to.
         let function: Function = unsafe { transmute_copy(&address) };
-        // SAFETY: the callers pass null, or places and memory of their own that are as long as the
-        // other arguments say.
+        // SAFETY: each pointer that the callers pass is null, or points to memory of the caller
+        // that is as long as the other arguments say.
         unsafe { function($($argument),*) }
     }};
 }
@@ -193,7 +195,8 @@ impl Yaksa {
         (lb, extent)
     }
 
-    /// Asserts that the size and the bounds of a type are those of a tree.
+    /// Asserts that the library returns the same size and bounds for the type handle `number` as
+    /// ddtc does for `t`.
     pub(crate) fn agrees(&self, number: u64, t: &Datatype) {
         let mut size = 0;
         assert_eq!(call!(self, "yaksa_type_get_size", (u64, *mut i64), number, &raw mut size), 0);
@@ -202,18 +205,19 @@ impl Yaksa {
     }
 }
 
-/// Types that are made both by the library and as trees.
+/// Types that are made twice: by the library's constructors, and as `Datatype`s of ddtc.
 pub(crate) struct Mirror<'y> {
     yaksa: &'y Yaksa,
     made: HashMap<usize, (u64, Datatype)>,
     numbers: Vec<u64>,
-    /// Trees whose addresses are keys of `made`. They are stored here so that they stay alive.
+    /// Datatypes whose addresses are keys of `made`. They are stored here so that they stay alive
+    /// and no other datatype gets the same address.
     keep: Vec<Datatype>,
 }
 
-/// Returns whether the members of a struct with these types have several types. Returns `None` if
-/// the sizes and bounds of the types do not decide this. Only the library knows which types it
-/// treats as the same type.
+/// Returns `Some(true)` if the library must treat `types` as several different types, because their
+/// sizes or bounds differ. Returns `None` if all sizes and bounds are equal. Then the library may
+/// treat them as one type or as several, which a test cannot know.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -224,8 +228,8 @@ impl<'y> Mirror<'y> {
         Mirror { yaksa, made: HashMap::new(), numbers: Vec::new(), keep: Vec::new() }
     }
 
-    /// Returns the number that the library's constructors give for `t`, and the tree to which this
-    /// type must be equal.
+    /// Makes the type `t` with the library's constructors. Returns the handle of this type, and the
+    /// `Datatype` to which the type must be equal.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -247,8 +251,8 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the library's number for a named type, and the named type as which the library
-    /// treats it.
+    /// Returns the library's handle for a predefined type, and the predefined type as which the
+    /// library treats it.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -274,8 +278,8 @@ impl<'y> Mirror<'y> {
             Named::LongDoubleInt => 56,
             _ => 38,
         };
-        // The library distinguishes integers of C only by size and sign. Types for which it has no
-        // number are replaced by bytes.
+        // The library distinguishes integer types of C only by size and sign. All predefined types
+        // that the `match` above does not list are replaced by the type of a byte (handle 38).
         let seen = match number {
             16 => Named::Int16,
             14 => Named::Int32,
@@ -290,8 +294,8 @@ impl<'y> Mirror<'y> {
         (number, Datatype::named(seen))
     }
 
-    /// Returns the number and the tree for one constructor. The numbers and trees of its children
-    /// must have been made before.
+    /// Makes the type `t` by one constructor of the library, after its children. Returns the handle
+    /// of this type, and the `Datatype` to which the type must be equal.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -453,9 +457,9 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
-        // The library's type has plain bounds, which `plain` computes. There are three exceptions.
-        // For a resized type and for a subarray, the bounds are those that the tree computes
-        // itself. A type without data is the null type.
+        // `tree` must get the bounds of the library's type. For most types these are the minimum
+        // and the maximum of the bounds of all copies, which `plain` computes. A resized type and a
+        // subarray keep the bounds that `tree` has. A type without data is the null type.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
@@ -470,9 +474,10 @@ impl<'y> Mirror<'y> {
         (made, tree)
     }
 
-    /// Returns the plain lower bound and extent of a tree. Plain bounds are the minimum of the
-    /// lower bounds and the maximum of the upper bounds of all copies, which are visited one by
-    /// one.
+    /// Returns the lower bound and the extent that the library must give to a type with the
+    /// constructor of `t`. The bounds are the minimum of the lower bounds and the maximum of the
+    /// upper bounds of all copies of its children, which are visited one by one. The extent of a
+    /// struct may be padded.
     fn plain(&self, made: u64, t: &Datatype) -> (i64, i64) {
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let mut block = |child: &Datatype, length: i64, at: i64| {
@@ -520,9 +525,9 @@ impl<'y> Mirror<'y> {
         let ub = match padding {
             Some(true) => padded,
             Some(false) => ub,
-            // Two different trees may describe the same type of the library. So it is not known
-            // here whether the library treats the members as members of one type, and both extents
-            // are allowed.
+            // It is not known here whether the library treats the members as members of one type,
+            // because two different datatypes of ddtc may stand for the same type of the library.
+            // So the extents with and without padding are both allowed.
             None => {
                 let (_, extent) = self.yaksa.pair("extent", made);
                 assert!(lb + extent == ub || lb + extent == padded, "{t}");
@@ -533,7 +538,7 @@ impl<'y> Mirror<'y> {
     }
 }
 
-/// Returns a tree without data, as the null type has.
+/// Returns a datatype without data, which is equivalent to the library's null type.
 fn nothing() -> Datatype {
     Datatype::contiguous(0, &Datatype::named(Named::Uint8)).unwrap()
 }
