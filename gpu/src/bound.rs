@@ -32,20 +32,18 @@ pub const SECTOR: u64 = 32;
 /// counted. Lists with this many runs take at most 64 MiB.
 const MAX_RUNS: u64 = 1 << 21;
 
-/// Maximum number of parts of a set of bytes to each of which a loop around the set is applied
-/// separately.
+/// Maximum number of parts of a set of bytes for which `Sets::repeat` repeats each part separately.
 const MAX_PARTS: usize = 1 << 12;
 
-/// Maximum number of entries in the cache of spans ([`Counter::known`]). As many entries take about
-/// 40 MiB.
+/// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). As many entries
+/// take about 40 MiB.
 const MAX_KNOWN: usize = 1 << 18;
 
-/// Maximum number of times that two spans are joined while the sectors of one layout are counted.
-/// As many joins take about a second.
+/// Maximum number of times that the counts of two sets are combined ([`Span::joined`]) while the
+/// sectors of one layout are counted. As many combinations take about a second.
 const MAX_JOINS: u64 = 1 << 26;
 
-/// Numbers of granules and sectors, which are aligned blocks of device memory, in which the bytes
-/// of a layout lie.
+/// Numbers of granules and sectors of device memory that contain bytes of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Number of granules of 64 bytes that contain at least one byte of the layout.
@@ -65,8 +63,8 @@ impl Touched {
     ///
     /// Returns `None` if the offsets of the instances do not fit into signed numbers of 64 bits.
     /// Also returns `None` if the layout is so irregular that counting would take too much time or
-    /// memory: if more than 2^21 contiguous runs would have to be listed, or if more than 2^26
-    /// spans would have to be joined.
+    /// memory: if more than 2^21 contiguous runs would have to be listed, or if the counts of parts
+    /// of the layout would have to be combined more than 2^26 times.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
         let mut sets = Sets::default();
         let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
@@ -156,9 +154,10 @@ struct Sets {
 }
 
 impl Sets {
-    /// Adds the set of all bytes of `count` instances to the list, and returns it with its offset,
-    /// which is counted from offset 0 of the nest. Returns `Some(None)` if there are no bytes, and
-    /// `None` if the limit on listed runs is exceeded or if runs are more than 2^63 bytes apart.
+    /// Adds the set of all bytes of `count` instances to the list of sets. Returns this set with
+    /// its offset in user memory, counted from offset 0 of the nest. Returns `Some(None)` if there
+    /// are no bytes, and `None` if the limit on listed runs is exceeded or if runs are more than
+    /// 2^63 bytes apart.
     fn read(&mut self, nest: &LoopNest<Normal>, count: u64) -> Option<Option<Placed>> {
         // In the list of nodes, the nodes of a body come before the node that has this body. So the
         // sets of a node's body are already in `nodes` when the node is reached.
@@ -418,8 +417,8 @@ impl Span {
         Span { first, last, granules, sectors: (last.number - first.number + 1) as u64, partial: 0 }
     }
 
-    /// Returns the span of the same set after it is moved by `by` bytes, which must be a multiple
-    /// of 64.
+    /// Returns the counts for the same set of bytes at an offset that is `by` bytes larger. `by`
+    /// must be a multiple of 64, so that all counts stay the same.
     fn moved(mut self, by: i128) -> Span {
         debug_assert_eq!(by % i128::from(GRANULE), 0, "the sectors stay sectors");
         self.first.number += by / i128::from(SECTOR);
@@ -427,7 +426,7 @@ impl Span {
         self
     }
 
-    /// Returns the span of the union of two sets. The last byte of the set of `self` must lie
+    /// Returns the counts for the union of two sets. The last byte of the set of `self` must lie
     /// before the first byte of the set of `next`.
     fn joined(self, next: Span) -> Span {
         let shared_granule = self.last.granule() == next.first.granule();
@@ -463,16 +462,16 @@ impl Span {
 /// Counts the granules and sectors of sets of bytes.
 struct Counter<'s> {
     sets: &'s Sets,
-    /// Cache of the spans that were computed so far. A key has the index of a set, and the offset
-    /// of the set's first byte within a granule.
+    /// Cache of the values of [`Span`] that were computed so far. A key has the index of a set, and
+    /// the offset of the set's first byte within a granule.
     known: HashMap<(usize, i128), Span>,
-    /// Number of spans that have been joined so far. It is limited by [`MAX_JOINS`].
+    /// Number of calls of [`Span::joined`] so far. It is limited by [`MAX_JOINS`].
     joins: u64,
 }
 
 impl Counter<'_> {
-    /// Returns the span of the set with the index `set`, if its first byte lies at the offset `at`.
-    /// Returns `None` if more than [`MAX_JOINS`] spans would have to be joined.
+    /// Returns the counts for the set with the index `set`, if its first byte lies at the offset
+    /// `at`. Returns `None` if this takes more than [`MAX_JOINS`] calls of [`Span::joined`].
     fn span(&mut self, set: usize, at: i128) -> Option<Span> {
         let inside = at.rem_euclid(i128::from(GRANULE));
         if let Form::Run = self.sets.list[set].form {
@@ -513,7 +512,7 @@ impl Counter<'_> {
             }
             &Form::Repeat { set, trip, stride } => {
                 // Iteration `period` has the same offset within a granule as iteration 0, so its
-                // span differs only in its place.
+                // counts are those of iteration 0.
                 let period = GRANULE >> stride.trailing_zeros().min(GRANULE.trailing_zeros());
                 let iterations = |counter: &mut Self, from: u64, to: u64| -> Option<Option<Span>> {
                     let mut all = None;
@@ -529,10 +528,10 @@ impl Counter<'_> {
                     let rest = iterations(self, period.min(trip), trip)?;
                     return rest.map_or(Some(piece), |rest| self.join(Some(piece), rest));
                 }
-                // `piece` is the span of one period, and the loop doubles it to the span of 2, 4, 8
-                // and more periods. As in binary exponentiation, `all` joins those of these spans
-                // that correspond to the bits of `periods` that are set. `done` counts the periods
-                // in `all`.
+                // `piece` has the counts for one period. The loop doubles it to the counts for 2,
+                // 4, 8 and more periods. As in binary exponentiation, it is added to `all` for each
+                // bit of `periods` that is set. `done` is the number of periods that `all`
+                // contains.
                 let (mut all, mut done) = (None, 0);
                 let mut step = stride * i128::from(period);
                 let whole = step;

@@ -24,10 +24,11 @@ compile_error!("the first four bytes of a number of 64 bits are taken for its lo
 /// whichever context is current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// The loaded kernels of one variant ([`Mover::variants`]): first the kernel for packing, then the
-/// kernel for unpacking. Each entry is a pair of a module and the kernel in this module. The kernel
-/// for unpacking is missing if two packed bytes of a single instance may belong to the same byte of
-/// user memory. Such a layout cannot be unpacked, whatever the number of instances is.
+/// The loaded kernels of one variant ([`Mover::variants`]), which usually are those for one width
+/// of words: first the kernel for packing, then the kernel for unpacking. Each entry is a pair of a
+/// module and the kernel in this module. The kernel for unpacking is missing if two packed bytes of
+/// a single instance may belong to the same byte of user memory. Such a layout cannot be unpacked,
+/// whatever the number of instances is.
 type Kernels = Vec<(Opaque, Opaque)>;
 
 /// The layout of a committed datatype, opened on one device.
@@ -43,8 +44,9 @@ pub struct Layout {
     context: Opaque,
     committed: Committed,
     selection: Selection,
-    /// The loaded kernels. The entry with the index `i` has the kernels of variant `i`
-    /// ([`Mover::variants`]). The list is empty if the layout needs no kernel.
+    /// The loaded kernels. The list has one entry for each variant ([`Mover::variants`]): usually
+    /// one for each width of the words that a kernel moves. It is empty if the layout needs no
+    /// kernel.
     kernels: Vec<Kernels>,
     /// Address of the layout's table in device memory, or 0 if the layout has no table.
     table: u64,
@@ -161,8 +163,8 @@ impl Layout {
         }
     }
 
-    /// Copies the table of the layout to device memory, and loads the kernels of all variants.
-    /// Which of them a transfer uses depends on its addresses and its range.
+    /// Copies the table of the layout to device memory, and loads the kernels of all variants
+    /// ([`Mover::variants`]). Which variant a transfer uses depends on its addresses and its range.
     fn load(&mut self) -> Outcome {
         let Selection::Kernels(mover) = &self.selection else { return Ok(()) };
         // SAFETY: the context was retained when the layout was made.

@@ -52,9 +52,11 @@ pub mod code {
 /// Attributes (`CUpointer_attribute` in cuda.h) that ddtc asks the driver for, to learn about the
 /// memory at an address:
 ///
-/// * 1: the context that the memory belongs to, * 2: the kind of the memory, * 3: the address by
-///   which a kernel reaches the memory, * 8: whether the memory is managed memory, and * 9: the
-///   number of the device that the memory belongs to.
+/// * 1: the context that the memory belongs to,
+/// * 2: the kind of the memory,
+/// * 3: the address by which a kernel reaches the memory,
+/// * 8: whether the memory is managed memory, and
+/// * 9: the number of the device that the memory belongs to.
 const ATTRIBUTES: [c_int; 5] = [1, 2, 3, 8, 9];
 
 /// Properties of the memory at an address, as the driver reports them.

@@ -34,8 +34,8 @@
 /// blocks. A [`Divisor`] gives the exact quotient for all indices below this limit.
 pub const MAX_WORD: u64 = 1 << 31;
 
-/// The operations from which the index arithmetic of a thread is built. Operations whose result
-/// does not fit into its type wrap around.
+/// The operations from which the index arithmetic of a thread is built. A result that does not fit
+/// into its type wraps around.
 pub trait Arithmetic {
     /// An unsigned value of 32 bits.
     type Word: Copy;
@@ -73,11 +73,11 @@ pub trait Arithmetic {
 /// integers using multiplication", 1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor<W> {
-    /// Factor by which the index is multiplied. Only the upper 32 bits of the 64-bit product are
-    /// used further.
+    /// Factor by which the index is multiplied. The division continues with the upper 32 bits of
+    /// the 64-bit product.
     pub multiplier: W,
-    /// Number of bits by which the upper half of the product is shifted to the right. It is less
-    /// than 32.
+    /// Number of bits by which the upper half of the product of index and multiplier is shifted to
+    /// the right, to give the quotient. It is less than 32.
     pub shift: W,
 }
 
@@ -204,11 +204,11 @@ pub fn place_in_list<A: Arithmetic>(
 /// of contiguous bytes. The launch moves no byte of the piece if `end` is not greater than `begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<W> {
-    /// Place of the first moved byte in user memory.
+    /// Place in user memory of the first byte of the piece that the launch moves.
     pub place: Place<W>,
-    /// Position of the first moved byte in the packed stream.
+    /// Position in the packed stream of the first byte of the piece that the launch moves.
     pub begin: W,
-    /// Position in the packed stream after the last moved byte.
+    /// Position in the packed stream after the last byte of the piece that the launch moves.
     pub end: W,
 }
 

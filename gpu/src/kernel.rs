@@ -37,8 +37,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Creates the list of parameter values that begins with the values `first`. The other methods
-    /// append the values of further parameters.
+    /// Creates the list of parameter values that begins with the values `first`.
+    /// [`Parameters::extend`] appends the values of further parameters.
     pub(crate) fn new(first: &[u64]) -> Parameters {
         let mut parameters = Parameters { values: [0; MAX_PARAMETERS], number: 0 };
         parameters.extend(first);

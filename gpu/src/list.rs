@@ -31,15 +31,15 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`.
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
     ///
     /// The first four parameters are those that `words::kernel` declares. They are followed by the
     /// address of the table (64 bits) and by the parameters that `Printer::split` and
     /// `Printer::chain` declare for these purposes, in this order:
     ///
-    /// * to divide by the number of words in a block, if a block has several words, * to divide by
-    ///   the number of blocks in an iteration of the innermost loop, and * to compute the offset of
-    ///   an iteration of the innermost loop.
+    /// * to divide by the number of words in a block, if a block has several words,
+    /// * to divide by the number of blocks in an iteration of the innermost loop, and
+    /// * to compute the offset of an iteration of the innermost loop.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, several, divisions, wide } = self;
         let (words, sums) = (if several { "blocks" } else { "words" }, if wide { 64 } else { 32 });
@@ -90,7 +90,7 @@ impl List {
         Some(List { length, rows: Split::new(table.len() as u32), table, chain, loops })
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape {
             width,

@@ -50,17 +50,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`.
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
     ///
     /// The parameters of the kernel are, in this order:
     ///
-    /// * the address in user memory to which offsets are added (64 bits), * the address of the
-    ///   first packed byte that the launch moves (64 bits), * the address of the table (64 bits), *
-    ///   the index of the first piece (32 bits), * the positions in the packed stream at which the
-    ///   launch begins and ends (32 bits each), * the number of packed bytes in an iteration of the
-    ///   innermost loop (32 bits), * the parameters that `Printer::split` declares for a division
-    ///   by the number of pieces in such an iteration, and * the parameters that `Printer::chain`
-    ///   declares for the nested loops.
+    /// * the address in user memory to which offsets are added (64 bits),
+    /// * the address of the first packed byte that the launch moves (64 bits),
+    /// * the address of the table (64 bits),
+    /// * the index of the first piece (32 bits),
+    /// * the positions in the packed stream at which the launch begins and ends (32 bits each),
+    /// * the number of packed bytes in an iteration of the innermost loop (32 bits),
+    /// * the parameters that `Printer::split` declares for a division by the number of pieces in
+    ///   such an iteration, and
+    /// * the parameters that `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, divisions, wide } = self;
         let sums = if wide { 64 } else { 32 };
@@ -141,7 +143,7 @@ impl Pieces {
         Some(Pieces { table, rows: Split::new(pieces), chain: chain(loops.list()), loops })
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape { width, divisions: self.chain.divisions.len(), wide: self.loops.is_wide() }
     }

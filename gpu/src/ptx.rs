@@ -73,7 +73,7 @@ pub(crate) struct Printer {
     used: [usize; 3],
 }
 
-/// Returns the suffix that names a direction in the names of kernels.
+/// Returns the word with which the name of a kernel for this direction ends.
 pub(crate) fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Pack => "pack",
@@ -256,8 +256,8 @@ impl Printer {
         values
     }
 
-    /// Prints a store of the word of `width` bytes in the registers `values` to the address `to`. A
-    /// thread executes the store only if the predicate `inside` is true.
+    /// Prints a store to the address `to`. It stores a word of `width` bytes, whose value is in the
+    /// registers `values`. A thread executes the store only if the predicate `inside` is true.
     pub(crate) fn store(
         &mut self,
         space: Space,

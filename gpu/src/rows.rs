@@ -25,8 +25,8 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     /// The blocks, in the order of the packed stream.
     list: Vec<Row>,
-    /// Offset in user memory of the lowest byte of all blocks, counted from the offset at which the
-    /// body is executed.
+    /// Offset in user memory of the lowest byte of all blocks. Offset 0 is the place at which the
+    /// body that contains the blocks is executed.
     lowest: i64,
 }
 

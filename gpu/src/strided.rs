@@ -11,10 +11,10 @@ use crate::kernel::{Addresses, Kernel, Launch, Mover};
 use crate::loops::{Innermost, Loop, Loops, chain, power};
 use crate::{ptx, words};
 
-/// Maximum number of divisions in the index arithmetic of the kernel. The outermost loop, which is
-/// the loop over the instances, needs no division. Each of the other loops, of which there are at
-/// most four, needs one division. If a run of bytes consists of several words, the loop over these
-/// words needs one division too.
+/// Maximum number of divisions by which a thread of the kernel `strided` computes the offset of a
+/// word. The outermost loop, which is the loop over the instances, needs no division. Each of the
+/// other loops, of which there are at most four, needs one division. If a run of bytes consists of
+/// several words, the loop over these words needs one division too.
 pub const MAX_DIVISIONS: usize = 5;
 
 /// Properties on which the text of a kernel `strided` depends. The text also depends on the
@@ -31,7 +31,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`. Its
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says. Its
     /// parameters are the four that `words::kernel` declares, followed by those that
     /// `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
@@ -52,10 +52,10 @@ impl Shape {
 #[derive(Clone, Debug)]
 pub struct Strided {
     run: u64,
-    /// The loops around the run.
+    /// The nested loops around the run of bytes.
     loops: Loops,
-    /// For each width of words, the loops as parameters of the kernel. The entry with the index `i`
-    /// is for words of `2^i` bytes.
+    /// The nested loops as parameters of the kernel, once for each width of words. The entry with
+    /// the index `i` is for words of `2^i` bytes.
     chains: Vec<Chain<u32, u64>>,
 }
 
@@ -83,7 +83,7 @@ impl Strided {
         self.run
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape { width, divisions: self.chain(width).divisions.len(), wide: self.loops.is_wide() }
     }

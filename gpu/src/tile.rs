@@ -72,13 +72,15 @@ pub struct Tile {
 ///
 /// The parameters of the kernel are, in this order:
 ///
-/// * the address in user memory to which offsets are added (64 bits), * the address of the first
-///   packed byte that the launch moves (64 bits), * the position in the packed stream at which the
-///   launch begins (32 bits), * the number of packed bytes that the launch moves (32 bits), * the
-///   numbers of elements along `x` and along `y` (32 bits each), * the distances in user memory
-///   between neighbouring elements along `x`, `y` and `z`, in bytes (64 bits each), and * the
-///   distances in the packed stream between neighbouring elements along `x`, `y` and `z`, in bytes
-///   (32 bits each).
+/// * the address in user memory to which offsets are added (64 bits),
+/// * the address of the first packed byte that the launch moves (64 bits),
+/// * the position in the packed stream at which the launch begins (32 bits),
+/// * the number of packed bytes that the launch moves (32 bits),
+/// * the numbers of elements along `x` and along `y` (32 bits each),
+/// * the distances in user memory between neighbouring elements along `x`, `y` and `z`, in bytes
+///   (64 bits each), and
+/// * the distances in the packed stream between neighbouring elements along `x`, `y` and `z`, in
+///   bytes (32 bits each).
 pub fn kernel(width: u32, direction: Direction) -> Kernel {
     let mut printer = Printer::default();
     let user = printer.global("user");
@@ -93,18 +95,18 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
     let row = printer.shift_right_constant(in_block, SIDE.ilog2());
     let [x, y, z] = ["%ctaid.x", "%ctaid.y", "%ctaid.z"].map(|name| printer.special(name));
     let corner = [x, y].map(|block| printer.multiply_constant(block, SIDE));
-    // A thread moves several elements of the tile, one in each of its turns. `turns` has the
-    // coordinate within the tile that differs between these elements. When the block accesses user
-    // memory, the threads of a warp access elements with neighbouring coordinates `x`. When it
+    // A thread moves several elements of the tile, one after the other. One coordinate differs
+    // between these elements, and `turns` has its values within the tile. When the block accesses
+    // user memory, the threads of a warp access elements with neighbouring coordinates `x`. When it
     // accesses the packed stream, they access elements with neighbouring coordinates `y`.
     let turns: Vec<Register> = (0..SIDE / ROWS).map(|turn| printer.add_constant(row, turn * ROWS)).collect();
     let element = |printer: &mut Printer, is_user: bool, turn: Register| {
         let inside = if is_user { [lane, turn] } else { [turn, lane] };
         let [x, y] = [0, 1].map(|i| printer.add(corner[i], inside[i]));
         let (in_columns, in_rows) = (printer.is_less(x, columns), printer.is_less(y, rows));
-        // The coordinate that differs between the turns of a thread comes last in the sum. The sum
-        // over the other two coordinates is the same in all turns, so the assembler can recognize
-        // it as a common subexpression.
+        // One of the three coordinates differs between the elements that a thread moves. It comes
+        // last in the sum, so that the sum over the other two is the same for all these elements.
+        // The assembler can then compute this sum only once.
         let order = if is_user { [2, 0, 1] } else { [2, 1, 0] };
         let coordinates = order.map(|i| [x, y, z][i]);
         let position = position_of_element(printer, coordinates, order.map(|i| strides[i]));
@@ -213,8 +215,8 @@ impl Mover for Tile {
         self.strided.loops()
     }
 
-    /// Returns the number of variants. The first of them are those of the kernel `strided` for the
-    /// same layout, and the last one is the kernel `tile`.
+    /// Returns the number of kernels for each direction. The first of them are the kernels
+    /// `strided` for the different widths of words, and the last one is the kernel `tile`.
     fn variants(&self) -> usize {
         self.strided.variants() + 1
     }

@@ -1,5 +1,5 @@
-//! Code that the kernels `strided` and `list` share. In both kernels, consecutive threads move
-//! consecutive words of the packed stream. The kernels differ only in how a thread computes the
+//! Code that the kernels `strided` and `list` share. In both kernels, neighbouring threads move
+//! neighbouring words of the packed stream. The kernels differ only in how a thread computes the
 //! offset of a word in user memory from the word's index in the packed stream.
 
 use std::ops::Range;
@@ -11,11 +11,11 @@ use crate::kernel::{Addresses, Kernel, Launch, Parameters, THREADS};
 use crate::loops::Loops;
 use crate::ptx::{Printer, Register, Type, Word};
 
-/// Maximum number of words that one launch moves. A launch counts word indices from the beginning
-/// of the iteration of the outermost loop that contains its first word. Since an iteration has at
-/// most `MAX_WORD / 2` words, the indices of all words of the launch are less than [`MAX_WORD`].
-/// This also holds for the indices that surplus threads of the last block compute for words after
-/// the end.
+/// Maximum number of words that one launch moves. A word is the unit that a thread moves by one
+/// load and one store. A launch counts word indices from the beginning of the iteration of the
+/// outermost loop that contains its first word. Since an iteration has at most `MAX_WORD / 2`
+/// words, the indices of all words of the launch are less than [`MAX_WORD`]. This also holds for
+/// the indices that surplus threads of the last block compute for words after the end.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
 /// Returns the number of words of `width` bytes that one thread moves. Together these words have 8
@@ -42,11 +42,13 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
 
 /// Returns the kernel `name`, which moves words of `width` bytes in the direction `direction`.
 ///
-/// The kernel has four parameters of its own, followed by those that `declare` declares:
+/// The last parameters of the kernel are those that `declare` declares. The first four parameters
+/// are:
 ///
-/// * the address in user memory to which offsets are added (64 bits), * the address of the first
-///   packed byte that the launch moves (64 bits), * the index of the first word that the launch
-///   moves (32 bits), and * the number of words that the launch moves (32 bits).
+/// * the address in user memory to which offsets are added (64 bits),
+/// * the address of the first packed byte that the launch moves (64 bits),
+/// * the index of the first word that the launch moves (32 bits), and
+/// * the number of words that the launch moves (32 bits).
 ///
 /// `offset` prints the instructions that compute the offset of a word in user memory from the index
 /// of the word. Index 0 belongs to the beginning of an iteration of the outermost loop, and the

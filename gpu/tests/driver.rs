@@ -394,7 +394,8 @@ fn wrong_arguments_are_named() {
 }
 
 /// Functions of the driver that ddtc calls to close a layout. If one of them fails while a layout
-/// is closed, ddtc reports no error, and modules, tables or contexts may stay.
+/// is closed, ddtc reports no error (unless the driver's code concerns a stream capture), and
+/// modules, tables or contexts may stay.
 const FREE: [&str; 7] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",

@@ -2,12 +2,12 @@
 //! ddtc move every byte to the right place, and then measures how fast they are.
 //!
 //! The table [`ROWS`] has a layout in each row. The program packs and unpacks each of these layouts
-//! with three numbers of packed bytes. Alternating with these transfers, it times a copy kernel,
-//! which copies the same number of contiguous bytes. If an instance of the layout is one contiguous
-//! block, the program also times the two methods of today's MPI libraries: one copy by the driver
-//! for each block, and one 2-D copy. To measure a time on the device, the program captures a chain
-//! of calls as a CUDA graph and replays the graph several times. The time is the median of the
-//! replays.
+//! with 16 KiB, 1 MiB and 64 MiB of packed bytes. Alternating with these transfers, it times a copy
+//! kernel, which copies the same number of contiguous bytes. If an instance of the layout is one
+//! contiguous block, the program also times the two methods of today's MPI libraries: one copy by
+//! the driver for each block, and one 2-D copy. To measure a time on the device, the program
+//! captures a chain of calls as a CUDA graph and replays the graph several times. The time is the
+//! median of the replays.
 //!
 //! The exit status is 1 if a byte is wrong or if there is no GPU. In both cases nothing is
 //! measured. The exit status is 2 if the copy kernel is so slow, compared with the driver's copy,

@@ -150,8 +150,8 @@ impl Thread<'_> {
     }
 
     /// Returns the width in bytes of each value that the load or store `i` accesses, and the
-    /// address of the access. Returns an error if the address is not a multiple of the total width:
-    /// of 16 bytes for an instruction that accesses a vector of two 64-bit values.
+    /// address of the access. Returns an error if the address is not a multiple of the total width
+    /// of the access, which is twice as large for a vector of two values.
     fn width_and_address(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };

@@ -301,7 +301,7 @@ impl Reader {
     /// Checks the operands of the load or store `i`. The operand with the index `value` is the
     /// value that is loaded or stored. It must be a register of the kind `kind`, or a pair of
     /// 64-bit registers if `kind` is `None`. The other operand is the address, and must be a
-    /// register of the kind `address` in brackets.
+    /// register in brackets. This register must have the kind `address`.
     fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>, address: Kind) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };

@@ -9,10 +9,11 @@
 //! The stand-in records faults. A fault is a mistake of the caller that a real driver is not
 //! required to survive. The caller must not, for example,
 //!
-//! * unload a module or free memory while work is pending, * launch a kernel before copied bytes
-//!   are known to have arrived in device memory, * launch a kernel of an unloaded module, * submit
-//!   work to a stream of a context that is not current, or * launch a kernel that the interpreter
-//!   refuses.
+//! * unload a module or free memory while work is pending,
+//! * launch a kernel before copied bytes are known to have arrived in device memory,
+//! * launch a kernel of an unloaded module,
+//! * submit work to a stream of a context that is not current, or
+//! * launch a kernel that the interpreter refuses.
 //!
 //! A copy between two host buffers is a fault too, because a real driver would make the caller
 //! wait. The function `standin_faults` prints the faults and returns their number.
@@ -71,8 +72,9 @@ fn current(state: &State) -> Result<u64, c_int> {
     }
 }
 
-/// Returns the number of the context in which work of the stream `stream` is done, which must be
-/// the current context. A default stream (handle 0, 1 or 2) belongs to the current context.
+/// Returns the number of the context that the stream `stream` belongs to. This must be the current
+/// context: work on a stream of another context is a fault. A default stream (handle 0, 1 or 2)
+/// belongs to the current context.
 fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
     let current = current(state)?;
     if number(stream) <= 2 {
