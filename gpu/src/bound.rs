@@ -1,15 +1,16 @@
-//! Upper bound of the speed of a transfer in device memory.
+//! Computes an upper bound of the speed of a transfer in device memory.
 //!
 //! The bound follows from a model of device memory with three rules. A read fetches a whole aligned
-//! granule of [`GRANULE`] bytes. A write writes whole aligned sectors of [`SECTOR`] bytes. A sector
-//! of which only a part is written is read first. A layout with gaps therefore moves more bytes
-//! than its payload. The bound is the speed of a transfer that moves these bytes as fast as a plain
-//! copy moves its own. docs/GPU.md says where the rules come from and how exact the model is.
+//! granule of [`GRANULE`] bytes. A write writes whole aligned sectors of [`SECTOR`] bytes. If only
+//! a part of a sector is written, the sector is read first. So to move a layout with gaps, device
+//! memory has to move more bytes than the payload. The bound is the speed of a transfer for which
+//! device memory moves all these bytes at the rate that it reaches in a plain copy. docs/GPU.md
+//! says where the rules come from and how exact the model is.
 //!
-//! [`Touched`] counts the granules and sectors of a layout. The counts are exact. They are found
-//! without visiting every byte: the position of a loop's iteration within a granule repeats after
-//! at most 64 iterations, and larger numbers of iterations are joined by repeated doubling. So a
-//! loop takes time that depends on the logarithm of its trip count.
+//! [`Touched`] counts the granules and sectors of a layout. The counts are exact, although not
+//! every byte is visited. The offset of a loop's iteration within a granule repeats after at most
+//! 64 iterations. The counts for these iterations are combined by repeated doubling into the counts
+//! for all iterations. So the time for a loop grows only with the logarithm of its trip count.
 
 use std::collections::HashMap;
 
@@ -17,50 +18,53 @@ use ddtc::Committed;
 use ddtc::internal::methods::*;
 use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 
-/// Number of bytes that one read fetches from device memory, and their alignment. A read fetched 64
-/// bytes on an H100 and on an H200 (measured with a prototype of the kernels, 2026-11-28). On a GPU
-/// where it fetches another number of bytes, the bound for packing is wrong.
+/// Number of bytes that one read fetches from device memory, and alignment of these bytes. A read
+/// fetched 64 bytes on an H100 and on an H200 (measured with a prototype of the kernels,
+/// 2026-11-28). On a GPU whose reads fetch a different number of bytes, the bound for packing is
+/// wrong.
 pub const GRANULE: u64 = 64;
 
-/// Number of bytes of a sector, which is the unit of a write to device memory, and their alignment.
-/// The source is that of [`GRANULE`].
+/// Number of bytes of a sector, and alignment of sectors. Device memory is written in whole
+/// sectors. The number was measured together with [`GRANULE`].
 pub const SECTOR: u64 = 32;
 
-/// Maximum number of runs that are listed to count the sectors of one layout. A list of this many
-/// runs has at most 64 MiB.
+/// Maximum number of contiguous runs that are written to lists while the sectors of one layout are
+/// counted. Lists with this many runs take at most 64 MiB.
 const MAX_RUNS: u64 = 1 << 21;
 
-/// Maximum number of parts of a set that are repeated separately by a loop around the set.
+/// Maximum number of parts of a set of bytes for which `Sets::repeat` repeats each part separately.
 const MAX_PARTS: usize = 1 << 12;
 
-/// Maximum number of spans that are kept for the case that they are needed again. They take about
-/// 40 MiB.
+/// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). As many entries
+/// take about 40 MiB.
 const MAX_KNOWN: usize = 1 << 18;
 
-/// Maximum number of spans that are joined to count the sectors of one layout. As many joins take
-/// about a second.
+/// Maximum number of times that the counts of two sets are combined ([`Span::joined`]) while the
+/// sectors of one layout are counted. As many combinations take about a second.
 const MAX_JOINS: u64 = 1 << 26;
 
-/// Numbers of aligned blocks of device memory in which the bytes of a layout lie.
+/// Numbers of granules and sectors of device memory that contain bytes of a layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Number of granules of 64 bytes that contain at least one byte of the layout.
     pub granules: u64,
     /// Number of sectors of 32 bytes that contain at least one byte of the layout.
     pub sectors: u64,
-    /// Number of sectors of 32 bytes in which at least one byte, but not every byte, belongs to the
-    /// layout.
+    /// Number of sectors of 32 bytes that contain at least one byte of the layout and at least one
+    /// other byte.
     pub partial: u64,
 }
 
 impl Touched {
     /// Counts the granules and the sectors in which bytes of `count` instances of the layout
-    /// `committed` lie. The address of displacement 0 of the first instance is taken to be a
-    /// multiple of 64. A byte that belongs to several entries of the type map is counted once.
+    /// `committed` lie. The address that belongs to displacement 0 of the first instance is assumed
+    /// to be a multiple of 64. A byte to which several entries of the type map refer is counted
+    /// once.
     ///
-    /// Returns `None` if the instances do not fit into 64 bits of addresses, or if the layout is so
-    /// irregular that counting would take too much time or memory: more than 2^21 runs that are
-    /// not repeated by a loop, or more than 2^26 steps.
+    /// Returns `None` if the offsets of the instances do not fit into signed numbers of 64 bits.
+    /// Also returns `None` if the layout is so irregular that counting would take too much time or
+    /// memory: if more than 2^21 contiguous runs would have to be listed, or if the counts of parts
+    /// of the layout would have to be combined more than 2^26 times.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
         let mut sets = Sets::default();
         let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
@@ -73,49 +77,52 @@ impl Touched {
         Some(span.touched())
     }
 
-    /// Returns two numbers of bytes: the number that device memory moves to pack `payload` bytes,
-    /// and the number that device memory moves to unpack them. The numbers follow from the model in
-    /// the documentation of this module.
+    /// Returns the number of bytes that device memory moves when `payload` bytes are packed, and
+    /// the number that it moves when they are unpacked. The numbers follow from the model in the
+    /// documentation of this module.
     pub fn bytes(&self, payload: u64) -> [u64; 2] {
         let written = SECTOR.saturating_mul(self.sectors).saturating_add(SECTOR.saturating_mul(self.partial));
         [payload.saturating_add(GRANULE.saturating_mul(self.granules)), payload.saturating_add(written)]
     }
 
     /// Returns the upper bounds of the speeds of packing and of unpacking `payload` bytes, as
-    /// shares of the speed of a plain copy of as many contiguous bytes. The result is 1 for both if
-    /// there are no bytes.
+    /// fractions of the speed at which a plain copy copies the same number of contiguous bytes.
+    /// Both are 1 if there are no bytes.
     pub fn shares(&self, payload: u64) -> [f64; 2] {
         self.bytes(payload).map(|bytes| if bytes == 0 { 1.0 } else { 2.0 * payload as f64 / bytes as f64 })
     }
 }
 
-/// A set of bytes. Offset 0 of the set is its first byte.
+/// A set of bytes of user memory. Offsets in the set are counted from its first byte.
 #[derive(Debug)]
 struct Set {
     /// Distance from the first byte of the set to the byte after its last one.
     width: i128,
-    /// Number of runs that the set lists if all its loops are unrolled; saturates.
+    /// Number of contiguous runs in a list of the whole set, with all repetitions unrolled. It is
+    /// `u64::MAX` if the number does not fit.
     runs: u64,
     form: Form,
 }
 
 #[derive(Debug)]
 enum Form {
-    /// Every byte from the first to the last.
+    /// One contiguous run, which has every byte from the first to the last.
     Run,
-    /// Other sets in ascending order, of which none begins before the previous one has ended.
+    /// Other sets in the order of their offsets. Each set begins after the last byte of the set
+    /// before it.
     Sequence(Vec<Placed>),
-    /// Runs in ascending order, with gaps between them: the first byte of each, and the byte after
-    /// its last.
+    /// Contiguous runs in the order of their offsets, with gaps between them. An entry has the
+    /// offset of the first byte of a run, and the offset of the byte after the last one.
     Runs(Vec<(i64, i64)>),
-    /// Copies of another set, `stride` bytes apart. The stride is at least the width of that set.
+    /// `trip` copies of another set, whose first bytes are `stride` bytes apart. The stride is at
+    /// least the width of that set, so the copies do not overlap.
     Repeat { set: usize, trip: u64, stride: i128 },
 }
 
-/// A set of bytes at an offset.
+/// Reference to a set of bytes, with the offset in user memory at which the set lies.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
-    /// Offset of the first byte of the set.
+    /// Offset in user memory of the first byte of the set.
     at: i128,
     /// Index of the set in [`Sets::list`].
     set: usize,
@@ -127,8 +134,8 @@ impl Placed {
     }
 }
 
-/// A set of bytes, and perfectly nested loops that repeat it. The loops are not applied to the set
-/// at once, so that they can be sorted by stride first.
+/// A set of bytes, and perfectly nested loops around it that have not been applied to it yet. They
+/// are applied later, so that they can be sorted by stride first.
 #[derive(Clone, Debug)]
 struct Looped {
     of: Placed,
@@ -136,20 +143,24 @@ struct Looped {
     loops: Vec<(i128, u64)>,
 }
 
-/// All sets of a layout. A set refers only to sets before it in the list.
+/// All sets of bytes that describe a layout. A set refers only to sets that come before it in the
+/// list.
 #[derive(Debug, Default)]
 struct Sets {
     list: Vec<Set>,
-    /// Number of runs in all lists so far.
+    /// Number of contiguous runs that have been written to lists so far. It is limited by
+    /// [`MAX_RUNS`].
     listed: u64,
 }
 
 impl Sets {
-    /// Adds the set of all bytes of `count` instances, and returns its place relative to offset 0
-    /// of the nest. The inner `None` means that there are no bytes, and the outer one that the
-    /// limit on listed runs is exceeded.
+    /// Adds the set of all bytes of `count` instances to the list of sets. Returns this set with
+    /// its offset in user memory, counted from offset 0 of the nest. Returns `Some(None)` if there
+    /// are no bytes, and `None` if the limit on listed runs is exceeded or if runs are more than
+    /// 2^63 bytes apart.
     fn read(&mut self, nest: &LoopNest<Normal>, count: u64) -> Option<Option<Placed>> {
-        // Bodies come before the nodes that use them, so each node finds the sets of its body.
+        // In the list of nodes, the nodes of a body come before the node that has this body. So the
+        // sets of a node's body are already in `nodes` when the node is reached.
         let mut nodes: Vec<Option<Looped>> = Vec::with_capacity(nest.nodes().len());
         for node in nest.nodes() {
             let looped = self.node(node, count, &mut nodes)?;
@@ -197,7 +208,8 @@ impl Sets {
         }
     }
 
-    /// Returns the set of a body. The loops of a single node are kept.
+    /// Returns the set of all bytes of a body. If the body is a single node, loops of this node
+    /// that have not been applied yet are returned together with the set.
     fn body(&mut self, body: Body, nodes: &mut [Option<Looped>]) -> Option<Option<Looped>> {
         if let [node] = &nodes[body.range()] {
             return Some(node.clone());
@@ -206,27 +218,30 @@ impl Sets {
         for node in &mut nodes[body.range()] {
             let Some(looped) = node.take() else { continue };
             let of = self.folded(looped)?;
-            // The next body that shares this node finds the loops applied.
+            // Several bodies may share this node. The next one finds the set to which the loops
+            // have already been applied.
             *node = Some(Looped { of, loops: Vec::new() });
             parts.push(of);
         }
         Some(self.sequence(parts)?.map(|of| Looped { of, loops: Vec::new() }))
     }
 
-    /// Applies the loops to the set, from the smallest stride to the largest.
+    /// Applies the loops of `looped` to its set, from the smallest stride to the largest, and
+    /// returns the resulting set.
     fn folded(&mut self, mut looped: Looped) -> Option<Placed> {
         looped.loops.sort_by_key(|(stride, _)| stride.abs());
         let mut all = looped.of;
         for (stride, trip) in looped.loops {
-            // A loop with a negative stride has the same bytes as one that starts at its last
-            // iteration and goes upwards.
+            // A loop with a negative stride reaches the same bytes as a loop that begins at the
+            // place of its last iteration and has the positive stride.
             all = all.moved(stride.min(0) * i128::from(trip - 1));
             all = self.repeat(all, stride.abs(), trip)?;
         }
         Some(all)
     }
 
-    /// Returns the set of `trip` copies of a set that are `stride` bytes apart.
+    /// Returns the set that consists of `trip` copies of the set `of`, whose first bytes are
+    /// `stride` bytes apart.
     fn repeat(&mut self, of: Placed, stride: i128, trip: u64) -> Option<Placed> {
         let (width, runs) = (self.list[of.set].width, self.list[of.set].runs);
         let last = stride * i128::from(trip - 1);
@@ -237,8 +252,9 @@ impl Sets {
             let (runs, form) = (runs.saturating_mul(trip), Form::Repeat { set: of.set, trip, stride });
             return Some(self.add(of.at, Set { width: last + width, runs, form }));
         }
-        // The copies of the whole set lie among each other, but the copies of each part may lie
-        // apart from those of the other parts.
+        // Here the stride is smaller than the width of the set, so the copies of the whole set
+        // overlap or interleave. But if the parts of the set are far apart, all copies of one part
+        // may lie before all copies of the next part. In this case, repeat each part separately.
         let parts = self.parts(of.set)?;
         let is_apart = |pair: &[Placed]| pair[1].at - pair[0].at >= last + self.list[pair[0].set].width;
         if parts.len() > 1 && parts.windows(2).all(is_apart) {
@@ -256,8 +272,9 @@ impl Sets {
         self.runs(all)
     }
 
-    /// Returns the parts of a set, which are sorted. Returns no parts if the set has another form,
-    /// or more than [`MAX_PARTS`] of them.
+    /// Returns the parts of a set in the order of their offsets, if the set is a sequence of sets
+    /// or a list of runs. Returns an empty list if the set has another form or more than
+    /// [`MAX_PARTS`] parts, and `None` if the limit on listed runs is exceeded.
     fn parts(&mut self, set: usize) -> Option<Vec<Placed>> {
         match &self.list[set].form {
             Form::Sequence(parts) if parts.len() <= MAX_PARTS => {
@@ -274,7 +291,8 @@ impl Sets {
         }
     }
 
-    /// Returns the set of all bytes of the sets `parts`, or `None` for no parts.
+    /// Returns the union of the sets `parts`. Returns `Some(None)` if there are no parts, and
+    /// `None` if the limit on listed runs is exceeded or if runs are more than 2^63 bytes apart.
     fn sequence(&mut self, mut parts: Vec<Placed>) -> Option<Option<Placed>> {
         parts.sort_by_key(|part| part.at);
         let end = |sets: &Sets, part: &Placed| part.at + sets.list[part.set].width;
@@ -295,9 +313,10 @@ impl Sets {
         Some(self.runs(all))
     }
 
-    /// Returns the set of all bytes of `runs`, which are the first byte of each run and the byte
-    /// after it. Runs that overlap or touch are merged. Returns `None` for no runs, and for runs
-    /// that are more than 2^63 bytes apart.
+    /// Returns the set of all bytes of `runs`. An entry has the offset of the first byte of a run,
+    /// and the offset of the byte after its last one. Runs that overlap or touch are merged.
+    /// Returns `None` if there are no runs, or if their offsets from the first run do not fit into
+    /// an `i64`.
     fn runs(&mut self, mut runs: Vec<(i128, i128)>) -> Option<Placed> {
         runs.sort_unstable();
         runs.dedup_by(|next, run| {
@@ -318,7 +337,7 @@ impl Sets {
         Some(self.add(at, Set { width: end - at, runs: number, form }))
     }
 
-    /// Appends all runs of a set to `all`.
+    /// Appends all contiguous runs of the set `of` to `all`, with all repetitions unrolled.
     fn unroll(&self, of: Placed, all: &mut Vec<(i128, i128)>) {
         match &self.list[of.set].form {
             Form::Run => all.push((of.at, of.at + self.list[of.set].width)),
@@ -333,7 +352,8 @@ impl Sets {
         }
     }
 
-    /// Notes that `runs` more runs will be listed. Returns `None` if these are too many.
+    /// Counts `runs` more runs that the caller will write to a list. Returns `None` if all lists
+    /// together would have more than [`MAX_RUNS`] runs.
     fn reserve(&mut self, runs: u64) -> Option<()> {
         self.listed = self.listed.checked_add(runs).filter(|&all| all <= MAX_RUNS)?;
         Some(())
@@ -349,25 +369,26 @@ impl Sets {
     }
 }
 
-/// The sectors from the first to the last one of a set. The first and the last sector are described
-/// apart from the others, because the next set may have bytes in them too.
+/// Counts of the granules and sectors in which the bytes of a set lie. The first and the last
+/// sector are described separately, because a neighbouring set may have bytes in them too.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     first: Sector,
-    /// The last sector, which is the first one if there is only one.
+    /// The last sector. It equals `first` if the set lies in a single sector.
     last: Sector,
     granules: u64,
     sectors: u64,
-    /// Number of sectors between the first and the last that are not filled.
+    /// Number of sectors, not counting the first and the last, of which only some bytes belong to
+    /// the set.
     partial: u64,
 }
 
-/// A sector with at least one byte of a set.
+/// A sector of 32 bytes that contains at least one byte of a set.
 #[derive(Clone, Copy, Debug)]
 struct Sector {
-    /// Number of the sector: its offset divided by [`SECTOR`].
+    /// Number of the sector, which is its offset divided by [`SECTOR`].
     number: i128,
-    /// Number of bytes of the set in the sector.
+    /// Number of bytes in the sector that belong to the set.
     bytes: u64,
 }
 
@@ -382,7 +403,8 @@ impl Sector {
 }
 
 impl Span {
-    /// Returns the span of a run of `bytes` bytes that begins at the offset `at`.
+    /// Returns the counts for a single contiguous run of `bytes` bytes that begins at the offset
+    /// `at`.
     fn run(at: i128, bytes: i128) -> Span {
         let sector = i128::from(SECTOR);
         let [first, last] = [at, at + bytes - 1].map(|byte| byte.div_euclid(sector));
@@ -395,7 +417,8 @@ impl Span {
         Span { first, last, granules, sectors: (last.number - first.number + 1) as u64, partial: 0 }
     }
 
-    /// Returns the span moved by a multiple of 64 bytes.
+    /// Returns the counts for the same set of bytes at an offset that is `by` bytes larger. `by`
+    /// must be a multiple of 64, so that all counts stay the same.
     fn moved(mut self, by: i128) -> Span {
         debug_assert_eq!(by % i128::from(GRANULE), 0, "the sectors stay sectors");
         self.first.number += by / i128::from(SECTOR);
@@ -403,7 +426,8 @@ impl Span {
         self
     }
 
-    /// Returns the span of both sets. The last byte of `self` lies before the first byte of `next`.
+    /// Returns the counts for the union of two sets. The last byte of the set of `self` must lie
+    /// before the first byte of the set of `next`.
     fn joined(self, next: Span) -> Span {
         let shared_granule = self.last.granule() == next.first.granule();
         let granules = self.granules + next.granules - u64::from(shared_granule);
@@ -435,19 +459,19 @@ impl Span {
     }
 }
 
-/// Counter of the sectors of sets.
+/// Counts the granules and sectors of sets of bytes.
 struct Counter<'s> {
     sets: &'s Sets,
-    /// The spans that were computed so far, by the index of the set and the offset of its first
-    /// byte within a granule.
+    /// Cache of the values of [`Span`] that were computed so far. A key has the index of a set, and
+    /// the offset of the set's first byte within a granule.
     known: HashMap<(usize, i128), Span>,
-    /// Number of joins so far.
+    /// Number of calls of [`Span::joined`] so far. It is limited by [`MAX_JOINS`].
     joins: u64,
 }
 
 impl Counter<'_> {
-    /// Returns the span of a set whose first byte lies at the offset `at`, or `None` after too many
-    /// joins.
+    /// Returns the counts for the set with the index `set`, if its first byte lies at the offset
+    /// `at`. Returns `None` if this takes more than [`MAX_JOINS`] calls of [`Span::joined`].
     fn span(&mut self, set: usize, at: i128) -> Option<Span> {
         let inside = at.rem_euclid(i128::from(GRANULE));
         if let Form::Run = self.sets.list[set].form {
@@ -487,8 +511,8 @@ impl Counter<'_> {
                 all
             }
             &Form::Repeat { set, trip, stride } => {
-                // After `period` iterations, an iteration has the same offset within a granule as
-                // the first one.
+                // Iteration `period` has the same offset within a granule as iteration 0, so its
+                // counts are those of iteration 0.
                 let period = GRANULE >> stride.trailing_zeros().min(GRANULE.trailing_zeros());
                 let iterations = |counter: &mut Self, from: u64, to: u64| -> Option<Option<Span>> {
                     let mut all = None;
@@ -504,8 +528,10 @@ impl Counter<'_> {
                     let rest = iterations(self, period.min(trip), trip)?;
                     return rest.map_or(Some(piece), |rest| self.join(Some(piece), rest));
                 }
-                // `piece` has the iterations of `2^k` periods. The result takes the pieces that
-                // belong to the bits of `periods`.
+                // `piece` has the counts for one period. The loop doubles it to the counts for 2,
+                // 4, 8 and more periods. As in binary exponentiation, it is added to `all` for each
+                // bit of `periods` that is set. `done` is the number of periods that `all`
+                // contains.
                 let (mut all, mut done) = (None, 0);
                 let mut step = stride * i128::from(period);
                 let whole = step;

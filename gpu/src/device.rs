@@ -1,5 +1,6 @@
-//! Layouts for device memory. A layout is opened for one device, then packs and unpacks by work on
-//! streams of the driver, and is closed at the end.
+//! Layouts of committed datatypes for packing and unpacking in device memory. A layout is opened on
+//! one device. It then packs and unpacks by work that it submits to CUDA streams, and is closed at
+//! the end.
 #![allow(unsafe_code)] // This module passes addresses and streams of the caller to the driver.
 
 use std::ffi::{CString, c_int, c_void};
@@ -18,31 +19,33 @@ use crate::selection::{Selection, select};
 #[cfg(target_endian = "big")]
 compile_error!("the first four bytes of a number of 64 bits are taken for its lower half here");
 
-/// Largest handle of a default stream. The default streams are the null stream, `CU_STREAM_LEGACY`
-/// (1) and `CU_STREAM_PER_THREAD` (2) of cuda.h. A default stream belongs to the context that is
-/// current.
+/// Largest handle of a default stream. The default streams are the null stream (0),
+/// `CU_STREAM_LEGACY` (1) and `CU_STREAM_PER_THREAD` (2) of cuda.h. A default stream belongs to
+/// whichever context is current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// The kernels of one variant, as pairs of a module and the kernel of this module: first the pair
-/// for packing, then the pair for unpacking. The pair for unpacking is missing if two packed bytes
-/// of a single instance may belong to the same byte of user memory, since then no number of
-/// instances can be unpacked.
+/// The loaded kernels of one variant ([`Mover::variants`]), which usually are those for one width
+/// of words: first the kernel for packing, then the kernel for unpacking. Each entry is a pair of a
+/// module and the kernel in this module. The kernel for unpacking is missing if two packed bytes of
+/// a single instance may belong to the same byte of user memory. Such a layout cannot be unpacked,
+/// whatever the number of instances is.
 type Kernels = Vec<(Opaque, Opaque)>;
 
-/// A layout of a committed datatype that is open on one device.
+/// The layout of a committed datatype, opened on one device.
 ///
 /// Until the layout is closed, it retains the primary context of the device, keeps the modules of
 /// its kernels loaded, and keeps its table in device memory. If the layout is dropped without a
-/// call of [`Layout::close`], all of this stays. Dropping does not free anything, because this
-/// would have to wait for the device, and only a caller who can handle an error may wait for a
-/// device.
+/// call of [`Layout::close`], the context stays retained, and the kernels and the table stay
+/// loaded. `drop` frees nothing, because it would first have to wait for the device. That wait can
+/// fail, and `drop` cannot return an error.
 pub struct Layout {
     driver: Driver,
     device: c_int,
     context: Opaque,
     committed: Committed,
     selection: Selection,
-    /// The kernels of each variant ([`Mover::variants`]). There is no entry if the layout needs no
+    /// The loaded kernels. The list has one entry for each variant ([`Mover::variants`]): usually
+    /// one for each width of the words that a kernel moves. It is empty if the layout needs no
     /// kernel.
     kernels: Vec<Kernels>,
     /// Address of the layout's table in device memory, or 0 if the layout has no table.
@@ -52,22 +55,23 @@ pub struct Layout {
     process: u32,
 }
 
-// SAFETY: the driver's functions may be called by any thread, and the layout does not change after
-// it was opened. The pointers are handles of objects of the driver, which are not bound to a
+// SAFETY: any thread may call the driver's functions, and a layout does not change after it was
+// opened. Its pointers are handles of objects of the driver, and these objects are not bound to a
 // thread.
 unsafe impl Send for Layout {}
 // SAFETY: the reasons are the same as for `Send`.
 unsafe impl Sync for Layout {}
 
-/// Guard of a context that is current until the guard is dropped. The guard has the driver if
-/// dropping it must make another context current again, and `None` otherwise.
+/// Guard that keeps a context current until it is dropped. It contains the driver if the context
+/// was pushed and must be popped when the guard is dropped. It contains `None` if the context was
+/// current already.
 struct Current<'d>(Option<&'d Driver>);
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         if let Some(driver) = self.0 {
-            // The failure of this call is ignored, because `drop` can neither repair it nor return
-            // an error.
+            // Ignore a failure of this call, because `drop` can neither repair it nor return an
+            // error.
             let _ = driver.pop();
         }
     }
@@ -84,34 +88,35 @@ unsafe fn enter(driver: &Driver, context: Opaque) -> Outcome<Current<'_>> {
     Ok(Current(Some(driver)))
 }
 
-/// Arguments of one call that packs or unpacks.
+/// Arguments of one call of [`Layout::submit`], which packs or unpacks.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     /// Whether the call packs or unpacks.
     pub direction: Direction,
     /// Address of the user's buffer.
     pub user: u64,
-    /// Number of instances.
+    /// Number of instances of the layout's datatype in the user's buffer.
     pub count: u64,
-    /// Address of the first packed byte that is moved.
+    /// Address of the first packed byte that is moved. It belongs to the beginning of `range`.
     pub packed: u64,
-    /// The range of the packed bytes to move. Positions in this range are counted in bytes from the
-    /// beginning of the packed stream of all instances.
+    /// The packed bytes to move. Positions are counted in bytes from the beginning of the packed
+    /// stream of all `count` instances.
     pub range: Range<u64>,
 }
 
 impl Layout {
     /// Opens the layout `committed` on the device with the number `device`. Chooses the kernels of
-    /// the layout, loads them into the primary context of the device, and copies the layout's
-    /// table, if it has one, to device memory. If a stream of this context is being captured, the
+    /// the layout and loads them into the primary context of the device. If the layout has a table,
+    /// copies the table to device memory. If a stream of this context is being captured, the
     /// capture may be lost.
     ///
     /// # Errors
-    /// The class of the error is `Unsupported` if neither a kernel nor a copy serves the layout, if
-    /// no driver works, if there is no device, or if the driver refuses the text of a kernel. The
-    /// class is `Arg` if no device has this number, `NoMem` if memory is short, and `Other` for all
-    /// other errors of the driver. After an error no kernel stays loaded and no memory stays
-    /// allocated, unless the driver also fails to unload or to free it.
+    /// The class of the error is `Unsupported` if neither a kernel nor a copy by the driver can
+    /// move the layout, if there is no working driver, if there is no device, or if the driver
+    /// refuses the text of a kernel. The class is `Arg` if no device has this number, `NoMem` if
+    /// memory is short, and `Other` for all other errors of the driver. After an error, no kernel
+    /// stays loaded and no memory stays allocated, unless the driver also fails to unload the
+    /// kernel or to free the memory.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -158,8 +163,8 @@ impl Layout {
         }
     }
 
-    /// Copies the table of the layout to device memory, and loads the kernels of all variants. A
-    /// later transfer uses one of the variants.
+    /// Copies the table of the layout to device memory, and loads the kernels of all variants
+    /// ([`Mover::variants`]). Which variant a transfer uses depends on its addresses and its range.
     fn load(&mut self) -> Outcome {
         let Selection::Kernels(mover) = &self.selection else { return Ok(()) };
         // SAFETY: the context was retained when the layout was made.
@@ -190,10 +195,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment, in bytes, that lets a transfer move words of the largest width that
-    /// the layout allows. The address of the first byte of data in user memory, the address of the
-    /// packed bytes, and both ends of the range must have this alignment. A larger alignment makes
-    /// no difference.
+    /// Returns the alignment, in bytes, with which a transfer moves the widest words that the
+    /// layout allows. The address of the first byte of data in user memory, the address of the
+    /// packed bytes, and both ends of the range must be multiples of this number. A larger
+    /// alignment makes no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -206,13 +211,13 @@ impl Layout {
         &self.committed
     }
 
-    /// Submits the transfer `t` to a stream. The call allocates nothing and waits for nothing. So
-    /// it may also be made while the stream is captured.
+    /// Submits the transfer `t` to a stream. The call allocates nothing and waits for nothing, so
+    /// it is also permitted while the stream is being captured.
     ///
     /// # Safety
-    /// `stream` must be a default stream, or another stream that was not destroyed. Until the
-    /// stream has done the work, all mapped bytes of the instances and the packed bytes of the
-    /// range must be valid, and nobody else may write them. User memory must not overlap the packed
+    /// `stream` must not be the handle of a destroyed stream. Until the stream has done the work,
+    /// all bytes of user memory that belong to the instances, and the packed bytes of the range,
+    /// must be valid, and no other code may write them. User memory must not overlap the packed
     /// bytes.
     ///
     /// # Errors
@@ -261,9 +266,9 @@ impl Layout {
                 };
                 let bytes = t.range.end - t.range.start;
                 // SAFETY: the stream belongs to the current context. All instances together are one
-                // run, so packed byte `i` lies `i` bytes after the first byte of the run, and this
-                // first byte lies `start` bytes after the address of the user's buffer. The caller
-                // vouches for the memory.
+                // contiguous run, which begins `start` bytes after the address of the user's
+                // buffer, and packed byte `i` is byte `i` of this run. The caller promises that the
+                // memory is valid.
                 unsafe { self.driver.copy(to, from, bytes, stream).map_err(said("copy")) }
             }
             Selection::Kernels(mover) => {
@@ -279,11 +284,11 @@ impl Layout {
         }
     }
 
-    /// Checks that a stream is a default stream, or a stream of the layout's context, which must be
-    /// current. An error names `argument`.
+    /// Checks that a stream is a default stream or a stream of the layout's context. This context
+    /// must be current. The error names the argument `argument`.
     ///
     /// # Safety
-    /// `stream` must be a default stream, or another stream that was not destroyed.
+    /// `stream` must not be the handle of a destroyed stream.
     unsafe fn check_stream(
         &self,
         operation: &'static str,
@@ -302,18 +307,19 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes all work that is submitted to the stream `then` after this call wait for all work that
-    /// was submitted to the stream `first` before it. Does nothing if both are the same stream. The
-    /// calling thread does not wait. An error that concerns `first` names `argument`.
+    /// Makes later work of the stream `then` wait for earlier work of the stream `first`. Earlier
+    /// work was submitted before this call, and later work is submitted after it. The calling
+    /// thread does not wait. Does nothing if both are the same stream. An error that concerns
+    /// `first` names the argument `argument`.
     ///
     /// # Safety
-    /// Both must be default streams, or other streams that were not destroyed.
+    /// Neither `first` nor `then` may be the handle of a destroyed stream.
     ///
     /// # Errors
     /// The class of the error is `Arg` if one of the streams belongs to a context other than the
     /// primary context of the layout's device, and `Other` in a child of the process that opened
-    /// the layout. If the driver fails, the class is that of [`Driver::error`]. It fails if `then`
-    /// is captured and `first` does not belong to the capture.
+    /// the layout. If a call of the driver fails, the class is that of [`Driver::error`]. Such a
+    /// call fails if `then` is being captured and `first` does not belong to the capture.
     pub unsafe fn order(
         &self,
         operation: &'static str,
@@ -321,7 +327,7 @@ impl Layout {
         first: Opaque,
         then: Opaque,
     ) -> Result<()> {
-        // The null stream and `CU_STREAM_LEGACY` are the same stream.
+        // The null stream (0) and `CU_STREAM_LEGACY` (1) are two handles of the same stream.
         if first.addr().max(1) == then.addr().max(1) {
             return Ok(());
         }
@@ -337,7 +343,8 @@ impl Layout {
         }
     }
 
-    /// Checks that this process opened the layout.
+    /// Returns an error if another process opened the layout. Such a process is an ancestor of this
+    /// one.
     fn check_process(&self, operation: &'static str) -> Result<()> {
         if std::process::id() == self.process {
             return Ok(());
@@ -346,8 +353,8 @@ impl Layout {
         Err(Error::new(ErrorClass::Other, operation, "layout", "opened before a fork", rule))
     }
 
-    /// Launches the kernel that makes the transfer `t`, once or several times. `addresses` are
-    /// those by which the device reaches the user's buffer and the packed bytes.
+    /// Submits the launches of the kernel that together make the transfer `t`. `addresses` has the
+    /// device addresses of the user's buffer, of the packed bytes, and of the table.
     ///
     /// # Safety
     /// The caller must do what [`Layout::submit`] requires. In addition, `stream` must be a stream
@@ -370,17 +377,18 @@ impl Layout {
             }
             // SAFETY: the kernel belongs to a module that is loaded until the layout is closed.
             // Each parameter has 4 or 8 bytes, which are the first bytes of its value in `launch`.
-            // The kernel accesses only words of the layout and of the packed bytes, for which the
-            // caller vouches, and the layout's table, which stays until the layout is closed.
+            // The kernel accesses only bytes of the layout, packed bytes, and the layout's table.
+            // The caller promises that the former two are valid, and the table stays in device
+            // memory until the layout is closed.
             unsafe { self.driver.launch(kernel, launch.blocks, THREADS, stream, pointers)? };
         }
         Ok(())
     }
 
-    /// Checks the memory of both sides of the transfer `t`. Returns the address by which the device
-    /// reaches the user's buffer, the address by which the device reaches the packed bytes, and the
-    /// kinds of memory of the two sides in the same order. The first byte of the layout lies
-    /// `start` bytes after the address of the buffer.
+    /// Checks that the device can access both buffers of the transfer `t`. Returns the device
+    /// address of the user's buffer, the device address of the packed bytes, and the kinds of
+    /// memory of these two buffers in the same order. The check of the user's buffer asks about the
+    /// first byte of the layout, which lies `start` bytes after the address of the buffer.
     fn places(
         &self,
         operation: &'static str,
@@ -393,9 +401,9 @@ impl Layout {
         Ok((user.wrapping_sub(start as u64), packed, [user_kind, packed_kind]))
     }
 
-    /// Returns the address by which the device reaches the memory at `address`, and the kind of
-    /// this memory. Returns an error that names `argument` unless the memory is memory of the
-    /// layout's device or pinned host memory.
+    /// Returns the device address of the memory at `address`, and the kind of this memory. Returns
+    /// an error that names the argument `argument` unless the memory is memory of the layout's
+    /// device or pinned host memory. Managed memory is refused too.
     fn device_address(
         &self,
         operation: &'static str,
@@ -422,8 +430,8 @@ impl Layout {
             MemoryKind::Device if known.device != self.device => {
                 refused("must be memory of the layout's device")
             }
-            // A context of 0 is accepted, because memory of a pool and memory of mapped ranges
-            // belong to no context.
+            // A context of 0 is accepted, because memory from a memory pool and memory that is
+            // mapped into a range of addresses belong to no context.
             MemoryKind::Device if known.context != 0 && known.context != self.context.addr() as u64 => {
                 refused("must be memory of the primary context of the layout's device")
             }
@@ -433,17 +441,17 @@ impl Layout {
 
     /// Waits for all work of the layout's context, unloads the kernels, frees the table, and
     /// releases the context. In a child of the process that opened the layout, this call frees only
-    /// memory of the child.
+    /// host memory of the child.
     ///
     /// # Errors
     /// The class of the error is `Other` if a stream of the context is being captured. The layout
-    /// then stays open and is returned with the error, and the capture may be lost. Faults of
-    /// kernels and copies that were submitted before are not reported here, but at the caller's own
-    /// synchronization.
+    /// then stays open and is returned with the error, and the capture may be lost. If a kernel or
+    /// a copy that was submitted before has failed, this function does not report it. The caller's
+    /// own synchronization reports it.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
             // The modules, the table and the context belong to the parent process, so the child
-            // does not free them.
+            // must not free them.
             return Ok(());
         }
         // SAFETY: the layout holds its context.
@@ -457,10 +465,10 @@ impl Layout {
                 let error = self.driver.error(operation, "layout", code);
                 Err((self, error))
             }
-            // After an error that does not concern a capture, the context is gone or no longer
-            // works. Modules that are still loaded are not unloaded, because their kernels may
-            // still run and read the table. The driver frees the modules and the table together
-            // with the context.
+            // After an error that does not concern a capture, the context is destroyed or no longer
+            // works. Modules that are still loaded stay loaded, and the table stays allocated,
+            // because kernels may still run and read the table. The driver frees both together with
+            // the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())
@@ -469,24 +477,25 @@ impl Layout {
     }
 
     /// Unloads all modules of the layout from the context, and frees its table. The context must be
-    /// current, and no work of the layout may be pending or running. If the driver cannot unload a
-    /// module or free the table, this stays until the context is destroyed.
+    /// current, and no work of the layout may be pending or running. A module that the driver fails
+    /// to unload stays loaded until the context is destroyed, and so does a table that the driver
+    /// fails to free.
     fn unload(&self) {
         if self.table != 0 {
             // SAFETY: the table was allocated in this context, and is freed only here. No kernel of
-            // the layout runs or will be launched, for the reasons that are given below.
+            // the layout runs, because the context was synchronized or no kernel was launched. No
+            // kernel is launched later, because the layout ends here.
             let _ = unsafe { self.driver.free(self.table) };
         }
         for (module, _) in self.kernels.iter().flatten() {
-            // SAFETY: the module was loaded into this context. No kernel of the module runs,
-            // because the context was synchronized or no kernel was launched. No kernel of the
-            // module is launched later, because the layout ends here.
+            // SAFETY: the module was loaded into this context. None of its kernels runs or is
+            // launched later, for the same reasons as above.
             let _ = unsafe { self.driver.unload(*module) };
         }
     }
 
-    /// Releases the context, which the layout has retained. If the driver fails to release it,
-    /// nothing can be done about this.
+    /// Releases the context, which the layout has retained. A failure is ignored, because nothing
+    /// can be done about it.
     fn release(&self) {
         let _ = self.driver.release_primary(self.device);
     }

@@ -1,13 +1,14 @@
-//! Functions of NVIDIA's driver library, `libcuda.so.1`, that ddtc calls to pack and unpack in
-//! device memory.
+//! Wrappers of those functions of NVIDIA's driver library, `libcuda.so.1`, that ddtc calls to pack
+//! and unpack in device memory.
 //!
-//! The library is loaded when a layout is opened, and never before. It is never unloaded.
+//! The driver library is loaded when a layout is opened, not when a program starts. It is never
+//! unloaded.
 //!
 //! Some functions of the driver exist in several versions, and each version has its own name in the
 //! library, such as `cuCtxPushCurrent_v2`. (`cuda.h` maps the plain name, `cuCtxPushCurrent`, to
 //! one of them.) ddtc looks up each function by the name of one version. So ddtc also works with a
-//! newer driver, which may have additional versions of the function.
-#![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
+//! newer driver that has further versions of a function.
+#![allow(unsafe_code)] // Functions that `dlsym` finds can only be called in unsafe code.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -21,13 +22,14 @@ pub type Opaque = *mut c_void;
 /// Handle of the legacy default stream (`CU_STREAM_LEGACY` in cuda.h).
 const LEGACY_STREAM: Opaque = std::ptr::without_provenance_mut(1);
 
-/// `CUDA_SUCCESS`.
+/// Result code `CUDA_SUCCESS` of the driver (cuda.h): the call succeeded.
 const SUCCESS: c_int = 0;
 
-/// `CU_EVENT_DISABLE_TIMING`. An event with this flag only orders work.
+/// `CU_EVENT_DISABLE_TIMING` in cuda.h. An event with this flag records no time. It only orders
+/// work.
 const EVENT_DISABLE_TIMING: c_uint = 2;
 
-/// Error codes of the driver that ddtc distinguishes from all other codes (`CUresult` in cuda.h).
+/// Error codes of the driver (`CUresult` in cuda.h) that ddtc treats differently from all others.
 pub mod code {
     use std::ffi::c_int;
 
@@ -47,20 +49,25 @@ pub mod code {
     pub const CAPTURE: std::ops::RangeInclusive<c_int> = 900..=908;
 }
 
-/// Attributes of an address that ddtc asks the driver for (`CUpointer_attribute` in cuda.h). In
-/// this order they are the context that the memory belongs to, the kind of the memory, the address
-/// by which a kernel reaches the memory, whether the memory is managed, and the number of the
-/// device that the memory belongs to.
+/// Attributes (`CUpointer_attribute` in cuda.h) that ddtc asks the driver for, to learn about the
+/// memory at an address:
+///
+/// * 1: the context that the memory belongs to,
+/// * 2: the kind of the memory,
+/// * 3: the address by which a kernel reaches the memory,
+/// * 8: whether the memory is managed memory, and
+/// * 9: the number of the device that the memory belongs to.
 const ATTRIBUTES: [c_int; 5] = [1, 2, 3, 8, 9];
 
-/// Properties of an address and of the memory there, as the driver reports them.
+/// Properties of the memory at an address, as the driver reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Handle of the context that the memory belongs to, or 0 if the memory belongs to no context.
     pub context: u64,
-    /// Kind of the memory: host memory or device memory.
+    /// Kind of the memory, such as host memory or device memory.
     pub kind: MemoryKind,
-    /// The address by which a kernel reaches the memory.
+    /// Device address of the memory, which kernels use. For pinned host memory, it may differ from
+    /// the host address.
     pub device_address: u64,
     /// Whether the memory is managed memory, which the driver moves between host and device.
     pub is_managed: bool,
@@ -75,13 +82,13 @@ pub enum MemoryKind {
     Host,
     /// Device memory.
     Device,
-    /// Memory that the driver does not know, or memory that is neither pinned host memory nor
-    /// device memory.
+    /// Memory that the driver does not know, such as pageable host memory, or memory of any other
+    /// kind.
     Unknown,
 }
 
-/// Declares the structure `Functions`, which has one pointer to each function of the driver that
-/// ddtc calls, and its constructor `Functions::find`.
+/// Declares the structure `Functions` and its constructor `Functions::find`. `Functions` has a
+/// pointer to each function of the driver library that ddtc calls.
 macro_rules! functions {
     ($($(#[$attribute:meta])* $field:ident = $name:literal: fn($($argument:ty),*);)*) => {
         /// Pointers to the functions of the driver that ddtc calls.
@@ -91,8 +98,8 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Looks up all functions in the library `scope`. If the library lacks a function,
-            /// returns the name of this function as the error.
+            /// Looks up all functions in the library with the handle `scope`. If the library lacks
+            /// a function, returns the name of the missing function as the error.
             ///
             /// # Safety
             /// `scope` must be the handle of a loaded library. Each function of the library that
@@ -146,11 +153,11 @@ functions! {
     error_text = c"cuGetErrorString": fn(c_int, *mut *const c_char);
 }
 
-/// The functions of the driver library, which was loaded and initialized.
+/// The driver library, after it was loaded and initialized.
 #[derive(Clone, Copy)]
 pub struct Driver(Functions);
 
-/// Result of a call of the driver. The error is the code that the driver returned.
+/// Result of a call of the driver. The error is the driver's error code.
 pub type Outcome<T = ()> = std::result::Result<T, c_int>;
 
 fn outcome(code: c_int) -> Outcome {
@@ -175,8 +182,8 @@ impl Driver {
         unsafe { Driver::load_from(operation, c"libcuda.so.1") }
     }
 
-    /// Loads the library with the name `name` as the driver library, and initializes it. Errors
-    /// name `operation` as the call that failed.
+    /// Loads the library `name` in place of `libcuda.so.1`, and initializes it. Errors name
+    /// `operation` as the call that failed.
     ///
     /// # Safety
     /// If a library of this name exists, its functions must have the types that cuda.h declares.
@@ -205,8 +212,8 @@ impl Driver {
             Ok(()) => Ok(driver),
             // The initialization failed for a reason other than a lack of memory, for example
             // because the library does not fit the kernel module of the system. Whatever the reason
-            // is, no layout can be opened in this process, and the caller has to work without ddtc
-            // in device memory. So the class of the error is `Unsupported` for all these codes.
+            // is, ddtc cannot open layouts in this process, so the caller needs another way to pack
+            // in device memory. For all these codes the class of the error is `Unsupported`.
             Err(code) if code != code::OUT_OF_MEMORY => {
                 Err(driver.error_of_class(ErrorClass::Unsupported, operation, "device", code))
             }
@@ -214,8 +221,9 @@ impl Driver {
         }
     }
 
-    /// Returns the error that ddtc reports after the driver returned the error code `code`. `what`
-    /// names the argument, or the part of the call, that the driver refused.
+    /// Converts the driver's error code `code` into an error of ddtc. `operation` names the failed
+    /// call of ddtc, and `what` names the argument or the step of this call that the driver
+    /// refused.
     pub fn error(&self, operation: &'static str, what: &'static str, code: c_int) -> Error {
         let class = match code {
             code::OUT_OF_MEMORY => ErrorClass::NoMem,
@@ -256,8 +264,8 @@ impl Driver {
         Ok(device)
     }
 
-    /// Retains the primary context of a device, and returns this context.
-    /// [`Driver::release_primary`] releases it again.
+    /// Retains the primary context of a device, and returns the context. It stays retained until
+    /// [`Driver::release_primary`] is called.
     pub fn retain_primary(&self, device: c_int) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid; any number may be passed as a device.
@@ -265,15 +273,14 @@ impl Driver {
         Ok(context)
     }
 
-    /// Releases the primary context of a device, and so undoes one call of
-    /// [`Driver::retain_primary`]. The context must have been retained more often than it has been
-    /// released so far.
+    /// Undoes one call of [`Driver::retain_primary`] for the device `device`. There must be such a
+    /// call that was not undone yet.
     pub fn release_primary(&self, device: c_int) -> Outcome {
         // SAFETY: any number may be passed as a device.
         outcome(unsafe { (self.0.primary_release)(device) })
     }
 
-    /// Returns the context that is current in this thread, or null if no context is current.
+    /// Returns the current context of this thread, or null if it has none.
     pub fn current(&self) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid.
@@ -281,7 +288,7 @@ impl Driver {
         Ok(context)
     }
 
-    /// Makes `context` the current context of this thread, until [`Driver::pop`] is called.
+    /// Makes `context` the current context of this thread. [`Driver::pop`] undoes this.
     ///
     /// # Safety
     /// `context` must be a context of the driver that was retained.
@@ -290,7 +297,7 @@ impl Driver {
         outcome(unsafe { (self.0.context_push)(context) })
     }
 
-    /// Undoes the last call of [`Driver::push`] in this thread: the context that was current before
+    /// Undoes the last call of [`Driver::push`] in this thread. The context that was current before
     /// that call becomes current again.
     pub fn pop(&self) -> Outcome {
         let mut context = std::ptr::null_mut();
@@ -298,13 +305,14 @@ impl Driver {
         outcome(unsafe { (self.0.context_pop)(&raw mut context) })
     }
 
-    /// Waits until all work that was submitted to the current context is done.
+    /// Waits until the device has done all work that was submitted to the current context.
     pub fn synchronize(&self) -> Outcome {
         // SAFETY: the function has no arguments.
         outcome(unsafe { (self.0.context_synchronize)() })
     }
 
-    /// Compiles the PTX text of a module, and loads the compiled module into the current context.
+    /// Compiles the PTX text of a module, loads the compiled module into the current context, and
+    /// returns its handle.
     pub fn load_module(&self, text: &CStr) -> Outcome<Opaque> {
         let mut module = std::ptr::null_mut();
         // SAFETY: the result pointer is valid, and the image is text that ends with NUL.
@@ -312,10 +320,10 @@ impl Driver {
         Ok(module)
     }
 
-    /// Returns the kernel with the name `name` of the module `module`.
+    /// Returns the handle of the kernel `name` in the module `module`.
     ///
     /// # Safety
-    /// `module` must be a module that is loaded.
+    /// `module` must be the handle of a loaded module.
     pub unsafe fn kernel(&self, module: Opaque, name: &CStr) -> Outcome<Opaque> {
         let mut function = std::ptr::null_mut();
         // SAFETY: the result pointer is valid and the name a C string; the module is loaded, as the
@@ -327,8 +335,8 @@ impl Driver {
     /// Unloads the module `module` from the current context.
     ///
     /// # Safety
-    /// `module` must be a module that is loaded. No kernel of the module may be running, and none
-    /// may be launched after this call.
+    /// `module` must be loaded. No kernel of the module may be running, and none may be launched
+    /// after this call.
     pub unsafe fn unload(&self, module: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.module_unload)(module) })
@@ -353,31 +361,32 @@ impl Driver {
         outcome(unsafe { (self.0.memory_free)(address) })
     }
 
-    /// Copies `words` to the device memory at `address`, and waits until they are there. The copy
-    /// is work of the legacy default stream, so it waits for earlier work of all streams that
-    /// synchronize with this stream.
+    /// Copies `words` from host memory to the device memory at `address`, and waits until they have
+    /// arrived. The copy runs on the legacy default stream. So it waits for earlier work of all
+    /// streams that synchronize with the legacy default stream.
     ///
     /// # Safety
-    /// `address` must be the address of device memory of the current context that has room for the
-    /// words.
+    /// `address` must be the address of device memory that belongs to the current context and has
+    /// room for all of `words`.
     pub unsafe fn upload(&self, address: u64, words: &[u32]) -> Outcome {
-        // SAFETY: `words` are as many bytes as the size says. The memory on the device has room for
-        // them, as the caller promises.
+        // SAFETY: `words` has `size_of_val(words)` bytes, and the device memory has room for them,
+        // as the caller promises.
         outcome(unsafe { (self.0.memory_upload)(address, words.as_ptr().cast(), size_of_val(words)) })?;
-        // A copy from pageable memory may return before the last bytes have arrived. Work of
-        // streams that do not synchronize with the default stream could then read old bytes.
+        // A copy from pageable host memory may return before the last bytes have arrived in device
+        // memory. Later work on a stream that does not synchronize with the default stream could
+        // then read old bytes. So wait for the default stream.
         // SAFETY: `LEGACY_STREAM` is a handle of a default stream, which always exists.
         outcome(unsafe { (self.0.stream_synchronize)(LEGACY_STREAM) })
     }
 
-    /// Launches a kernel on a stream of the current context. `blocks` has the number of blocks in
-    /// each dimension of the grid, and `threads` is the number of threads in a block.
+    /// Submits a launch of `kernel` to `stream`. The grid has `x`, `y` and `z` blocks in its three
+    /// dimensions, and each block has `threads` threads in one dimension.
     ///
     /// # Safety
     /// `kernel` must belong to a module that is loaded into the current context, and `stream` must
     /// be a stream of the same context. Each entry of `parameters` must point to the value of one
-    /// parameter of the kernel. The kernel must access only memory that stays valid until the
-    /// kernel has run.
+    /// parameter of the kernel. The kernel may access only memory that stays valid until the kernel
+    /// has finished.
     pub unsafe fn launch(
         &self,
         kernel: Opaque,
@@ -393,12 +402,13 @@ impl Driver {
         })
     }
 
-    /// Submits a copy of `bytes` bytes from the address `from` to the address `to`. The copy is
-    /// made in the order of the other work of the stream.
+    /// Submits a copy of `bytes` bytes from the address `from` to the address `to`. The driver
+    /// makes the copy in stream order, between the work that was submitted to the stream before and
+    /// after it.
     ///
     /// # Safety
     /// `stream` must be a stream of the current context. The bytes at both addresses must stay
-    /// valid until the copy was made, and the source must not overlap the destination.
+    /// valid until the copy is done, and the source must not overlap the destination.
     pub unsafe fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.copy)(to, from, bytes as usize, stream) })
@@ -407,7 +417,7 @@ impl Driver {
     /// Returns the context that a stream belongs to.
     ///
     /// # Safety
-    /// `stream` must be a stream that was not destroyed.
+    /// `stream` must not be the handle of a destroyed stream.
     pub unsafe fn stream_context(&self, stream: Opaque) -> Outcome<Opaque> {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
@@ -415,11 +425,12 @@ impl Driver {
         Ok(context)
     }
 
-    /// Makes all work that is submitted to the stream `then` after this call wait for all work that
-    /// was submitted to the stream `first` before it. The calling thread does not wait.
+    /// Makes later work of the stream `then` wait for earlier work of the stream `first`. Earlier
+    /// work was submitted before this call, and later work is submitted after it. The calling
+    /// thread does not wait.
     ///
     /// # Safety
-    /// Both must be streams of the current context.
+    /// `first` and `then` must be streams of the current context.
     pub unsafe fn order(&self, first: Opaque, then: Opaque) -> Outcome {
         let mut event = std::ptr::null_mut();
         // SAFETY: the result pointer is valid.
@@ -428,16 +439,17 @@ impl Driver {
         let ordered = outcome(unsafe { (self.0.event_record)(event, first) })
             // SAFETY: as above. The third argument has no flags, as cuda.h requires.
             .and_then(|()| outcome(unsafe { (self.0.stream_wait)(then, event, 0) }));
-        // SAFETY: nobody else has the event. The driver frees it when it has happened.
+        // SAFETY: no other code has the handle of the event. The driver frees the event after it
+        // has been reached.
         let destroyed = outcome(unsafe { (self.0.event_destroy)(event) });
         ordered.and(destroyed)
     }
 
-    /// Asks the driver for the properties of the memory at `address`, and returns them. The address
-    /// may be any number, even if no memory is there.
+    /// Asks the driver for the properties of the memory at `address`. The address may be any
+    /// number, even one at which there is no memory.
     pub fn address(&self, address: u64) -> Outcome<Address> {
-        // An attribute has 4 or 8 bytes. Each attribute has room for 8 bytes in `values`, and the
-        // driver writes the first 4 of these bytes or all of them.
+        // Each attribute has an entry of 8 bytes in `values`. If an attribute has fewer than 8
+        // bytes, the driver writes only the first bytes of its entry, and the others stay 0.
         let mut values = [0u64; ATTRIBUTES.len()];
         let mut places = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
         let number = ATTRIBUTES.len() as c_uint;

@@ -1,43 +1,45 @@
-//! Index arithmetic of one thread of a kernel: it computes where the bytes that the thread moves
+//! Index arithmetic of one thread of a kernel. It computes where the bytes that the thread moves
 //! lie in user memory and in the packed stream.
 //!
 //! The arithmetic is written once, with the operations of the trait [`Arithmetic`]. There are two
-//! implementations of the trait. [`Values`] does the operations with numbers on the host, and the
-//! printer of [`ptx`](crate::ptx) prints one instruction for each operation. So the host and the
-//! kernel cannot disagree about a formula.
+//! implementations of the trait. [`Values`] computes with numbers on the host, and `Printer` in
+//! [`ptx`](crate::ptx) prints one PTX instruction for each operation. So the host and the kernel
+//! cannot disagree about a formula.
 //!
 //! # Chains of loops
 //!
 //! Every layout has a chain of nested loops, of which loop 0 is the innermost. The kernels
-//! `strided`, `list` and `pieces` compute offsets from this chain. The item with the index `w`,
-//! which is a word or an iteration of the innermost loop, lies at this offset in user memory:
+//! `strided`, `list` and `pieces` compute offsets in user memory from this chain. For `strided`,
+//! `w` is the index of a word. For `list` and `pieces`, `w` is the index of an iteration of the
+//! innermost loop. The word or iteration with the index `w` lies at this offset:
 //!
 //! ```text
 //! w * s_0 + q_1 * c_1 + q_2 * c_2 + ..      q_0 = w, q_i = q_(i-1) / n_(i-1)
 //!                                           c_i = s_i - n_(i-1) * s_(i-1)
 //! ```
 //!
-//! In the formula, loop `i` has `n_i` iterations that are `s_i` bytes apart, and a quotient is
-//! rounded down. A thread does a division by a constant with one multiplication and one shift
+//! In the formula, `n_i` is the trip count of loop `i`, `s_i` is its stride in bytes, and quotients
+//! are rounded down. A thread divides by a trip count with one multiplication and one shift
 //! ([`Divisor`]).
 //!
 //! # Tables
 //!
-//! The layouts of the kernels `list` and `pieces` have a table of blocks inside of the innermost
-//! loop. A thread finds the iteration of this loop, and the row of the table, by a division with
-//! remainder ([`Split`]). It then reads the row from the table and adds the offset of the
-//! iteration.
+//! In the layouts that the kernels `list` and `pieces` move, the body of the innermost loop is a
+//! table of blocks. A thread divides, with remainder, the index of its block by the number of
+//! blocks in the table ([`Split`]). The quotient is the iteration of the innermost loop, and the
+//! remainder is the row of the table. The thread then reads the row from the table and adds the
+//! offset of the iteration.
 
-/// Exclusive upper limit of the indices that a kernel divides, such as indices of words and of
-/// rows. A [`Divisor`] gives the exact quotient for all indices below this limit.
+/// Exclusive upper limit of the indices that a kernel divides, such as the indices of words and of
+/// blocks. A [`Divisor`] gives the exact quotient for all indices below this limit.
 pub const MAX_WORD: u64 = 1 << 31;
 
-/// The operations from which the index arithmetic of a thread is built. All of them wrap on
-/// overflow.
+/// The operations from which the index arithmetic of a thread is built. A result that does not fit
+/// into its type wraps around.
 pub trait Arithmetic {
-    /// A value of 32 bits.
+    /// An unsigned value of 32 bits.
     type Word: Copy;
-    /// A value of 64 bits.
+    /// An unsigned value of 64 bits.
     type Long: Copy;
 
     /// Returns the constant `value`.
@@ -46,11 +48,11 @@ pub trait Arithmetic {
     fn add(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Returns the lower 32 bits of `a - b`.
     fn subtract(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// Returns the smaller of the two values `a` and `b`, which have no sign.
+    /// Returns the smaller of the two unsigned values `a` and `b`.
     fn minimum(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// Returns the larger of the two values `a` and `b`, which have no sign.
+    /// Returns the larger of the two unsigned values `a` and `b`.
     fn maximum(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
-    /// Returns the upper 32 bits of the product `a * b`, which has 64 bits.
+    /// Returns the upper 32 bits of the 64-bit product `a * b`.
     fn multiply_high(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Returns `a` shifted right by `by` bits, where `by` is less than 32.
     fn shift_right(&mut self, a: Self::Word, by: Self::Word) -> Self::Word;
@@ -58,7 +60,7 @@ pub trait Arithmetic {
     fn multiply(&mut self, a: Self::Word, b: Self::Word) -> Self::Word;
     /// Returns the lower 32 bits of `a * b + c`.
     fn multiply_add(&mut self, a: Self::Word, b: Self::Word, c: Self::Word) -> Self::Word;
-    /// Returns the 32-bit value `a`, which has no sign, as a value of 64 bits.
+    /// Returns the unsigned 32-bit value `a`, extended to 64 bits with zeros.
     fn widen(&mut self, a: Self::Word) -> Self::Long;
     /// Returns the lower 64 bits of `a * b`.
     fn multiply_long(&mut self, a: Self::Long, b: Self::Long) -> Self::Long;
@@ -66,15 +68,16 @@ pub trait Arithmetic {
     fn multiply_add_long(&mut self, a: Self::Long, b: Self::Long, c: Self::Long) -> Self::Long;
 }
 
-/// Divisor for indices below [`MAX_WORD`], in the form of a multiplier and a shift
-/// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994).
+/// A divisor for indices below [`MAX_WORD`], represented by a multiplier and a shift, so that a
+/// division becomes a multiplication and a shift (Granlund and Montgomery, "Division by invariant
+/// integers using multiplication", 1994).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor<W> {
-    /// Factor by which a division multiplies the index. The division then uses the upper 32 bits of
-    /// the product.
+    /// Factor by which the index is multiplied. The division continues with the upper 32 bits of
+    /// the 64-bit product.
     pub multiplier: W,
-    /// Number of bits by which a division shifts the upper half of the product to the right. It is
-    /// less than 32.
+    /// Number of bits by which the upper half of the product of index and multiplier is shifted to
+    /// the right, to give the quotient. It is less than 32.
     pub shift: W,
 }
 
@@ -84,59 +87,61 @@ impl Divisor<u32> {
     pub fn new(n: u32) -> Divisor<u32> {
         debug_assert!(n >= 2 && u64::from(n) < MAX_WORD);
         // With l = ceil(log2 n), the multiplier ceil(2^(31 + l) / n) gives the exact quotient for
-        // all words of 31 bits, and the multiplier fits into 32 bits.
+        // all indices of 31 bits, and the multiplier fits into 32 bits.
         let l = 32 - (n - 1).leading_zeros();
         let multiplier = (1u64 << (31 + l)).div_ceil(u64::from(n));
         Divisor { multiplier: multiplier as u32, shift: l - 1 }
     }
 }
 
-/// Returns the quotient of `word` divided by the divisor `by`, rounded down.
+/// Returns `word / by`, rounded down.
 fn divide<A: Arithmetic>(a: &mut A, word: A::Word, by: Divisor<A::Word>) -> A::Word {
     let high = a.multiply_high(word, by.multiplier);
     a.shift_right(high, by.shift)
 }
 
-/// Divisor of a division with remainder.
+/// A divisor for divisions that compute both the quotient and the remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split<W> {
-    /// The divisor, in the form of a multiplier and a shift.
+    /// The divisor, represented by a multiplier and a shift. It is used to compute the quotient.
     pub divisor: Divisor<W>,
-    /// The divisor as a plain number.
+    /// The divisor as a plain number. It is used to compute the remainder.
     pub number: W,
 }
 
 impl Split<u32> {
-    /// Returns the divisor `n` for a division with remainder. The number `n` must be at least 2 and
-    /// less than [`MAX_WORD`].
+    /// Returns the representation of the divisor `n` for divisions with remainder. The number `n`
+    /// must be at least 2 and less than [`MAX_WORD`].
     pub fn new(n: u32) -> Split<u32> {
         Split { divisor: Divisor::new(n), number: n }
     }
 }
 
-/// Returns the quotient of `index` divided by `by`, rounded down, and the remainder.
+/// Returns the pair `(index / by, index % by)`, where the quotient is rounded down.
 pub fn split<A: Arithmetic>(a: &mut A, index: A::Word, by: Split<A::Word>) -> (A::Word, A::Word) {
     let quotient = divide(a, index, by.divisor);
     let whole = a.multiply(quotient, by.number);
     (quotient, a.subtract(index, whole))
 }
 
-/// Strides of a chain of nested loops, in the form in which a kernel gets them as parameters: the
-/// stride of the innermost loop and, for each other loop `i`, a divisor and a step. The divisor is
-/// the number of iterations of the next inner loop. The step is the `c_i` of the formula in the
-/// module's documentation: the stride of loop `i`, less the distance by which all iterations of the
-/// next inner loop advance.
+/// Strides of nested loops, in the form in which a kernel gets them as parameters: the stride of
+/// the innermost loop and, for each other loop `i`, a divisor and a step. The divisor is the trip
+/// count of loop `i - 1`, the next inner loop. The step is the value `c_i` of the formula in this
+/// module's documentation: the stride of loop `i`, minus the product of the trip count and the
+/// stride of loop `i - 1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<W, S> {
-    /// Stride of the innermost loop in bytes.
+    /// Stride of the innermost loop in user memory, in bytes.
     pub stride: S,
-    /// The divisor of each loop except the innermost, with the step of that loop in bytes. The
-    /// second innermost loop comes first, and the outermost loop last.
+    /// The divisor and the step, in bytes, of every loop except the innermost. The list begins with
+    /// the second innermost loop and ends with the outermost loop.
     pub divisions: Vec<(Divisor<W>, S)>,
 }
 
-/// Returns the offset in user memory of the item with the index `word`. The sums of the computation
-/// have 32 bits. So every offset must be at least 0 and less than 2^32, but partial sums may wrap.
+/// Returns the offset in user memory of the item with the index `word`. The item is a word for the
+/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. The
+/// computation has 32 bits. So the offset must be at least 0 and less than 2^32, but intermediate
+/// results may wrap around.
 pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Word>) -> A::Long {
     let mut sum = a.multiply(word, chain.stride);
     let mut quotient = word;
@@ -147,8 +152,10 @@ pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     a.widen(sum)
 }
 
-/// Returns the offset in user memory of the item with the index `word`. The sums of the computation
-/// have 64 bits, which is needed if strides are negative or long.
+/// Returns the offset in user memory of the item with the index `word`. The item is a word for the
+/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. The
+/// computation has 64 bits, which is needed if a stride is negative or if offsets do not fit into
+/// 32 bits.
 pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Long>) -> A::Long {
     let long = a.widen(word);
     let mut sum = a.multiply_long(long, chain.stride);
@@ -161,20 +168,21 @@ pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
     sum
 }
 
-/// Place of a word whose offset is the sum of two parts: the offset of an iteration of the
-/// innermost loop, and an offset inside of this iteration.
+/// Place of a word in user memory. The offset of the word is the sum of the offset of an iteration
+/// of the innermost loop and an offset inside of this iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<W> {
-    /// Index of the iteration of the innermost loop.
+    /// Index of the iteration of the innermost loop to which the word belongs.
     pub iteration: W,
-    /// Offset from the beginning of the iteration in bytes.
+    /// Offset of the word from the beginning of the iteration, in bytes.
     pub offset: W,
 }
 
-/// Returns the place of the word with the index `word` in a layout of blocks that have equal
-/// lengths. An iteration of the innermost loop has `rows` blocks. `words` is the number of words in
-/// a block, together with the width of a word in bytes, or `None` if a block is one word. `entry`
-/// returns the offset of the block with a given index from the beginning of the iteration.
+/// Returns the place of the word with the index `word` in a layout of blocks that all have the same
+/// length. `rows` is the number of blocks in an iteration of the innermost loop. `words` is the
+/// number of words in a block and the width of a word in bytes, or `None` if a block is one word.
+/// `entry` returns the entry of the layout's table for the block with a given index: the offset of
+/// the block from the beginning of the iteration.
 pub fn place_in_list<A: Arithmetic>(
     a: &mut A,
     word: A::Word,
@@ -192,26 +200,27 @@ pub fn place_in_list<A: Arithmetic>(
     Place { iteration, offset: a.multiply_add(inside, width, start) }
 }
 
-/// The part of a piece that a launch of the kernel `pieces` moves. The part is empty if `end` is
-/// not greater than `begin`.
+/// The bytes of a piece that a launch of the kernel `pieces` moves. A piece is a section of a block
+/// of contiguous bytes. The launch moves no byte of the piece if `end` is not greater than `begin`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<W> {
-    /// Place of the first byte of the part in user memory.
+    /// Place in user memory of the first byte of the piece that the launch moves.
     pub place: Place<W>,
-    /// Position of the first byte of the part in the packed stream.
+    /// Position in the packed stream of the first byte of the piece that the launch moves.
     pub begin: W,
-    /// Position in the packed stream at which the part ends.
+    /// Position in the packed stream after the last byte of the piece that the launch moves.
     pub end: W,
 }
 
-/// Returns the part of the piece with the index `index` that lies in the range `begin..end` of the
-/// packed stream. An iteration of the innermost loop has `rows` pieces and `bytes` packed bytes.
-/// All positions, and the index of the piece, are counted from the same iteration.
+/// Returns those bytes of the piece with the index `index` that lie in the range `begin..end` of
+/// the packed stream. An iteration of the innermost loop has `rows` pieces and `bytes` packed
+/// bytes. The index `index` and the positions `begin` and `end` are all counted from the beginning
+/// of the same iteration of the outermost loop.
 ///
-/// `entry` returns an entry of a table with two entries for each piece of an iteration and one
-/// entry after the last piece. Entry `2 * i` is the position of piece `i` in the packed stream,
-/// counted from the beginning of the iteration, and entry `2 * i + 1` is the offset of the piece in
-/// user memory. The entry after the last piece is the number of packed bytes in an iteration.
+/// `entry` returns an entry of the layout's table. The table describes one iteration of the
+/// innermost loop. Piece `i` has two entries, both counted from the beginning of the iteration:
+/// entry `2 * i` is its position in the packed stream, and entry `2 * i + 1` is its offset in user
+/// memory. One more entry, with the index `2 * rows`, is equal to `bytes`.
 pub fn part_of_piece<A: Arithmetic>(
     a: &mut A,
     index: A::Word,
@@ -234,8 +243,8 @@ pub fn part_of_piece<A: Arithmetic>(
     Part { place: Place { iteration, offset: a.add(user, skipped) }, begin, end }
 }
 
-/// Returns the offset in user memory of the element with the indices `indices` in three nested
-/// loops, whose strides are `strides`.
+/// Returns the offset in user memory of the element with the coordinates `indices`. `strides[i]` is
+/// the distance in user memory, in bytes, between elements whose coordinates `i` differ by one.
 pub fn offset_of_element<A: Arithmetic>(a: &mut A, indices: [A::Word; 3], strides: [A::Long; 3]) -> A::Long {
     let [x, y, z] = indices.map(|index| a.widen(index));
     let sum = a.multiply_long(x, strides[0]);
@@ -243,9 +252,8 @@ pub fn offset_of_element<A: Arithmetic>(a: &mut A, indices: [A::Word; 3], stride
     a.multiply_add_long(z, strides[2], sum)
 }
 
-/// Returns the position in the packed stream of the element with the indices `indices` in three
-/// nested loops. `strides` has the number of packed bytes from one iteration of each loop to the
-/// next.
+/// Returns the position in the packed stream of the element with the coordinates `indices`.
+/// `strides[i]` is the number of packed bytes between elements whose coordinates `i` differ by one.
 pub fn position_of_element<A: Arithmetic>(
     a: &mut A,
     indices: [A::Word; 3],
@@ -256,7 +264,7 @@ pub fn position_of_element<A: Arithmetic>(
     a.multiply_add(indices[2], strides[2], sum)
 }
 
-/// Implementation of the operations that computes with numbers on the host.
+/// Implementation of [`Arithmetic`] that computes with numbers on the host.
 pub struct Values;
 
 impl Arithmetic for Values {
@@ -316,8 +324,9 @@ impl Arithmetic for Values {
 mod tests {
     use super::*;
 
-    /// For each tested divisor, checks that the quotients of words just below, at and just above
-    /// several multiples of the divisor are exact. Word 0 and the largest word are tested too.
+    /// Checks that quotients and remainders are exact. Each divisor is tested with 0, with the
+    /// largest permitted index, and with indices just below, at and just above several multiples of
+    /// the divisor.
     #[test]
     fn quotients_are_exact() {
         let last = (MAX_WORD - 1) as u32;

@@ -1,5 +1,5 @@
-//! What all kernels have in common: how a layout is moved by kernels, how a kernel is named and
-//! launched, and the values of its parameters.
+//! Types that all kernels share: the text of a kernel, the values of its parameters, a launch, and
+//! the trait [`Mover`], which describes how kernels move the bytes of a layout.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -9,17 +9,17 @@ use ddtc::internal::kind::Direction;
 use crate::index::{Chain, Split};
 use crate::loops::Loops;
 
-/// Number of threads in a block.
+/// Number of threads in each block of a launch.
 pub const THREADS: u32 = 256;
 
 /// Widths that a word may have, in bytes. A word is the unit of data that a thread moves by one
 /// load and one store.
 pub const WIDTHS: [u32; 5] = [16, 8, 4, 2, 1];
 
-/// Maximum number of parameters of a kernel.
+/// Maximum number of parameters that a kernel of ddtc has.
 pub const MAX_PARAMETERS: usize = 24;
 
-/// A kernel, in a module of its own.
+/// PTX text of a module that contains a single kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Name of the kernel.
@@ -29,7 +29,7 @@ pub struct Kernel {
 }
 
 /// Values of the parameters of a kernel for one launch, in the order in which the kernel declares
-/// the parameters. A parameter of 32 bits has the lower half of its value.
+/// the parameters. The value of a 32-bit parameter is the lower half of its 64-bit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     values: [u64; MAX_PARAMETERS],
@@ -37,25 +37,28 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Returns the values `first` as the values of the first parameters.
+    /// Creates the list of parameter values that begins with the values `first`.
+    /// [`Parameters::extend`] appends the values of further parameters.
     pub(crate) fn new(first: &[u64]) -> Parameters {
         let mut parameters = Parameters { values: [0; MAX_PARAMETERS], number: 0 };
         parameters.extend(first);
         parameters
     }
 
-    /// Adds the values of the next parameters.
+    /// Appends the values of the next parameters.
     pub(crate) fn extend(&mut self, values: &[u64]) {
         self.values[self.number..][..values.len()].copy_from_slice(values);
         self.number += values.len();
     }
 
-    /// Adds the parameters of a division with remainder, which `Printer::split` declares.
+    /// Appends the values of the three parameters that `Printer::split` declares for a division
+    /// with remainder.
     pub(crate) fn split(&mut self, by: Split<u32>) {
         self.extend(&[by.divisor.multiplier, by.divisor.shift, by.number].map(u64::from));
     }
 
-    /// Adds the parameters of a chain of loops, which `Printer::chain` declares.
+    /// Appends the values of the parameters that `Printer::chain` declares for nested loops: the
+    /// stride of the innermost loop, and a divisor and a step for each other loop.
     pub(crate) fn chain(&mut self, chain: &Chain<u32, u64>) {
         self.extend(&[chain.stride]);
         for (divisor, step) in &chain.divisions {
@@ -68,7 +71,8 @@ impl Parameters {
         &self.values[..self.number]
     }
 
-    /// Returns the values of all parameters, so that the driver can be given a pointer to each.
+    /// Returns the values of all parameters. They are mutable because the driver expects a mutable
+    /// pointer to each value.
     pub fn values_mut(&mut self) -> &mut [u64] {
         &mut self.values[..self.number]
     }
@@ -77,7 +81,8 @@ impl Parameters {
 /// One launch of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Number of blocks of [`THREADS`] threads in each of the three dimensions of the grid.
+    /// Size of the grid: the number of blocks in each of its three dimensions. A block has
+    /// [`THREADS`] threads.
     pub blocks: [u32; 3],
     /// Values of the parameters of the kernel.
     pub parameters: Parameters,
@@ -85,53 +90,57 @@ pub struct Launch {
     pub bytes: u64,
 }
 
-/// Addresses by which a device reaches the memory of a transfer.
+/// Device addresses of the memory that a transfer accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// Address of the user's buffer.
+    /// Device address of the user's buffer.
     pub user: u64,
-    /// Address of the first packed byte of the range that is moved.
+    /// Device address of the first packed byte of the range that is moved.
     pub packed: u64,
-    /// Address of the layout's table, or 0 if the layout has no table.
+    /// Device address of the table that [`Mover::table`] returns, or 0 if this table is empty.
     pub table: u64,
 }
 
-/// A layout whose bytes are moved by kernels.
+/// A layout whose bytes are moved by GPU kernels.
 ///
-/// A layout has several variants of its kernels. In most layouts, each variant moves words of
-/// another width: variant `i` moves words of `2^i` bytes.
+/// For each direction, a layout has several kernels, of which a transfer uses one. The kernels are
+/// numbered, and the number is called the variant. The kernel of variant `i` moves words of `2^i`
+/// bytes. The layout of a transpose ([`Tile`](crate::tile::Tile)) has one more variant: the kernel
+/// `tile`.
 pub trait Mover: Debug + Send + Sync {
-    /// Returns the loops of the layout.
+    /// Returns the nested loops of the layout.
     fn loops(&self) -> &Loops;
 
-    /// Returns the table of the layout, which must be in device memory before a kernel is launched.
-    /// It is empty if the kernels use no table.
+    /// Returns the table of blocks that the kernels of this layout read, or an empty slice if they
+    /// read no table. The caller must copy the table to device memory before it launches a kernel.
     fn table(&self) -> &[u32] {
         &[]
     }
 
-    /// Returns the number of variants of the kernels.
+    /// Returns the number of variants, which is the number of different kernels for each direction.
     fn variants(&self) -> usize {
         self.loops().unit().ilog2() as usize + 1
     }
 
-    /// Returns the kernel of the variant `variant` for the direction `direction`.
+    /// Returns the kernel with the number `variant` for the direction `direction`.
     fn kernel(&self, variant: usize, direction: Direction) -> Kernel;
 
-    /// Returns the variant that moves the packed bytes `range`.
+    /// Returns the number of the kernel that moves the packed bytes `range` between the given
+    /// addresses.
     fn variant(&self, addresses: &Addresses, range: &Range<u64>) -> usize {
         self.loops().width(addresses.user, addresses.packed, range).ilog2() as usize
     }
 
-    /// Returns a launch of the variant `variant` that moves the first packed bytes of `range`, as
-    /// many as one launch can move. The range must not be empty, and the address
-    /// [`Addresses::packed`] must be that of its first byte. The variant must be one that
-    /// [`Mover::variant`] returns for the range, or for a longer range that ends where this one
-    /// ends.
+    /// Returns a launch of the kernel with the number `variant`. The launch moves as many of the
+    /// first packed bytes of `range` as a single launch can move. The range must not be empty, and
+    /// [`Addresses::packed`] must be the address of its first byte. [`Mover::variant`] must have
+    /// returned `variant` for this range, or for a longer range with the same end.
     fn launch(&self, variant: usize, addresses: &Addresses, range: Range<u64>) -> Launch;
 }
 
-/// Returns all launches of the variant `variant` that together move the packed bytes `range`.
+/// Returns the launches that together move the packed bytes `range`, all of them with the kernel
+/// that has the number `variant`. [`Addresses::packed`] must be the address of the first byte of
+/// the range.
 pub fn launches(
     mover: &dyn Mover,
     variant: usize,

@@ -1,5 +1,6 @@
-//! The kernel `list`. It moves layouts of blocks that have equal lengths and lie at arbitrary
-//! offsets, which nested loops repeat. A table has the offset of each block, in 32 bits.
+//! The kernel `list`. It moves layouts that consist of nested loops around a table of blocks. The
+//! blocks have equal lengths and lie at arbitrary offsets. The table has one entry of 32 bits for
+//! each block: its offset in user memory.
 
 use std::ops::Range;
 
@@ -13,27 +14,32 @@ use crate::ptx;
 use crate::rows::Rows;
 use crate::words;
 
-/// Properties that identify a kernel, together with its direction (pack or unpack). The text of a
-/// kernel depends on nothing else.
+/// Properties on which the text of a kernel `list` depends. The text also depends on the direction
+/// (pack or unpack), and on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape {
-    /// Width of a word in bytes.
+    /// Number of bytes that a thread moves by one load and one store, which is the width of a word.
     pub width: u32,
-    /// Whether a block has several words. Otherwise a block is one word.
+    /// Whether each block has several words. If this is false, each block is one word.
     pub several: bool,
-    /// Number of loops except the outermost. Each of them needs one division.
+    /// Number of nested loops, not counting the outermost one. To compute an offset, a thread
+    /// divides once for each of them.
     pub divisions: usize,
-    /// Whether the sums of the loops have 64 bits. They have 32 bits otherwise.
+    /// Whether a thread computes the offset of a loop iteration in user memory with 64 bits.
+    /// Otherwise it computes this offset with 32 bits.
     pub wide: bool,
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`.
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
     ///
-    /// After the parameters that `words::kernel` declares, the kernel has these: the address of the
-    /// table (64 bits), the division by the number of words in a block if a block has several
-    /// words, the division by the number of blocks in an iteration of the innermost loop, and the
-    /// chain of loops.
+    /// The first four parameters are those that `words::kernel` declares. They are followed by the
+    /// address of the table (64 bits) and by the parameters that `Printer::split` and
+    /// `Printer::chain` declare for these purposes, in this order:
+    ///
+    /// * to divide by the number of words in a block, if a block has several words,
+    /// * to divide by the number of blocks in an iteration of the innermost loop, and
+    /// * to compute the offset of an iteration of the innermost loop.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, several, divisions, wide } = self;
         let (words, sums) = (if several { "blocks" } else { "words" }, if wide { 64 } else { 32 });
@@ -56,13 +62,13 @@ impl Shape {
     }
 }
 
-/// A layout of blocks that have equal lengths, which nested loops repeat.
+/// A layout that consists of nested loops around a table of blocks of equal lengths.
 #[derive(Clone, Debug)]
 pub struct List {
     /// Number of bytes in a block.
     length: u64,
-    /// Offset of each block of an iteration of the innermost loop from the beginning of this
-    /// iteration, in bytes.
+    /// The table of the layout. It has the offset in user memory of each block of one iteration of
+    /// the innermost loop, in bytes from the beginning of the iteration.
     table: Vec<u32>,
     rows: Split<u32>,
     loops: Loops,
@@ -70,10 +76,11 @@ pub struct List {
 }
 
 impl List {
-    /// Returns the layout in which the nested loops `loops` repeat the blocks `rows`. The innermost
-    /// loop comes first in `loops`, and the outermost loop last. The first byte of the layout lies
-    /// `start` bytes after the address of the user's buffer. Returns `None` if one iteration of the
-    /// outermost loop has too many bytes.
+    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
+    /// innermost loop comes first in `loops`, and the outermost loop last. The first byte of the
+    /// layout lies `start` bytes after the address of the user's buffer. Returns `None` if one
+    /// iteration of the outermost loop has more than [`MAX_ITERATION`](crate::loops::MAX_ITERATION)
+    /// packed bytes.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<List> {
         let loops = Loops::new(start, loops, rows.innermost(), disjoint)?;
         let length = rows.common_length();
@@ -83,7 +90,7 @@ impl List {
         Some(List { length, rows: Split::new(table.len() as u32), table, chain, loops })
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape {
             width,

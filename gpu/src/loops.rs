@@ -1,8 +1,9 @@
-//! The loops of a layout. They repeat its innermost part, which is a run of contiguous bytes or a
+//! The nested loops of a layout. The body of the innermost loop is a run of contiguous bytes or a
 //! table of blocks.
 //!
-//! The outermost loop of a layout repeats the instances of a call. So the number of its iterations
-//! is not known before the call, and a long transfer is split at iterations of this loop.
+//! The outermost loop repeats the instances of a call that packs or unpacks. So its trip count is
+//! not known before the call. A long transfer is split into launches that each cover a limited
+//! number of iterations of the outermost loop.
 
 use std::ops::Range;
 
@@ -11,14 +12,15 @@ use ddtc::internal::nest::Disjoint;
 use crate::index::{Chain, Divisor};
 
 /// Maximum number of packed bytes in one iteration of the outermost loop of a layout. With this
-/// limit, one iteration has at most half as many words as [`MAX_WORD`](crate::index::MAX_WORD),
-/// even if a word has only 1 byte.
+/// limit, one iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte. Kernels
+/// can divide indices below [`MAX_WORD`](crate::index::MAX_WORD).
 pub const MAX_ITERATION: u64 = 1 << 30;
 
-/// Upper limit (exclusive) of the offsets that sums of 32 bits can represent.
+/// Exclusive upper limit of the offsets in user memory that a kernel can compute with 32-bit
+/// arithmetic.
 const NARROW: u64 = 1 << 32;
 
-/// One loop of a layout.
+/// One of the nested loops of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// Number of iterations of the loop. For the outermost loop of a layout, it is the number of
@@ -30,19 +32,20 @@ pub struct Loop {
     pub stride: i64,
 }
 
-/// The innermost part of a layout, which the loops repeat.
+/// Properties of the body of a layout's innermost loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Innermost {
-    /// Number of packed bytes.
+    /// Number of packed bytes of one execution of the body.
     pub(crate) bytes: u64,
-    /// Number of bytes of user memory from the first mapped byte to the end of the last one.
+    /// Number of bytes of user memory from the lowest byte that the body moves to the end of the
+    /// highest one.
     pub(crate) span: u64,
-    /// The largest power of two, up to 16, that divides the lengths of all blocks and the distances
-    /// between them.
+    /// The largest power of two, up to 16, that divides the lengths of all blocks of the body and
+    /// the distances between these blocks.
     pub(crate) unit: u32,
 }
 
-/// The loops of a layout, and what follows from them.
+/// The nested loops of a layout, with properties that are computed from them once.
 #[derive(Clone, Debug)]
 pub struct Loops {
     start: i64,
@@ -53,20 +56,24 @@ pub struct Loops {
     unit: u32,
     wide: bool,
     /// Maximum number of iterations of the outermost loop in one launch. With more iterations, an
-    /// offset might not fit into the sums of the kernel.
+    /// offset in user memory might be too large for the kernel's 32-bit arithmetic. The value
+    /// `u64::MAX` means that there is no limit: the kernel computes with 64 bits, or the stride of
+    /// the outermost loop is 0.
     reach: u64,
     disjoint: Disjoint,
 }
 
-/// The first part of a range of packed bytes. One launch moves this part.
+/// The packed bytes that one launch moves. They are the first bytes of a longer range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Address in user memory to which a kernel adds offsets. It belongs to the beginning of the
-    /// iteration of the outermost loop in which the part begins.
+    /// Address in user memory to which the kernel adds the offsets that it computes. It is the
+    /// address at which one iteration of the outermost loop begins: the iteration that contains the
+    /// first byte of the launch.
     pub user: u64,
-    /// Number of packed bytes from the beginning of this iteration to the part.
+    /// Position of the first byte of the launch in the packed stream, counted from the beginning of
+    /// the iteration of the outermost loop that contains this byte.
     pub first: u64,
-    /// Number of packed bytes in the part.
+    /// Number of packed bytes that the launch moves.
     pub bytes: u64,
 }
 
@@ -75,11 +82,11 @@ pub(crate) fn power(x: u64) -> u32 {
     1 << x.trailing_zeros().min(4)
 }
 
-/// Returns the strides of the nested loops `loops`, in the form in which a kernel gets them as
-/// parameters: the stride of the innermost loop and, for each other loop, a divisor and a step. The
-/// step is the stride of that loop, less the distance by which all iterations of the next inner
-/// loop advance. A kernel with sums of 32 bits uses only the lower 32 bits of each stride and of
-/// each step.
+/// Converts the nested loops `loops`, the innermost first, into the parameters of a kernel: the
+/// stride of the innermost loop and, for each other loop, a divisor and a step. The divisor is the
+/// trip count of the next inner loop. The step is the stride of the loop, minus the product of the
+/// trip count and the stride of the next inner loop. A kernel with 32-bit arithmetic uses only the
+/// lower 32 bits of the stride and of the steps.
 pub(crate) fn chain(loops: &[Loop]) -> Chain<u32, u64> {
     let divisions = loops.windows(2).map(|pair| {
         let [inner, outer] = pair else { unreachable!("a window of two") };
@@ -90,11 +97,11 @@ pub(crate) fn chain(loops: &[Loop]) -> Chain<u32, u64> {
 }
 
 impl Loops {
-    /// Returns the loops `list`, which repeat the part `innermost` of a layout. The innermost loop
-    /// comes first in `list`, and the outermost loop last. All offsets of the layout are counted
-    /// from its first byte, which lies `start` bytes after the address of the user's buffer.
-    /// Returns `None` if one iteration of the outermost loop has more than [`MAX_ITERATION`] packed
-    /// bytes.
+    /// Describes the nested loops `list`, whose body is `innermost`. The innermost loop comes first
+    /// in `list`, and the outermost loop last. The first byte of the layout lies `start` bytes
+    /// after the address of the user's buffer, and all offsets of the layout are counted from this
+    /// byte. Returns `None` if one iteration of the outermost loop has more than [`MAX_ITERATION`]
+    /// packed bytes.
     pub(crate) fn new(
         start: i64,
         list: Vec<Loop>,
@@ -108,8 +115,9 @@ impl Loops {
             .filter(|&bytes| bytes <= MAX_ITERATION)?;
         let strides = list.iter().map(|l| power(l.stride as u64));
         let unit = strides.fold(innermost.unit, u32::min);
-        // `span` is the length of one iteration of the outermost loop in user memory. If no stride
-        // is negative, all bytes of the iteration lie at offsets from 0 to `span`.
+        // `span` is the number of bytes of user memory over which one iteration of the outermost
+        // loop extends. If no stride is negative, the offsets of all bytes of the iteration are at
+        // least 0 and less than `span`.
         let span = inner.iter().fold(innermost.span, |span, l| {
             span.saturating_add((l.trip - 1).saturating_mul(l.stride.unsigned_abs()))
         });
@@ -136,8 +144,8 @@ impl Loops {
         self.unit
     }
 
-    /// Returns true if the sums of a kernel's index arithmetic must have 64 bits, and false if 32
-    /// bits suffice.
+    /// Returns true if kernels must compute offsets in user memory with 64-bit arithmetic, and
+    /// false if 32 bits suffice.
     pub fn is_wide(&self) -> bool {
         self.wide
     }
@@ -148,25 +156,24 @@ impl Loops {
         self.start
     }
 
-    /// Returns true if it is known that all packed bytes of `count` instances belong to different
-    /// bytes of user memory.
+    /// Returns true if all packed bytes of `count` instances are known to belong to different bytes
+    /// of user memory.
     pub fn is_disjoint(&self, count: u64) -> bool {
         self.disjoint.holds(count)
     }
 
-    /// Returns the width, in bytes, of the words in which the packed bytes `range` are moved.
+    /// Returns the width, in bytes, of the words in which a kernel moves the packed bytes `range`.
     /// `user` is the address of the user's buffer, and `packed` is the address of the first packed
-    /// byte of the range. The result is the largest width that the layout allows and to which the
-    /// layout's first byte in user memory, the address `packed`, and both ends of the range are
-    /// aligned.
+    /// byte of the range. The result is at most [`Loops::unit`]. It is the largest power of two up
+    /// to this limit that divides the address of the layout's first byte in user memory, the
+    /// address `packed`, and both ends of the range.
     pub fn width(&self, user: u64, packed: u64, range: &Range<u64>) -> u32 {
         let first = user.wrapping_add(self.start as u64);
         power(first | packed | range.start | range.end).min(self.unit)
     }
 
-    /// Returns the part of the packed bytes `range` that a single launch can move, from the
-    /// beginning of the range. It has at most `max_bytes` bytes. `user` is the address of the
-    /// user's buffer.
+    /// Returns the first packed bytes of `range`: as many as a single launch can move, and at most
+    /// `max_bytes`. `user` is the address of the user's buffer.
     pub fn part(&self, user: u64, range: Range<u64>, max_bytes: u64) -> Part {
         let (outer, first) = (range.start / self.iteration, range.start % self.iteration);
         let stride = self.list.last().map_or(0, |l| l.stride) as u64;

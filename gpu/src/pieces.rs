@@ -1,9 +1,11 @@
-//! The kernel `pieces`. It moves layouts of blocks whose lengths differ, which nested loops repeat.
+//! The kernel `pieces`. It moves layouts that consist of nested loops around a list of blocks of
+//! different lengths.
 //!
-//! The blocks are cut into pieces of at most [`MAX_PIECE`] bytes. [`LANES`] threads move a piece
-//! together. A table has the position of each piece in the packed stream and its offset in user
-//! memory, so that no thread has to search for its piece. At most two pieces of a launch are moved
-//! in part: the one in which the range of the launch begins and the one in which it ends.
+//! A piece is a section of a block with at most [`MAX_PIECE`] bytes, and each piece is moved by a
+//! group of [`LANES`] threads. A table has the position of each piece in the packed stream and its
+//! offset in user memory, so that no thread has to search for its piece. A launch moves all bytes
+//! of its pieces, except that the packed range to be moved may begin in the middle of the first
+//! piece and end in the middle of the last one.
 
 use std::ops::Range;
 
@@ -16,42 +18,51 @@ use crate::loops::{Loop, Loops, MAX_ITERATION, chain};
 use crate::ptx::{self, Printer, Type, Word};
 use crate::rows::Rows;
 
-/// Number of threads that move a piece together.
+/// Number of threads that together move one piece of a block.
 pub const LANES: u32 = 16;
 
-/// Maximum number of bytes in a piece.
+/// Maximum number of bytes in a piece, which is a section of a block.
 pub const MAX_PIECE: u32 = 512;
 
-/// Maximum number of words that a thread loads before it stores the first of them.
+/// Maximum number of words that a thread loads before it stores the first of them. The latencies of
+/// these loads overlap.
 const IN_FLIGHT: usize = 4;
 
-/// Maximum number of packed bytes that one launch moves. Positions and indices of pieces are
-/// counted from the beginning of the iteration of the outermost loop in which the launch begins.
-/// Such an iteration has at most [`MAX_ITERATION`] bytes. So all positions and indices, and those
-/// that the threads after the last piece compute, are less than
-/// [`MAX_WORD`](crate::index::MAX_WORD).
+/// Maximum number of packed bytes that one launch moves. A launch counts positions in the packed
+/// stream, and indices of pieces, from the beginning of the iteration of the outermost loop that
+/// contains its first byte. Since an iteration has at most [`MAX_ITERATION`] bytes, all these
+/// positions and indices are less than [`MAX_WORD`](crate::index::MAX_WORD). This also holds for
+/// those that surplus threads of the last block compute for pieces after the end.
 const MAX_BYTES: u64 = MAX_ITERATION / 2;
 
-/// Properties that identify a kernel, together with its direction (pack or unpack). The text of a
-/// kernel depends on nothing else.
+/// Properties on which the text of a kernel `pieces` depends. The text also depends on the
+/// direction (pack or unpack), and on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape {
-    /// Width of a word in bytes.
+    /// Number of bytes that a thread moves by one load and one store, which is the width of a word.
     pub width: u32,
-    /// Number of loops except the outermost. Each of them needs one division.
+    /// Number of nested loops, not counting the outermost one. To compute an offset, a thread
+    /// divides once for each of them.
     pub divisions: usize,
-    /// Whether the sums of the loops have 64 bits. They have 32 bits otherwise.
+    /// Whether a thread computes the offset of a loop iteration in user memory with 64 bits.
+    /// Otherwise it computes this offset with 32 bits.
     pub wide: bool,
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`.
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
     ///
-    /// The parameters of the kernel are, in this order: the address in user memory (64 bits), the
-    /// address of the packed bytes (64 bits), the address of the table (64 bits), the index of the
-    /// first piece (32 bits), the positions in the packed stream at which the launch begins and
-    /// ends (32 bits each), the number of packed bytes in an iteration of the innermost loop (32
-    /// bits), the division by the number of pieces in such an iteration, and the chain of loops.
+    /// The parameters of the kernel are, in this order:
+    ///
+    /// * the address in user memory to which offsets are added (64 bits),
+    /// * the address of the first packed byte that the launch moves (64 bits),
+    /// * the address of the table (64 bits),
+    /// * the index of the first piece (32 bits),
+    /// * the positions in the packed stream at which the launch begins and ends (32 bits each),
+    /// * the number of packed bytes in an iteration of the innermost loop (32 bits),
+    /// * the parameters that `Printer::split` declares for a division by the number of pieces in
+    ///   such an iteration, and
+    /// * the parameters that `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, divisions, wide } = self;
         let sums = if wide { 64 } else { 32 };
@@ -65,8 +76,8 @@ impl Shape {
         let bytes = printer.parameter("bytes", Type::Word);
         let rows = printer.split("rows");
         let chain = printer.chain(divisions, wide);
-        // Find the piece of the thread, and the number of the thread among the threads of the
-        // piece.
+        // Compute the index of the piece that the thread helps to move, and the number `lane` of
+        // the thread among the threads that move this piece.
         let (in_grid, in_block) = (printer.special("%ctaid.x"), printer.special("%tid.x"));
         let group = printer.shift_right_constant(in_block, LANES.ilog2());
         let lane = printer.mask(in_block, LANES - 1);
@@ -74,8 +85,10 @@ impl Shape {
         let index = printer.add(index, first);
         let entry = |printer: &mut Printer, index| printer.entry(table, index);
         let part = part_of_piece(&mut printer, index, rows, bytes, (begin, end), entry);
-        // Compute the position of the thread's first word, and both addresses of this word. After
-        // the last piece of the launch, the parts are empty.
+        // Compute the position of the thread's first word in the packed stream, and the addresses
+        // of this word in user memory and in the packed bytes. Surplus threads of the last block
+        // have pieces after the end of the launch. For them `part` has no bytes, so they move
+        // nothing.
         let offset = printer.offset_of_place(part.place, &chain, wide);
         let user = printer.add_long(user, offset);
         let user = printer.address(lane, width, user);
@@ -100,12 +113,13 @@ impl Shape {
     }
 }
 
-/// A layout of blocks whose lengths differ, which nested loops repeat.
+/// A layout that consists of nested loops around a list of blocks of different lengths.
 #[derive(Clone, Debug)]
 pub struct Pieces {
-    /// Two entries for each piece of an iteration of the innermost loop, and one entry more: the
-    /// position of the piece in the packed stream, counted from the beginning of the iteration, and
-    /// its offset in user memory. The last entry is the number of packed bytes in the iteration.
+    /// The table that the kernel reads. It describes one iteration of the innermost loop, and has
+    /// two entries for each piece: the position of the piece in the packed stream, and its offset
+    /// in user memory. Both are counted from the beginning of the iteration. One more entry at the
+    /// end has the number of packed bytes in the iteration.
     table: Vec<u32>,
     rows: Split<u32>,
     loops: Loops,
@@ -113,10 +127,10 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the layout in which the nested loops `loops` repeat the blocks `rows`. The innermost
-    /// loop comes first in `loops`, and the outermost loop last. The first byte of the layout lies
-    /// `start` bytes after the address of the user's buffer. Returns `None` if one iteration of the
-    /// outermost loop has too many bytes.
+    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
+    /// innermost loop comes first in `loops`, and the outermost loop last. The first byte of the
+    /// layout lies `start` bytes after the address of the user's buffer. Returns `None` if one
+    /// iteration of the outermost loop has more than [`MAX_ITERATION`] packed bytes.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<Pieces> {
         let loops = Loops::new(start, loops, rows.innermost(), disjoint)?;
         let (mut table, mut position) = (Vec::new(), 0);
@@ -129,7 +143,7 @@ impl Pieces {
         Some(Pieces { table, rows: Split::new(pieces), chain: chain(loops.list()), loops })
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape { width, divisions: self.chain.divisions.len(), wide: self.loops.is_wide() }
     }
@@ -139,8 +153,8 @@ impl Pieces {
         *self.table.last().expect("a table has a last entry")
     }
 
-    /// Returns the index of the piece that has the packed byte at the position `position`, and the
-    /// position is counted from the beginning of an iteration of the outermost loop.
+    /// Returns the index of the piece that contains the packed byte at `position`. The index and
+    /// the position are counted from the beginning of the same iteration of the outermost loop.
     fn piece(&self, position: u64) -> u64 {
         let (iteration, inside) =
             (position / u64::from(self.bytes()), (position % u64::from(self.bytes())) as u32);

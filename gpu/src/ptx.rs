@@ -1,11 +1,11 @@
-//! Printer of kernels as PTX text. PTX is the assembly language that NVIDIA's driver compiles.
+//! Prints kernels as PTX text. PTX is the assembly language that NVIDIA's driver compiles.
 //!
-//! The text is written for version 7.0 of PTX and for GPUs from `sm_70` on. PTX is forward
-//! compatible, so later drivers and GPUs accept the text too. Each module that is printed has one
-//! kernel.
+//! The text declares version 7.0 of PTX and the target `sm_70`. PTX is forward compatible, so later
+//! drivers and GPUs accept the text too. Each printed module has one kernel.
 //!
-//! The printer knows instructions, parameters and registers. What a kernel does is in the file of
-//! the kernel.
+//! The printer knows only instructions, parameters and registers. The modules of the kernels
+//! ([`strided`](crate::strided), [`list`](crate::list), [`pieces`](crate::pieces) and
+//! [`tile`](crate::tile)) call it to print what a kernel does.
 
 use std::fmt::Write;
 
@@ -23,8 +23,8 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// Returns the prefix of the names of registers that have this type, and the name of this type
-    /// in a declaration of registers.
+    /// Returns the prefix of the names of registers of this type, and the name of the type as a
+    /// `.reg` declaration contains it.
     fn declared(self) -> (&'static str, &'static str) {
         match self {
             Type::Predicate => ("%p", "pred"),
@@ -46,12 +46,12 @@ impl std::fmt::Display for Register {
     }
 }
 
-/// State space of a load or store.
+/// PTX state space in which a load or a store accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// Memory of the device, or pinned memory of the host.
+    /// Global memory: device memory or pinned host memory.
     Global,
-    /// Memory that the threads of a block share.
+    /// Shared memory, which the threads of a block share.
     Shared,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Printer {
     used: [usize; 3],
 }
 
-/// Returns the name of a direction, as the names of kernels contain it.
+/// Returns the word with which the name of a kernel for this direction ends.
 pub(crate) fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Pack => "pack",
@@ -103,31 +103,33 @@ impl Printer {
         self.instruction(of, &format!("ld.param.u{bits}"), &format!("[{name}]"))
     }
 
-    /// Declares the next parameter of the kernel, which is an address. Returns a register with the
-    /// address in the state space `global`.
+    /// Declares the next parameter of the kernel, which is an address. Returns a register with this
+    /// address, converted to an address in global memory.
     pub(crate) fn global(&mut self, name: &str) -> Register {
         let address = self.parameter(name, Type::Long);
         self.instruction(Type::Long, "cvta.to.global.u64", &address.to_string())
     }
 
-    /// Declares the parameters of a division, whose names end with `suffix`: a multiplier and a
-    /// shift, both of 32 bits.
+    /// Declares two parameters of 32 bits that represent a divisor: a multiplier and a shift. The
+    /// names of the parameters end with `suffix`.
     fn divisor(&mut self, suffix: &str) -> Divisor<Register> {
         let multiplier = self.parameter(&format!("multiplier{suffix}"), Type::Word);
         let shift = self.parameter(&format!("shift{suffix}"), Type::Word);
         Divisor { multiplier, shift }
     }
 
-    /// Declares the parameters of a division by `name` with remainder: a multiplier, a shift, and
-    /// the divisor as a plain number. All of them have 32 bits.
+    /// Declares three parameters of 32 bits for a division with remainder: the multiplier and the
+    /// shift that represent the divisor, and the divisor as a plain number. `name` is the name of
+    /// the last of them.
     pub(crate) fn split(&mut self, name: &str) -> Split<Register> {
         let divisor = self.divisor(&format!("_{name}"));
         Split { divisor, number: self.parameter(name, Type::Word) }
     }
 
-    /// Declares the parameters of a chain of loops: the stride of the innermost loop and then, for
-    /// each of the `divisions` other loops, a multiplier (32 bits), a shift (32 bits) and a step.
-    /// The stride and the steps have 64 bits if `wide` is true, and 32 bits otherwise.
+    /// Declares the parameters from which a thread computes offsets in nested loops ([`Chain`]):
+    /// first the stride of the innermost loop and then, for each of the `divisions` other loops,
+    /// the multiplier (32 bits) and the shift (32 bits) of its divisor, and its step. The stride
+    /// and the steps have 64 bits if `wide` is true, and 32 bits otherwise.
     pub(crate) fn chain(&mut self, divisions: usize, wide: bool) -> Chain<Register, Register> {
         let step = if wide { Type::Long } else { Type::Word };
         let stride = self.parameter("stride", step);
@@ -137,8 +139,9 @@ impl Printer {
         Chain { stride, divisions }
     }
 
-    /// Returns a register with the offset of the item with the index `index` in the loops `chain`.
-    /// The sums have 64 bits if `wide` is true, and 32 bits otherwise.
+    /// Returns a register with the offset in user memory of the word, or of the iteration of the
+    /// innermost loop, that has the index `index` in the nested loops `chain`. The printed
+    /// instructions compute the offset with 64 bits if `wide` is true, and with 32 bits otherwise.
     pub(crate) fn offset(
         &mut self,
         index: Register,
@@ -148,8 +151,9 @@ impl Printer {
         if wide { offset_64(self, index, chain) } else { offset_32(self, index, chain) }
     }
 
-    /// Returns a register with the offset of the place `place`. The iterations are those of the
-    /// innermost loop of `chain`.
+    /// Returns a register with the offset in user memory of the place `place`. The nested loops
+    /// `chain` give the offset of the iteration that `place` names, which is computed with 64 bits
+    /// if `wide` is true, and with 32 bits otherwise. The final sum always has 64 bits.
     pub(crate) fn offset_of_place(
         &mut self,
         place: Place<Register>,
@@ -202,28 +206,29 @@ impl Printer {
         self.instruction(Type::Predicate, "and.pred", &format!("{a}, {b}"))
     }
 
-    /// Returns a register with the address of the word that has the index `index` in an array of
-    /// words of `width` bytes. The array begins at the address `base`.
+    /// Returns a register with the address of entry `index` of an array. The array begins at the
+    /// address `base`, and its entries have `width` bytes each.
     pub(crate) fn address(&mut self, index: Register, width: u32, base: Register) -> Register {
         self.instruction(Type::Long, "mad.wide.u32", &format!("{index}, {width}, {base}"))
     }
 
-    /// Returns a register with the entry `index` of the table at the address `table`. The entries
-    /// have 32 bits. No thread writes to the table while the kernel runs, so the entry is read
-    /// through the cache for constant data.
+    /// Loads the 32-bit entry with the index `index` from the table at the address `table`, and
+    /// returns a register with the entry. No thread writes to the table while the kernel runs, so
+    /// the load may go through the cache for read-only data (`ld.global.nc`).
     pub(crate) fn entry(&mut self, table: Register, index: Register) -> Register {
         let address = self.address(index, 4, table);
         self.instruction(Type::Word, "ld.global.nc.u32", &format!("[{address}]"))
     }
 
-    /// Declares an array of `bytes` bytes with the name `name`, which the threads of a block share.
-    /// Returns a register with its address in the state space `shared`.
+    /// Declares an array of `bytes` bytes with the name `name` in shared memory. Returns a register
+    /// with the address of the array in shared memory.
     pub(crate) fn shared(&mut self, name: &str, bytes: u32) -> Register {
         writeln!(self.variables, "    .shared .align 16 .b8 {name}[{bytes}];").expect("a string");
         self.instruction(Type::Word, "mov.u32", name)
     }
 
-    /// Makes every thread of a block wait until all threads of the block have come here.
+    /// Prints a barrier, at which every thread of a block waits until all threads of the block have
+    /// reached it.
     pub(crate) fn barrier(&mut self) {
         self.body += "    bar.sync 0;\n";
     }
@@ -235,7 +240,8 @@ impl Printer {
         (0..width.div_ceil(8)).map(|_| self.register(of)).collect()
     }
 
-    /// Loads a word of `width` bytes from the address `from`, if the predicate `inside` is true.
+    /// Prints a load of a word of `width` bytes from the address `from`, which a thread executes
+    /// only if the predicate `inside` is true. Returns the registers with the value of the word.
     pub(crate) fn load(
         &mut self,
         space: Space,
@@ -250,7 +256,8 @@ impl Printer {
         values
     }
 
-    /// Stores a word of `width` bytes at the address `to`, if the predicate `inside` is true.
+    /// Prints a store to the address `to`. It stores a word of `width` bytes, whose value is in the
+    /// registers `values`. A thread executes the store only if the predicate `inside` is true.
     pub(crate) fn store(
         &mut self,
         space: Space,
@@ -264,8 +271,9 @@ impl Printer {
         writeln!(self.body, "    @{inside} st.{space}{suffix} [{to}], {list};").expect("a string");
     }
 
-    /// Moves words of `width` bytes in the direction `direction`. All loads of a thread come before
-    /// its first store, so that the latencies of the loads overlap.
+    /// Prints loads and stores that move the words `words`, each of `width` bytes, in the direction
+    /// `direction`. All loads of a thread come before its first store, so that the latencies of the
+    /// loads overlap.
     pub(crate) fn move_words(&mut self, width: u32, direction: Direction, words: &[Word]) {
         let loaded: Vec<Vec<Register>> = words
             .iter()
@@ -295,10 +303,11 @@ impl Printer {
     }
 }
 
-/// Registers of one word that a thread moves.
+/// Registers that describe one word that a thread moves: its two addresses, and whether the launch
+/// moves it at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word {
-    /// Register with a predicate. It is true if the launch moves the word, and false otherwise.
+    /// Predicate register that is true if the launch moves the word, and false otherwise.
     pub(crate) inside: Register,
     /// Register with the address of the word in user memory.
     pub(crate) user: Register,
@@ -306,8 +315,9 @@ pub(crate) struct Word {
     pub(crate) packed: Register,
 }
 
-/// Returns the suffix of a load or store instruction that accesses a word of `width` bytes, and the
-/// operand of the instruction that names the registers `values`.
+/// Returns the suffix of a load or store instruction for a word of `width` bytes, and the text of
+/// its register operand. `values` are the registers with the value of the word. Two registers
+/// become a vector operand, such as `{%d7, %d8}`.
 fn operand(width: u32, values: &[Register]) -> (String, String) {
     match values {
         [low, high] => (".v2.u64".to_owned(), format!("{{{low}, {high}}}")),

@@ -1,5 +1,5 @@
-//! Lists of blocks. Loops, tables and several nodes of a nest become one list of blocks of
-//! contiguous bytes, in the order of the packed stream.
+//! Lists of blocks. The module unrolls the body of a loop into one list of blocks of contiguous
+//! bytes, in the order of the packed stream. The body may contain loops, tables and several nodes.
 
 use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 
@@ -11,12 +11,13 @@ use crate::loops::{Innermost, power};
 /// entries in the table, both in host memory and in device memory.
 pub(crate) const MAX_ROWS: u64 = 1 << 24;
 
-/// A block, or a piece of a block.
+/// A block of contiguous bytes, or a section of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Offset of the first byte in user memory, counted from the lowest byte of all blocks.
+    /// Offset in user memory of the first byte of the block. In a [`Rows`], it is counted from the
+    /// lowest byte of all blocks.
     pub(crate) offset: u64,
-    /// Number of bytes.
+    /// Number of bytes in the block.
     pub(crate) bytes: u64,
 }
 
@@ -25,15 +26,16 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     /// The blocks, in the order of the packed stream.
     list: Vec<Row>,
-    /// Offset of the lowest byte of all blocks, counted from the place at which the body of the
-    /// nest is executed.
+    /// Offset in user memory of the lowest byte of all blocks. Offset 0 is the place at which the
+    /// body that contains the blocks is executed.
     lowest: i64,
 }
 
-/// Returns the number of blocks that one execution of `body` moves, if it is at most [`MAX_ROWS`].
+/// Returns the number of blocks of contiguous bytes that one execution of `body` moves, or `None`
+/// if they are more than [`MAX_ROWS`].
 pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> Option<u64> {
-    // The nodes of a body lie before the node that has the body. So the numbers of blocks of the
-    // inner nodes are known when a node is reached.
+    // In the list of nodes, the nodes of a body come before the node that has this body. So when a
+    // node is reached, the numbers of blocks of the nodes in its body are already in `counts`.
     let mut counts: Vec<u64> = Vec::with_capacity(body.range().end);
     for node in &nest.nodes()[..body.range().end] {
         let inside = node.body().map_or(1, |body| sum(&counts[body.range()]));
@@ -50,9 +52,9 @@ fn sum(counts: &[u64]) -> u64 {
     counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
 }
 
-/// Adds the blocks of `body` to `list`. `at` is the offset in user memory at which the body is
-/// executed. The list gets this offset as a number without sign, and must have the capacity for all
-/// blocks.
+/// Appends the blocks of `body` to `list`, whose capacity must suffice for them. `at` is the offset
+/// in user memory at which the body is executed. Offsets in `list` are signed, but stored as `u64`
+/// in two's complement.
 fn gather(nest: &LoopNest<Normal>, body: Body, at: i64, list: &mut Vec<Row>) {
     for node in nest.body(body) {
         let at = at.wrapping_add(node.offsets().user);
@@ -84,8 +86,8 @@ fn common_divisor(a: u64, b: u64) -> u64 {
 }
 
 impl Rows {
-    /// Returns the list of the `count` blocks of `body`. Returns `None` if there is no memory for
-    /// the list.
+    /// Returns the list of the `count` blocks of `body`. Returns `None` if there is not enough host
+    /// memory for the list.
     pub(crate) fn new(nest: &LoopNest<Normal>, body: Body, count: u64) -> Option<Rows> {
         let mut list = Vec::new();
         list.try_reserve_exact(count as usize).ok()?;
@@ -101,36 +103,37 @@ impl Rows {
         self.list.len() as u64
     }
 
-    /// Returns the offset of the lowest byte of all blocks, counted from the place at which the
-    /// body of the nest is executed.
+    /// Returns the offset in user memory of the lowest byte of all blocks, counted from the offset
+    /// at which the body is executed.
     pub(crate) fn lowest(&self) -> i64 {
         self.lowest
     }
 
     /// Returns the number of bytes from the lowest byte of all blocks to the end of the highest
-    /// one.
+    /// block.
     pub(crate) fn span(&self) -> u64 {
         self.list.iter().map(|row| row.offset + row.bytes).max().expect("a block")
     }
 
-    /// Returns the number of bytes in all blocks.
+    /// Returns the total number of bytes in all blocks.
     pub(crate) fn bytes(&self) -> u64 {
         self.list.iter().map(|row| row.bytes).sum()
     }
 
-    /// Returns the properties of the list as the innermost part of a layout.
+    /// Returns the properties that the list has as the body of a layout's innermost loop.
     pub(crate) fn innermost(&self) -> Innermost {
         let unit = power(self.list.iter().fold(0, |bits, row| bits | row.offset | row.bytes));
         Innermost { bytes: self.bytes(), span: self.span(), unit }
     }
 
-    /// Returns the greatest number of bytes that divides the lengths of all blocks.
+    /// Returns the greatest common divisor of the lengths of all blocks, in bytes.
     pub(crate) fn common_length(&self) -> u64 {
         self.list.iter().fold(0, |length, row| common_divisor(row.bytes, length))
     }
 
-    /// Cuts each block into pieces of `length` bytes, of which the last piece of a block may be
-    /// shorter. Returns the pieces in the order of the packed stream.
+    /// Cuts each block into pieces of `length` bytes, and returns the pieces in the order of the
+    /// packed stream. The last piece of a block is shorter if `length` does not divide the length
+    /// of the block.
     pub(crate) fn pieces(&self, length: u64) -> impl Iterator<Item = Row> {
         self.list.iter().flat_map(move |row| {
             (0..row.bytes)

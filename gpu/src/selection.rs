@@ -1,5 +1,5 @@
-//! Selection of the kernel, or of the copy by the driver, that moves the bytes of a committed
-//! layout.
+//! Decides how the bytes of a committed layout are moved: by one of the kernels, or by a plain copy
+//! of the driver.
 
 use ddtc::Committed;
 use ddtc::internal::error::{Error, ErrorClass, Result};
@@ -14,33 +14,34 @@ use crate::rows::{self, Rows};
 use crate::strided::{MAX_DIVISIONS, Strided};
 use crate::tile::Tile;
 
-/// Maximum number of loops around a table of blocks, including the loop over the instances. Loops
-/// inside of these become blocks of the table.
+/// Maximum number of nested loops around a table of blocks, including the loop over the instances.
+/// Loops that are nested more deeply are unrolled into blocks of the table.
 pub const MAX_OUTER_LOOPS: usize = 4;
 
-/// Maximum number of entries in the table of a layout whose blocks have different lengths, if the
-/// kernel `list` moves it. For this kernel the blocks are cut into pieces that have the same
-/// length. With more entries, the kernel `pieces` moves the layout. The number is a guess: a table
-/// of this size, 4 KiB, stays in the fastest cache of a GPU. It has not been measured whether
+/// Maximum number of entries in a table for the kernel `list`, if the blocks of the layout have
+/// different lengths. The kernel `list` needs blocks of equal lengths, so the blocks are cut into
+/// sections whose length is the greatest common divisor of all lengths. If this yields more entries
+/// than the maximum, the kernel `pieces` moves the layout instead. The number is a guess: a table
+/// of this size, 4 KiB, stays in the fastest cache of a GPU. No measurement has shown whether
 /// another number is better.
 pub const MAX_CUT_ENTRIES: u64 = 1024;
 
-/// Maximum number of bytes of user memory in which the blocks of a table may lie, since the table
-/// has offsets of 32 bits.
+/// Maximum number of bytes from the lowest byte of all blocks of a table to the end of the highest
+/// block. The table stores the offsets of the blocks in 32 bits.
 const MAX_SPAN: u64 = 1 << 32;
 
-/// The means by which the bytes of a layout are moved.
+/// How the bytes of a layout are moved.
 #[derive(Debug)]
 pub enum Selection {
-    /// Nothing is moved, because no instance has a byte.
+    /// Nothing is moved, because the instances have no bytes.
     Nothing,
-    /// The driver copies the bytes. All instances together are one run of contiguous bytes, which
-    /// begins `start` bytes after the address of the user's buffer.
+    /// A copy by the driver moves the bytes, because all instances together are one run of
+    /// contiguous bytes.
     Run {
-        /// Offset of the first byte of the run from the address of the buffer, in bytes.
+        /// Offset of the first byte of the run from the address of the user's buffer, in bytes.
         start: i64,
     },
-    /// Kernels move the bytes.
+    /// Launches of GPU kernels move the bytes.
     Kernels(Box<dyn Mover>),
 }
 
@@ -55,18 +56,20 @@ const TOO_MANY: &str =
 const TOO_FAR: &str =
     "must have its blocks within 4 GiB to be served in device memory, if they are irregular";
 
-/// Selects the kernel or the copy that moves the bytes of the layout `committed`.
+/// Decides whether a kernel or a copy by the driver moves the bytes of the layout `committed`, and
+/// chooses the kernel.
 ///
 /// # Errors
 /// The class of the error is `Unsupported` if neither a kernel nor a copy can move the bytes of the
-/// layout, and `NoMem` if there is no memory for a list of its blocks. The error names `operation`
-/// as the call that failed.
+/// layout, and `NoMem` if there is not enough host memory for a list of its blocks. The error names
+/// `operation` as the call that failed.
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest = committed.nest();
     let mut start = committed.origin() as i64;
-    // Go from the outermost loop inwards, as long as a loop has nothing but another loop in it. For
-    // each loop, keep what it repeats: a body, and the place at which the first iteration executes
-    // the body.
+    // Go from the outermost loop inwards, as long as the body of a loop is a single node. For each
+    // loop whose trip count is not 1, push its trip count and stride to `loops`, and push to
+    // `repeated` its body and the offset in user memory at which the first iteration executes this
+    // body.
     let mut loops = Vec::new();
     let mut repeated: Vec<(Body, i64)> = Vec::new();
     let mut body = nest.root();
@@ -101,8 +104,9 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
             Node::Copy { .. } | Node::Table { .. } | Node::Blocks { .. } => break,
         }
     }
-    // What the loops repeat is no run of bytes, or there are too many loops. So the outer loops
-    // stay loops, and what they repeat becomes a table of blocks.
+    // Here the body of the innermost loop in `loops` is not a single run of bytes, or there are too
+    // many loops. The outer loops stay loops of the kernel, and the body of the last of them
+    // becomes a table of blocks.
     loops.truncate(MAX_OUTER_LOOPS);
     let Some(&(body, start)) = loops.len().checked_sub(1).map(|last| &repeated[last]) else {
         return Ok(Selection::Nothing);

@@ -1,5 +1,5 @@
-//! The kernel `strided`. It moves layouts that consist of one run of contiguous bytes, which nested
-//! loops repeat.
+//! The kernel `strided`. It moves layouts that consist of nested loops around one run of contiguous
+//! bytes.
 
 use std::ops::Range;
 
@@ -11,26 +11,29 @@ use crate::kernel::{Addresses, Kernel, Launch, Mover};
 use crate::loops::{Innermost, Loop, Loops, chain, power};
 use crate::{ptx, words};
 
-/// Maximum number of divisions in the index arithmetic of the kernel. The outermost loop, which is
-/// the loop over the instances, needs no division. Inside of it there are at most four loops, which
-/// need one division each. A run of bytes that consists of several words needs one division too.
+/// Maximum number of divisions by which a thread of the kernel `strided` computes the offset of a
+/// word. The outermost loop, which is the loop over the instances, needs no division. Each of the
+/// other loops, of which there are at most four, needs one division. If a run of bytes consists of
+/// several words, the loop over these words needs one division too.
 pub const MAX_DIVISIONS: usize = 5;
 
-/// Properties that identify a kernel, together with its direction (pack or unpack). The text of a
-/// kernel depends on nothing else.
+/// Properties on which the text of a kernel `strided` depends. The text also depends on the
+/// direction (pack or unpack), and on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Shape {
-    /// Width of a word in bytes.
+    /// Number of bytes that a thread moves by one load and one store, which is the width of a word.
     pub width: u32,
-    /// Number of divisions in the index arithmetic of a word.
+    /// Number of divisions by which a thread computes the offset of a word from its index.
     pub divisions: usize,
-    /// Whether the sums of the index arithmetic have 64 bits. They have 32 bits otherwise.
+    /// Whether a thread computes offsets in user memory with 64 bits. Otherwise it computes them
+    /// with 32 bits.
     pub wide: bool,
 }
 
 impl Shape {
-    /// Returns the kernel that has this shape and moves bytes in the direction `direction`. After
-    /// the parameters that `words::kernel` declares, the kernel has those of the chain of loops.
+    /// Returns the kernel with these properties that packs or unpacks, as `direction` says. Its
+    /// parameters are the four that `words::kernel` declares, followed by those that
+    /// `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, divisions, wide } = self;
         let sums = if wide { 64 } else { 32 };
@@ -45,27 +48,28 @@ impl Shape {
     }
 }
 
-/// A layout that consists of one run of contiguous bytes, which nested loops repeat.
+/// A layout that consists of nested loops around one run of contiguous bytes.
 #[derive(Clone, Debug)]
 pub struct Strided {
     run: u64,
-    /// The loops around the run.
+    /// The nested loops around the run of bytes.
     loops: Loops,
-    /// The strides of the loops over words, for each width of words. The index of an entry is the
-    /// base-2 logarithm of the width in bytes.
+    /// The nested loops as parameters of the kernel, once for each width of words. The entry with
+    /// the index `i` is for words of `2^i` bytes.
     chains: Vec<Chain<u32, u64>>,
 }
 
 impl Strided {
-    /// Returns the layout in which the nested loops `loops` repeat a run of `run` contiguous bytes.
-    /// The innermost loop comes first in `loops`, and the outermost loop last. The first byte of
-    /// the layout lies `start` bytes after the address of the user's buffer. Returns `None` if one
-    /// iteration of the outermost loop has too many bytes.
+    /// Returns the layout that consists of the nested loops `loops` around a run of `run`
+    /// contiguous bytes. The innermost loop comes first in `loops`, and the outermost loop last.
+    /// The first byte of the layout lies `start` bytes after the address of the user's buffer.
+    /// Returns `None` if one iteration of the outermost loop has more than
+    /// [`MAX_ITERATION`](crate::loops::MAX_ITERATION) packed bytes.
     pub(crate) fn new(start: i64, run: u64, loops: Vec<Loop>, disjoint: Disjoint) -> Option<Strided> {
         let innermost = Innermost { bytes: run, span: run, unit: power(run) };
         let loops = Loops::new(start, loops, innermost, disjoint)?;
-        // If a run has several words, then the innermost of the loops over words is the one over
-        // the words of a run.
+        // The kernel needs loops whose innermost body is one word. If a run has several words, a
+        // loop over the words of the run is put inside of the loops of the layout.
         let chains = (0..=loops.unit().ilog2()).map(|log| {
             let words = run >> log;
             let run = (words > 1).then_some(Loop { trip: words, stride: 1 << log });
@@ -79,12 +83,13 @@ impl Strided {
         self.run
     }
 
-    /// Returns the shape of the kernel that moves the layout in words of `width` bytes.
+    /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
         Shape { width, divisions: self.chain(width).divisions.len(), wide: self.loops.is_wide() }
     }
 
-    /// Returns the strides of the layout for words of `width` bytes.
+    /// Returns the loops of the layout as parameters of the kernel that moves words of `width`
+    /// bytes.
     pub fn chain(&self, width: u32) -> &Chain<u32, u64> {
         &self.chains[width.ilog2() as usize]
     }

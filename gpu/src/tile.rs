@@ -1,14 +1,17 @@
-//! The kernel `tile`. It moves transposes: layouts of single elements in which the loop with the
-//! smallest stride in user memory is not the innermost loop of the packed stream.
+//! The kernel `tile`. It moves transposes, such as the columns of a matrix that is stored by rows.
+//! In such a layout, elements that follow each other in the packed stream are far apart in user
+//! memory. The loop that steps from an element to its neighbour in user memory is not the innermost
+//! one.
 //!
-//! A block of threads moves a tile of 32 x 32 elements by way of shared memory. It reads the tile
-//! in the order of one side and writes it in the order of the other side, so that neighbouring
-//! threads access neighbouring elements on both sides. The elements of a tile have two coordinates:
-//! `x` counts along user memory, and `y` counts along the packed stream. A third coordinate, `z`,
-//! counts the transposes of a batch.
+//! A block of threads moves a tile of 32 x 32 elements through shared memory. Each transfer has two
+//! sides: user memory and the packed stream. The block reads the tile in the order of one side and
+//! writes it in the order of the other side, so that neighbouring threads access neighbouring
+//! elements on both sides. An element has three coordinates. Elements with neighbouring `x` are
+//! neighbours in user memory, and elements with neighbouring `y` are neighbours in the packed
+//! stream. If the layout is a batch of several transposes, `z` is the index of the transpose.
 //!
-//! A transfer whose addresses or range are not aligned to elements, or that has too few elements
-//! along `x`, is moved by the kernel `strided`.
+//! The kernel `strided` moves a transfer of such a layout if its addresses or its range are not
+//! aligned to elements, or if it has fewer than 32 elements along `x`.
 
 use std::ops::Range;
 
@@ -23,33 +26,37 @@ use crate::strided::Strided;
 /// Number of elements along each side of a tile.
 pub const SIDE: u32 = 32;
 
-/// Number of elements from one row of a tile to the next in shared memory. It is one more than
+/// Distance in shared memory, in elements, from one row of a tile to the next. It is one more than
 /// [`SIDE`], so that the elements of a column lie in different banks of shared memory.
 const PITCH: u32 = SIDE + 1;
 
-/// Number of rows of a tile that the threads of a block move at a time.
+/// Number of rows of a tile that the threads of a block move at the same time, one element by each
+/// thread.
 const ROWS: u32 = THREADS / SIDE;
 
 /// Maximum number of blocks in the second and in the third dimension of a grid.
 const MAX_BLOCKS: u64 = 65535;
 
-/// Maximum number of packed bytes that one launch moves. Positions are counted from the beginning
-/// of the iteration of the outermost loop in which the launch begins. Such an iteration has at most
-/// [`MAX_ITERATION`] bytes. So the positions of all elements that are moved fit into 32 bits.
+/// Maximum number of packed bytes that one launch moves. A launch counts positions in the packed
+/// stream from the beginning of the iteration of the outermost loop that contains its first byte.
+/// Since an iteration has at most [`MAX_ITERATION`] bytes, the positions of all elements that the
+/// launch moves fit into 32 bits.
 const MAX_BYTES: u64 = MAX_ITERATION;
 
-/// One of the three coordinates of an element.
+/// Number of elements along one of the three coordinates `x`, `y` and `z`, and the distances
+/// between neighbours along it.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
-    /// Number of elements. It is not known for the outermost loop of a layout, where it is `None`.
+    /// Number of elements. It is `None` for the outermost loop of a layout, whose trip count
+    /// depends on the number of instances of a call.
     number: Option<u64>,
-    /// Distance in user memory in bytes.
+    /// Distance in user memory, in bytes, between elements whose coordinates differ by one.
     user: i64,
-    /// Distance in the packed stream in bytes.
+    /// Distance in the packed stream, in bytes, between elements whose coordinates differ by one.
     packed: u64,
 }
 
-/// A layout that consists of transposes.
+/// A layout that is one transpose or a batch of transposes.
 #[derive(Clone, Debug)]
 pub struct Tile {
     x: Axis,
@@ -57,17 +64,23 @@ pub struct Tile {
     z: Axis,
     /// Number of bytes in an element.
     element: u32,
-    /// The same layout for the kernel `strided`.
+    /// The same layout in the form in which the kernel `strided` moves it.
     strided: Strided,
 }
 
-/// Returns the kernel for elements of `width` bytes that moves bytes in the direction `direction`.
+/// Returns the kernel `tile` that moves elements of `width` bytes in the direction `direction`.
 ///
-/// The parameters of the kernel are, in this order: the address in user memory and the address of
-/// the packed bytes (64 bits each), the position in the packed stream at which the launch begins
-/// and the number of its packed bytes (32 bits each), the number of elements along `x` and along
-/// `y` (32 bits each), the distances in user memory from one element to the next along `x`, `y` and
-/// `z` (64 bits each), and the distances in the packed stream (32 bits each).
+/// The parameters of the kernel are, in this order:
+///
+/// * the address in user memory to which offsets are added (64 bits),
+/// * the address of the first packed byte that the launch moves (64 bits),
+/// * the position in the packed stream at which the launch begins (32 bits),
+/// * the number of packed bytes that the launch moves (32 bits),
+/// * the numbers of elements along `x` and along `y` (32 bits each),
+/// * the distances in user memory between neighbouring elements along `x`, `y` and `z`, in bytes
+///   (64 bits each), and
+/// * the distances in the packed stream between neighbouring elements along `x`, `y` and `z`, in
+///   bytes (32 bits each).
 pub fn kernel(width: u32, direction: Direction) -> Kernel {
     let mut printer = Printer::default();
     let user = printer.global("user");
@@ -82,15 +95,18 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
     let row = printer.shift_right_constant(in_block, SIDE.ilog2());
     let [x, y, z] = ["%ctaid.x", "%ctaid.y", "%ctaid.z"].map(|name| printer.special(name));
     let corner = [x, y].map(|block| printer.multiply_constant(block, SIDE));
-    // A thread moves an element in each turn. On the side of user memory, the threads of a warp
-    // have neighbouring `x`, and on the side of the packed stream they have neighbouring `y`.
+    // A thread moves several elements of the tile, one after the other. One coordinate differs
+    // between these elements, and `turns` has its values within the tile. When the block accesses
+    // user memory, the threads of a warp access elements with neighbouring coordinates `x`. When it
+    // accesses the packed stream, they access elements with neighbouring coordinates `y`.
     let turns: Vec<Register> = (0..SIDE / ROWS).map(|turn| printer.add_constant(row, turn * ROWS)).collect();
     let element = |printer: &mut Printer, is_user: bool, turn: Register| {
         let inside = if is_user { [lane, turn] } else { [turn, lane] };
         let [x, y] = [0, 1].map(|i| printer.add(corner[i], inside[i]));
         let (in_columns, in_rows) = (printer.is_less(x, columns), printer.is_less(y, rows));
-        // The last coordinate is the one that differs between the turns of a thread. So the
-        // assembler finds that the sums over the other two are the same in all turns.
+        // One of the three coordinates differs between the elements that a thread moves. It comes
+        // last in the sum, so that the sum over the other two is the same for all these elements.
+        // The assembler can then compute this sum only once.
         let order = if is_user { [2, 0, 1] } else { [2, 1, 0] };
         let coordinates = order.map(|i| [x, y, z][i]);
         let position = position_of_element(printer, coordinates, order.map(|i| strides[i]));
@@ -107,8 +123,9 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
         };
         Element { inside: printer.both(in_tile, in_range), address, slot: printer.scale(slot, width, tile) }
     };
-    // Read the elements in the order of one side, and keep them in shared memory. All loads of a
-    // thread come before its first store.
+    // Read the elements in the order of the side that is read, which is user memory when packing,
+    // and store them in shared memory. All loads of a thread come before its first store, so that
+    // their latencies overlap.
     let reads_user = direction == Direction::Pack;
     let read: Vec<Element> = turns.iter().map(|&turn| element(&mut printer, reads_user, turn)).collect();
     let loaded: Vec<Vec<Register>> =
@@ -117,7 +134,7 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
         printer.store(Space::Shared, width, e.inside, e.slot, values);
     }
     // After the barrier, every element of the tile is in shared memory. Write the elements in the
-    // order of the other side.
+    // order of the destination.
     printer.barrier();
     let written: Vec<Element> = turns.iter().map(|&turn| element(&mut printer, !reads_user, turn)).collect();
     for e in written {
@@ -127,21 +144,25 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
     printer.finish(format!("ddtc_tile_{width}_{}", ptx::direction(direction)))
 }
 
-/// Registers of an element that a thread reads from one side or writes to the other.
+/// Registers that a thread needs to move one element between global memory and shared memory.
 struct Element {
-    /// Register with a predicate. It is true if the launch moves the element.
+    /// Predicate register that is true if the launch moves the element.
     inside: Register,
-    /// Register with the address of the element on this side.
+    /// Register with the address of the element in global memory: in user memory or in the packed
+    /// bytes.
     address: Register,
-    /// Register with the address of the element in shared memory.
+    /// Register with the address of the element's slot in shared memory.
     slot: Register,
 }
 
 impl Tile {
-    /// Returns the layout `strided` as a layout of transposes, if it is one. It must have two or
-    /// three loops around an element whose width is a width of words. The innermost loop is `y`.
-    /// Another loop must have elements next to each other in user memory, and is `x`. Both must
-    /// have at least [`SIDE`] iterations, if the number of their iterations is known.
+    /// Returns the layout `strided` as a layout of transposes, or `None` if the kernel `tile`
+    /// cannot move it. The layout must have two or three nested loops around a run, which is the
+    /// element, and the number of bytes in the run must be one of [`WIDTHS`] and divide all
+    /// strides. The innermost loop is the coordinate `y`. Another loop must have the length of an
+    /// element as its stride, and is the coordinate `x`. Both need at least [`SIDE`] iterations,
+    /// unless `x` is the outermost loop, whose trip count is not known. The numbers of blocks along
+    /// `y` and `z` must not exceed [`MAX_BLOCKS`], as far as they are known.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {
         let (loops, element) = (strided.loops(), strided.run());
         let width = WIDTHS.into_iter().find(|&width| u64::from(width) == element)?;
@@ -158,7 +179,7 @@ impl Tile {
         }
         let y = axes.remove(0);
         let x = axes.remove(axes.iter().position(|axis| axis.user == element as i64)?);
-        // Without a batch, `z` is a loop with one iteration.
+        // If the layout is a single transpose, `z` is a loop with one iteration.
         let z = axes.pop().unwrap_or(Axis { number: Some(1), user: 0, packed: 0 });
         let side = u64::from(SIDE);
         let are_long = y.number.is_some_and(|n| n >= side) && x.number.is_none_or(|n| n >= side);
@@ -172,14 +193,15 @@ impl Tile {
         self.element
     }
 
-    /// Returns the coordinates `x` of the elements in the range `begin..end` of the packed stream.
-    /// The range is counted from the beginning of an iteration of the outermost loop, and begins in
-    /// this iteration.
+    /// Returns a range of coordinates `x` that contains all elements in the range `begin..end` of
+    /// the packed stream. The positions `begin` and `end` are counted from the beginning of that
+    /// iteration of the outermost loop that contains the position `begin`.
     fn columns(&self, begin: u64, end: u64) -> Range<u64> {
         let iteration = self.loops().iteration();
         match self.x.number {
             None => 0..end.div_ceil(iteration),
-            // The outermost loop is `z`, and the range lies in one iteration of it.
+            // The outermost loop is `z`, and the packed range lies within one of its iterations,
+            // which is a single transpose.
             Some(_) if self.z.number.is_none() && end <= iteration => {
                 begin / self.x.packed..end.div_ceil(self.x.packed)
             }
@@ -193,7 +215,8 @@ impl Mover for Tile {
         self.strided.loops()
     }
 
-    /// Returns the number of variants: those of the kernel `strided`, and the kernel `tile`.
+    /// Returns the number of kernels for each direction. The first of them are the kernels
+    /// `strided` for the different widths of words, and the last one is the kernel `tile`.
     fn variants(&self) -> usize {
         self.strided.variants() + 1
     }
@@ -228,7 +251,8 @@ impl Mover for Tile {
         };
         let part = self.loops().part(addresses.user, range, max_bytes);
         let end = part.first + part.bytes;
-        // The kernel counts columns, and positions in the packed stream, from the first column.
+        // The kernel counts coordinates `x` and positions in the packed stream from the first
+        // column that has elements of the launch. So adjust the address and the position.
         let columns = self.columns(part.first, end);
         let user = part.user.wrapping_add(columns.start * u64::from(self.element));
         let begin = part.first - columns.start * self.x.packed;

@@ -1,6 +1,6 @@
-//! The part that the kernels `strided` and `list` share: a thread moves words that are chosen by
-//! their index in the packed stream. The two kernels differ in the arithmetic that computes the
-//! offset of a word in user memory from this index.
+//! Code that the kernels `strided` and `list` share. In both kernels, neighbouring threads move
+//! neighbouring words of the packed stream. The kernels differ only in how a thread computes the
+//! offset of a word in user memory from the word's index in the packed stream.
 
 use std::ops::Range;
 
@@ -11,10 +11,11 @@ use crate::kernel::{Addresses, Kernel, Launch, Parameters, THREADS};
 use crate::loops::Loops;
 use crate::ptx::{Printer, Register, Type, Word};
 
-/// Maximum number of words that one launch moves. Word indices are counted from the beginning of
-/// the iteration of the outermost loop that contains the first word of the launch. Such an
-/// iteration has at most `MAX_WORD / 2` words. So the indices of all words, and those that the
-/// threads after the last word compute, are less than [`MAX_WORD`].
+/// Maximum number of words that one launch moves. A word is the unit that a thread moves by one
+/// load and one store. A launch counts word indices from the beginning of the iteration of the
+/// outermost loop that contains its first word. Since an iteration has at most `MAX_WORD / 2`
+/// words, the indices of all words of the launch are less than [`MAX_WORD`]. This also holds for
+/// the indices that surplus threads of the last block compute for words after the end.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
 /// Returns the number of words of `width` bytes that one thread moves. Together these words have 8
@@ -27,8 +28,9 @@ pub(crate) const fn words_per_thread(width: u32) -> u32 {
     }
 }
 
-/// Returns a launch that moves the first bytes of the range `range` in words of `width` bytes. The
-/// parameters of the launch are those that [`kernel`] declares before it calls `declare`.
+/// Returns a launch that moves the first packed bytes of `range` in words of `width` bytes. The
+/// launch has values only for the first four parameters of the kernel, which [`kernel`] declares
+/// itself. The caller must append the values of the others.
 pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, width: u32) -> Launch {
     let words = u64::from(width);
     let part = loops.part(addresses.user, range, MAX_WORDS * words);
@@ -38,13 +40,19 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
     Launch { blocks: [blocks, 1, 1], parameters, bytes: part.bytes }
 }
 
-/// Prints the kernel `name`, which moves words of `width` bytes in the direction `direction`.
+/// Returns the kernel `name`, which moves words of `width` bytes in the direction `direction`.
 ///
-/// The parameters of the kernel are, in this order: the address in user memory (64 bits), the
-/// address of the packed bytes (64 bits), the index of the first word (32 bits), the number of
-/// words (32 bits), and the parameters that `declare` declares. `offset` prints the computation of
-/// the offset of the word with a given index. The index is counted from the place in user memory to
-/// which the address belongs.
+/// The last parameters of the kernel are those that `declare` declares. The first four parameters
+/// are:
+///
+/// * the address in user memory to which offsets are added (64 bits),
+/// * the address of the first packed byte that the launch moves (64 bits),
+/// * the index of the first word that the launch moves (32 bits), and
+/// * the number of words that the launch moves (32 bits).
+///
+/// `offset` prints the instructions that compute the offset of a word in user memory from the index
+/// of the word. Index 0 belongs to the beginning of an iteration of the outermost loop, and the
+/// address in user memory is the address of this beginning.
 pub(crate) fn kernel<P>(
     name: String,
     width: u32,
@@ -57,8 +65,8 @@ pub(crate) fn kernel<P>(
     let first = printer.parameter("first", Type::Word);
     let words = printer.parameter("words", Type::Word);
     let declared = declare(&mut printer);
-    // A thread moves one word in each turn, and has `turns` turns. In every turn, neighbouring
-    // threads move neighbouring words of the packed stream.
+    // A thread moves `turns` words. They are [`THREADS`] words apart in the packed stream, so that
+    // for each of them neighbouring threads move neighbouring words.
     let turns = words_per_thread(width);
     let (in_grid, in_block) = (printer.special("%ctaid.x"), printer.special("%tid.x"));
     let index = printer.scale(in_grid, THREADS * turns, in_block);

@@ -1,5 +1,6 @@
-//! Tests of the counts of granules and sectors, and of the bound that follows from them. Small
-//! cases are counted by hand, and others are compared with a count over every byte of the type map.
+//! Tests of the counts of granules and sectors in device memory, and of the bound of the speed that
+//! follows from these counts. Small layouts were counted by hand. For other layouts, the counts are
+//! compared with a count over every byte of the type map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ fn touched(text: &str, count: u64) -> Option<Touched> {
     Touched::new(&ddtc::commit(&text.parse().unwrap()).unwrap(), count)
 }
 
-/// Counts granules and sectors by looking at every byte of the type map.
+/// Reference implementation of `Touched::new`, which looks at every byte of the type map.
 fn by_the_type_map(t: &Datatype, count: u64) -> Touched {
     let bytes: BTreeSet<i64> = TypeMap::instances(t, count)
         .flat_map(|(named, at)| (0..named.size()).map(move |byte| at + byte))
@@ -29,26 +30,28 @@ fn by_the_type_map(t: &Datatype, count: u64) -> Touched {
 #[test]
 fn small_layouts_are_counted_by_hand() {
     for (text, count, granules, sectors, partial) in [
-        // One double in each granule.
+        // Doubles at the offsets 0, 64, 128 and so on: one in each granule.
         ("resized(0, 64, double)", 100, 100, 100, 100),
-        // Two doubles in each sector, and four in each granule.
+        // Doubles at the offsets 0, 16, 32 and so on: two in each sector, and four in each granule.
         ("resized(0, 16, double)", 100, 25, 50, 50),
-        // Eight instances lie in 320 bytes, and each of the ten sectors has a part of a gap.
+        // Bytes 0..24, 40..64, 80..104 and so on. The 8 instances extend over 10 sectors (320
+        // bytes), and each sector contains bytes of a gap.
         ("resized(0, 40, contiguous(3, double))", 8, 5, 10, 10),
-        // Every second sector is written as a whole.
+        // Bytes 0..32, 64..96, 128..160 and so on: every second sector is filled, and the others
+        // are empty.
         ("resized(0, 64, contiguous(4, double))", 10, 10, 10, 0),
-        // Instance i begins at byte 96 i, so every second one begins in the middle of a granule:
-        // bytes 0 to 48, and 96 to 144. Of sectors 0, 1, 3 and 4, the second and the last are not
-        // filled.
+        // Bytes 0..48 and 96..144. The second instance begins in the middle of a granule. Sectors 0
+        // and 3 are filled, and sectors 1 and 4 are filled in part.
         ("resized(0, 96, contiguous(6, double))", 2, 3, 4, 2),
-        // Bytes 0 to 1001 and 1003 to 2004: only the gap at bytes 1001 and 1002, in sector 31, and
-        // the end of the last sector, which is number 62, are not written.
+        // Bytes 0..1001 and 1003..2004. Only two of the sectors 0 to 62 are filled in part: sector
+        // 31, which contains the gap 1001..1003, and sector 62, in which the layout ends.
         ("resized(0, 1003, contiguous(1001, byte))", 2, 32, 63, 2),
-        // A run that begins in front of the address of the buffer: bytes -8 to 8.
+        // Bytes -8..8: the layout begins before the address of the buffer.
         ("hindexed([2], [-8], double)", 1, 2, 2, 2),
-        // The transpose of a dense matrix has every byte.
+        // Each instance is a column of a matrix of 8 x 8 doubles. All instances together are bytes
+        // 0..512.
         ("resized(0, 8, vector(8, 1, 8, double))", 8, 8, 16, 0),
-        // Overlapping blocks are counted once: bytes 0 to 40.
+        // The blocks 0..16, 12..28 and 24..40 overlap. Together they are bytes 0..40.
         ("hvector(3, 2, 12, double)", 1, 1, 2, 1),
         ("contiguous(0, int)", 5, 0, 0, 0),
         ("double", 0, 0, 0, 0),
@@ -61,12 +64,14 @@ fn small_layouts_are_counted_by_hand() {
 
 #[test]
 fn bytes_and_shares_follow_from_the_counts() {
-    // 100 doubles at a stride of 64 bytes: 800 bytes of payload. Packing reads 100 * 64 bytes, and
-    // unpacking writes 100 * 32 bytes after it has read them. A plain copy moves 1600 bytes.
+    // 100 doubles, 64 bytes apart: the payload has 800 bytes. Packing reads 100 granules of 64
+    // bytes and writes the payload. Unpacking reads the payload, reads 100 sectors of 32 bytes, and
+    // writes these sectors. A plain copy reads and writes the payload, which is 1600 bytes.
     let far = touched("resized(0, 64, double)", 100).unwrap();
     assert_eq!(far.bytes(800), [800 + 6400, 800 + 3200 + 3200]);
     assert_eq!(far.shares(800), [1600.0 / 7200.0, 1600.0 / 7200.0]);
-    // Whole sectors in every second place: packing reads the gaps too, and unpacking does not.
+    // 10 blocks of 32 bytes, 64 bytes apart. Packing reads 10 granules of 64 bytes, which include
+    // the gaps. Unpacking writes 10 whole sectors of 32 bytes and reads none of them.
     let sectors = touched("resized(0, 64, contiguous(4, double))", 10).unwrap();
     assert_eq!(sectors.bytes(320), [320 + 640, 320 + 320]);
     assert_eq!(sectors.shares(320), [640.0 / 960.0, 1.0]);
@@ -107,8 +112,9 @@ fn counts_agree_with_the_type_map() {
     }
 }
 
-/// Chains of loops whose strides lie in any order, have any sign, and may make the iterations of
-/// different loops lie among each other.
+/// Tests two nested loops with all pairs of strides from a list. The outer stride may be smaller
+/// than the inner one, strides may be negative, and the iterations of the loops may overlap or
+/// interleave.
 #[test]
 fn chains_of_loops_are_counted() {
     let strides = [-1000i64, -136, -40, -3, 0, 5, 8, 24, 33, 64, 96, 160, 1000];
@@ -127,30 +133,37 @@ fn chains_of_loops_are_counted() {
     }
 }
 
-/// The time of a count does not depend on the number of bytes of a regular layout, and a layout
-/// that is too irregular is not counted.
+/// Checks that regular layouts are counted fast even if they have 2^40 bytes and more (all counts
+/// of this test together may take at most 30 seconds), and that `Touched::new` returns `None` for a
+/// layout that is too irregular.
 #[test]
 fn huge_layouts_take_little_time() {
     let began = std::time::Instant::now();
-    // 2^40 doubles, 24 bytes apart: 64 bytes of every 192 belong to eight of them.
+    // 2^40 doubles, 24 bytes apart. Gaps have only 16 bytes, so every granule of 64 bytes contains
+    // bytes of a double.
     let many = touched("resized(0, 24, double)", 1 << 40).unwrap();
     assert_eq!(many.granules, 24 * (1u64 << 40) / 64);
-    // Of three sectors, which have 96 bytes and four doubles, none is filled.
+    // Four doubles, at the offsets 0, 24, 48 and 72, lie in three sectors (96 bytes), and so on
+    // periodically. Each sector contains bytes of a double and bytes of a gap.
     assert_eq!((many.sectors, many.partial), (24 << 35, 24 << 35));
-    // A plane of a cube with 2^20 doubles in each direction.
+    // A plane of a cube of 2^20 x 2^20 x 2^20 doubles. The 2^40 doubles of the plane are at least 8
+    // MiB apart, so each lies in a granule of its own.
     let face = touched("hvector(1048576, 1, 8796093022208, hvector(1048576, 1, 8388608, double))", 1);
     assert_eq!(face, Some(Touched { granules: 1 << 40, sectors: 1 << 40, partial: 1 << 40 }));
-    // The columns of a matrix, each as an instance, are the matrix.
+    // A matrix of 2^20 x 2^20 doubles. Each instance is one column, so all instances together are
+    // the whole matrix of 2^43 bytes.
     let transpose = touched("resized(0, 8, vector(1048576, 1, 1048576, double))", 1 << 20);
     assert_eq!(transpose, Some(Touched { granules: 1 << 37, sectors: 1 << 38, partial: 0 }));
-    // Three fields of 2^30 records, from three arrays.
+    // Three arrays of 2^30 doubles, which begin at the offsets 0, 2^33 and 2^35. An instance has
+    // one double of each array.
     let fields = touched("resized(0, 8, hindexed([1, 1, 1], [0, 8589934592, 34359738368], double))", 1 << 30);
     assert_eq!(fields, Some(Touched { granules: 3 << 27, sectors: 3 << 28, partial: 0 }));
     for name in ["zero.struct", "children.10000", "dag.40", "deep.1000", "large.size_2_62"] {
         let (t, count) = corpus::asked(name).unwrap();
         let _ = Touched::new(&ddtc::commit(&t).unwrap(), count);
     }
-    // Two loops whose iterations lie among each other, and that are too long to list.
+    // Two nested loops of 100000 iterations each, whose doubles interleave. The 10^10 doubles would
+    // have to be listed one by one, which exceeds the limit.
     assert_eq!(touched("hvector(100000, 1, 40, hvector(100000, 1, 24, double))", 1), None);
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }

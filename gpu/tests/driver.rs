@@ -1,7 +1,7 @@
-//! Tests of layouts on a stand-in for NVIDIA's driver library (`tests/standin`). The stand-in
-//! checks the calls that ddtc makes, and runs the kernels by the interpreter of PTX.
+//! Tests of `ddtc_gpu::device::Layout` on a stand-in for NVIDIA's driver library (`tests/standin`).
+//! The stand-in checks the driver calls that ddtc makes, and runs kernels in an interpreter of PTX.
 //!
-//! All tests of this process share one stand-in, so that only one test at a time may use it.
+//! All tests of this process share one stand-in, so only one test at a time may use it.
 
 #[path = "standin/build.rs"]
 mod build;
@@ -25,8 +25,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 const NONE: Opaque = std::ptr::null_mut();
 
-/// Declares a function for each function of the stand-in that the tests call. The declared function
-/// looks up the one in the stand-in by its name, and calls it.
+/// Declares wrappers of functions of the stand-in. Each wrapper looks up the function with its own
+/// name in the library of the stand-in, and calls this function.
 macro_rules! standin {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         $(
@@ -94,8 +94,8 @@ fn driver() -> Result<Driver> {
     unsafe { Driver::load_from("test", &library()) }
 }
 
-/// Guard that gives a test the exclusive right to use the stand-in. When the test gets the guard,
-/// the primary context of device 0 is current, as it is in a program that uses the CUDA runtime.
+/// Guard that gives a test the exclusive right to use the stand-in. `turn` returns it, and has made
+/// the primary context of device 0 current, as it is in a program that uses the CUDA runtime.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -108,9 +108,10 @@ fn turn() -> Turn {
 }
 
 impl Turn {
-    /// Checks the state of the stand-in, and then ends the test's right to use it. A context must
-    /// still be current, as it was when the right was given. No module may be loaded, no primary
-    /// context may be retained except by this guard, and the stand-in must have found no fault.
+    /// Checks that the test has cleaned up, and then gives up the exclusive right to use the
+    /// stand-in. A context must still be current. No module may be loaded, no allocation of ddtc
+    /// may be left, no primary context may be retained except by this guard, and the stand-in must
+    /// have found no fault.
     fn end(self) {
         let mut context = NONE;
         assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
@@ -159,8 +160,8 @@ fn sample(n: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 7 + i / 256) as u8).collect()
 }
 
-/// Packs and unpacks `count` instances of the datatype `text` in device memory. Checks that the
-/// results are the bytes that packing and unpacking on the CPU produce.
+/// Packs and unpacks `count` instances of the datatype `text` in device memory of the stand-in, and
+/// compares the results with those of packing and unpacking on the CPU.
 fn there_and_back(text: &str, count: u64) {
     let layout = open(text).unwrap();
     let t = layout.committed();
@@ -179,11 +180,12 @@ fn there_and_back(text: &str, count: u64) {
     close(layout);
 }
 
-/// A list of two blocks of equal lengths, so that the layout has a table.
+/// Datatype of two blocks of equal lengths at irregular offsets. The kernel `list` moves it, so its
+/// layout has a table in device memory.
 const LIST: &str = "resized(0, 32, hindexed_block(1, [16, 0], double))";
 
-/// Returns a datatype of 300 blocks whose lengths are 1 to 7 times 8 bytes. They are too irregular
-/// for the kernel `list`.
+/// Returns a datatype of 300 blocks of 8 to 56 bytes. The kernel `list` would need a table with
+/// more entries than are permitted for it, so the kernel `pieces` moves this datatype.
 fn irregular() -> String {
     let lengths: Vec<String> = (0..300).map(|i| (1 + i % 7).to_string()).collect();
     let places: Vec<String> = (0..300).map(|i| (i * 64).to_string()).collect();
@@ -204,8 +206,8 @@ fn kernels_and_copies_move_bytes() {
     turn.end();
 }
 
-/// The range of a transfer may begin at any packed byte. The address of the packed bytes that the
-/// caller passes is the address of the first byte of the range.
+/// Checks transfers whose range begins and ends at various packed bytes. The address `packed` of
+/// such a transfer is the address of the first byte of its range.
 #[test]
 fn ranges_begin_anywhere() {
     let turn = turn();
@@ -237,7 +239,8 @@ fn ranges_begin_anywhere() {
     turn.end();
 }
 
-/// Returns the bytes that packing `count` instances of `text` from `user` produces.
+/// Packs `count` instances of the datatype `text` from `user` on the CPU, and returns the packed
+/// bytes.
 fn packed_bytes(text: &str, user: &[u8], count: u64) -> Vec<u8> {
     let committed = ddtc::commit(&text.parse::<Datatype>().unwrap()).unwrap();
     let mut packed = vec![0; committed.packed_size(count).unwrap() as usize];
@@ -245,8 +248,8 @@ fn packed_bytes(text: &str, user: &[u8], count: u64) -> Vec<u8> {
     packed
 }
 
-/// A transfer that is submitted to a captured stream becomes a part of the capture, and submitting
-/// it does nothing that is forbidden during a capture.
+/// Checks that a transfer can be submitted to a stream that is being captured. The bytes are moved
+/// only when the capture is replayed.
 #[test]
 fn streams_are_captured() {
     let turn = turn();
@@ -257,7 +260,8 @@ fn streams_are_captured() {
         assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
         assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
         submit(&layout, Direction::Pack, user, count, packed, stream).unwrap();
-        // While the stream is captured, the layout cannot be closed, and stays open.
+        // While the stream is being captured, closing the layout returns an error, and the layout
+        // stays open.
         let (layout, error) = layout.close("test").map(|()| "closed").unwrap_err();
         assert!(error.to_string().contains("CUDA error 900"), "{error}");
         assert_eq!(standin_end_capture(stream), 0);
@@ -269,8 +273,8 @@ fn streams_are_captured() {
     turn.end();
 }
 
-/// If a layout is closed while its work is pending, the call that closes the layout waits for this
-/// work. Only then it unloads the kernels and frees the table.
+/// Checks that closing a layout first waits for its pending work, and only then unloads the kernels
+/// and frees the table.
 #[test]
 fn close_waits_for_the_work() {
     let turn = turn();
@@ -284,8 +288,8 @@ fn close_waits_for_the_work() {
     turn.end();
 }
 
-/// A transfer may pack into memory of a pool, which belongs to no context. A transfer may also pack
-/// into pinned host memory, which the device reaches by another address than the host.
+/// Packs into memory of a memory pool, which belongs to no context, and into pinned host memory,
+/// whose device address differs from its host address in the stand-in.
 #[test]
 fn pools_and_pinned_memory_are_served() {
     let turn = turn();
@@ -299,14 +303,15 @@ fn pools_and_pinned_memory_are_served() {
     let expected: Vec<u8> = sample(64).chunks(16).flat_map(|c| c[..8].to_vec()).collect();
     assert_eq!(bytes(pool, 32), expected);
     let host = std::ptr::with_exposed_provenance::<u8>(host as usize);
-    // SAFETY: the stand-in has allocated 32 bytes there for good.
+    // SAFETY: the stand-in has allocated 32 bytes at this address, and never frees them.
     assert_eq!(unsafe { std::slice::from_raw_parts(host, 32) }, expected);
     turn.end();
 }
 
-/// A contiguous layout is copied by the driver, which makes the caller of a copy between two host
-/// buffers wait. So only one of the two buffers of a contiguous layout may be pinned host memory.
-/// If a kernel moves the bytes of a layout, both buffers may be pinned host memory.
+/// Checks transfers whose buffers are both pinned host memory. A contiguous layout is moved by a
+/// copy of the driver, which would make the caller wait if both buffers are host memory. So ddtc
+/// refuses the transfer. If a kernel moves the bytes of a layout, both buffers may be pinned host
+/// memory.
 #[test]
 fn pinned_memory_on_both_sides_needs_a_kernel() {
     let turn = turn();
@@ -316,8 +321,8 @@ fn pinned_memory_on_both_sides_needs_a_kernel() {
     let device = memory(&sample(64));
     let host = |address: u64, n: usize| {
         let host = std::ptr::with_exposed_provenance_mut::<u8>(address as usize);
-        // SAFETY: the stand-in has allocated at least `n` bytes at this address for good, and no
-        // other reference allows a write to them while the slice is used.
+        // SAFETY: the stand-in has allocated at least `n` bytes at this address, and never frees
+        // them. No other reference allows a write to these bytes while the slice is used.
         unsafe { std::slice::from_raw_parts_mut(host, n) }
     };
     let layout = open("contiguous(8, byte)").unwrap();
@@ -339,8 +344,8 @@ fn pinned_memory_on_both_sides_needs_a_kernel() {
     turn.end();
 }
 
-/// Each wrong argument of a transfer is refused before a kernel is launched, and the error names
-/// this argument.
+/// Checks that a transfer with a wrong argument returns an error that names this argument, and
+/// moves no bytes.
 #[test]
 fn wrong_arguments_are_named() {
     let turn = turn();
@@ -370,8 +375,8 @@ fn wrong_arguments_are_named() {
         let error = submit(&layout, Direction::Pack, user, 4, packed, stream).unwrap_err();
         assert_eq!((error.class(), error.argument()), (class, argument), "{error}");
         assert!(error.to_string().contains(rule), "{error}");
-        // The context `second`, which the caller made current, is still current, though the layout
-        // belongs to another context.
+        // The failed call has made the layout's context current and then restored the caller's
+        // context, which is `second`.
         let mut now = NONE;
         assert_eq!((cuCtxGetCurrent(&raw mut now), now), (0, second));
     }
@@ -388,8 +393,9 @@ fn wrong_arguments_are_named() {
     turn.end();
 }
 
-/// Functions of the driver that help to free modules, tables and contexts that are no longer
-/// needed. If one of them fails while a layout is closed, no error is reported.
+/// Functions of the driver that ddtc calls to close a layout. If one of them fails while a layout
+/// is closed, ddtc reports no error (unless the driver's code concerns a stream capture), and
+/// modules, tables or contexts may stay.
 const FREE: [&str; 7] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -400,14 +406,15 @@ const FREE: [&str; 7] = [
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// Calls of the driver fail in turn. The test opens, uses and closes a layout in a thread that has
-/// no current context, and counts the calls of the driver that this takes. Then it repeats these
-/// steps once for each of the calls, and makes that call fail. If the failed call helped to open or
-/// to use the layout, ddtc must return an error. The only exception is a call that makes the
-/// caller's context current again. If ddtc returns no error, all bytes must be right. No module
-/// stays loaded, no table stays allocated and no context stays retained, except those that the
-/// failed call should have freed. The test does this for a layout without a table and for one with
-/// a table.
+/// Checks how ddtc handles a failure of any single call of the driver. The test opens a layout,
+/// packs with it and closes it, in a thread without a current context, and counts the calls of the
+/// driver. Then it repeats these steps once for each counted call, and makes this one call fail.
+///
+/// If the layout is being opened or used, ddtc must return an error. The only exception is
+/// `cuCtxPopCurrent_v2`, which restores the caller's context. If ddtc returns no error, all packed
+/// bytes must be right. Afterwards no module may be loaded, no table allocated and no context
+/// retained, unless the call that failed is one of [`FREE`]. The test does all this for a layout
+/// without a table and for one with a table.
 #[test]
 fn every_call_fails_in_turn() {
     for (text, count) in [("resized(0, 16, double)", 4), (LIST, 2)] {
@@ -422,7 +429,7 @@ fn every_call_of_a_layout_fails_in_turn(text: &str, count: u64) {
     assert_eq!(cuStreamCreate(&raw mut stream, 0), 0);
     assert_eq!(cuCtxPopCurrent_v2(&raw mut context), 0);
     let expected = packed_bytes(text, &sample(64), count);
-    // Number of calls that the stand-in has counted just before the layout is closed.
+    // Number of driver calls that the stand-in had counted just before the layout was closed.
     let closing = std::cell::Cell::new(0);
     let run = || -> Result<()> {
         let layout = open(text)?;
@@ -471,10 +478,9 @@ fn every_call_of_a_layout_fails_in_turn(text: &str, count: u64) {
     drop(turn);
 }
 
-/// If a kernel cannot be loaded, the class of the error depends on the driver's code. The class is
-/// `Unsupported` if the driver refuses the text of the kernel, `NoMem` if the driver has no memory
-/// for the kernel, and `Other` if the driver fails for another reason. In each case no module stays
-/// loaded.
+/// Checks the class of the error if the driver cannot load a kernel. The class is `Unsupported` if
+/// the driver refuses the text of the kernel (codes 200 and 222), `NoMem` if memory is short (2),
+/// and `Other` for another code (999). In each case no module may stay loaded.
 #[test]
 fn refused_kernels_are_told_apart() {
     let turn = turn();
@@ -502,9 +508,8 @@ fn refused_kernels_are_told_apart() {
     turn.end();
 }
 
-/// If the driver cannot be initialized, loading it returns an error. The class of this error is
-/// `NoMem` if the driver reports a lack of memory, and `Unsupported` if it reports any other
-/// reason.
+/// Checks the class of the error if `cuInit` fails when the driver is loaded. The class is `NoMem`
+/// if the driver reports a lack of memory (code 2), and `Unsupported` for any other code.
 #[test]
 fn a_driver_that_cannot_be_initialized_does_not_serve() {
     let turn = turn();
@@ -525,9 +530,9 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// A stream can be made to wait for another one. This takes an event, which is destroyed even if a
-/// call of the driver fails. The two names of the legacy default stream mean the same stream, and a
-/// stream of another context is refused.
+/// Checks `Layout::order`, which makes one stream wait for another one. The function creates an
+/// event, and destroys the event even if another call of the driver fails. The two handles of the
+/// legacy default stream, 0 and 1, mean the same stream. A stream of another context is refused.
 #[test]
 fn streams_wait_for_streams() {
     let turn = turn();
@@ -570,8 +575,8 @@ fn streams_wait_for_streams() {
     turn.end();
 }
 
-/// A reset of the primary context destroys the kernels that were loaded into it. After the reset, a
-/// transfer with the layout returns an error, and the layout can still be closed.
+/// Resets the primary context, which destroys the kernels of an open layout. After the reset, a
+/// transfer with the layout must return an error, and closing the layout must still succeed.
 #[test]
 fn a_destroyed_context_is_an_error() {
     let turn = turn();
@@ -588,8 +593,9 @@ fn a_destroyed_context_is_an_error() {
     drop(turn);
 }
 
-/// Runs the judge with the stand-in as its driver, and with `variables` in its environment. Returns
-/// the exit status of the judge, its standard output and its standard error.
+/// Runs the benchmark program `judge` with the argument `--quick` on the stand-in for the driver.
+/// Sets the environment variables `variables` for it. Returns its exit status, standard output and
+/// standard error.
 fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let folder = library();
     let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();
@@ -600,11 +606,10 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// If bytes are wrong, the judge names every layout that has a wrong byte, measures nothing, and
-/// ends with exit status 1, as its documentation says. In this test the stand-in makes two bytes
-/// wrong. The first kernel that the judge runs packs, and the fourth kernel that the judge runs
-/// unpacks. After each of these two kernels, the stand-in changes the first byte that the kernel
-/// wrote.
+/// Checks that the benchmark program `judge` finds wrong bytes. It must name every layout that has
+/// a wrong byte, measure nothing, and end with exit status 1. The stand-in changes one byte after
+/// the first and one after the fourth kernel that the program runs (`STANDIN_SPOILS=0,3`): the
+/// first byte that the kernel wrote. The first kernel packs, and the fourth kernel unpacks.
 #[test]
 fn the_judge_finds_wrong_bytes() {
     let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);
@@ -620,8 +625,8 @@ fn the_judge_finds_wrong_bytes() {
     assert!(said.ends_with("2 layouts are WRONG, so that nothing is measured\n"), "{said}");
 }
 
-/// The judge ends with exit status 1 if the driver cannot be initialized, and with exit status 3 if
-/// a later call of the driver fails.
+/// Checks that the benchmark program `judge` ends with exit status 1 if the driver cannot be
+/// initialized, and with exit status 3 if a later call of the driver fails.
 #[test]
 fn the_judge_reports_failed_calls() {
     for (call, expected, text) in [
@@ -635,8 +640,8 @@ fn the_judge_reports_failed_calls() {
     }
 }
 
-/// If the driver refuses a 2-D copy, the judge prints that the copy was refused, and goes on with
-/// the other measurements.
+/// Checks that the benchmark program `judge` reports a 2-D copy that the driver refuses, and goes
+/// on with the other measurements.
 #[test]
 fn the_judge_goes_on_after_a_refused_copy() {
     let (status, said, error) = judge(&[("STANDIN_REFUSES", "cuMemcpy2DAsync_v2")]);
@@ -645,8 +650,8 @@ fn the_judge_goes_on_after_a_refused_copy() {
     assert!(said.contains("1001 B, stride 1003"), "{said}");
 }
 
-/// On the stand-in, the judge finds that every byte is right, and runs to its end. On a machine
-/// without a GPU, more cannot be tested.
+/// Checks that the benchmark program `judge` runs to its end on the stand-in, and finds every byte
+/// right. Without a GPU, nothing more can be tested, since the stand-in measures no time.
 #[test]
 fn the_judge_runs() {
     let (status, said, error) = judge(&[]);
@@ -661,13 +666,13 @@ fn the_judge_runs() {
     );
 }
 
-/// If the library of the driver does not exist or lacks a function, loading it returns an error
-/// that names this reason.
+/// Checks that loading the driver library returns an error if the library does not exist or lacks a
+/// function, and that the error says which of these is the case.
 #[test]
 fn drivers_that_do_not_serve_are_refused() {
     let load = |name: &CStr| {
-        // SAFETY: either there is no library of this name, or the library has none of the driver's
-        // functions.
+        // SAFETY: no library has the first name, and the library with the second name has none of
+        // the driver's functions.
         let error = unsafe { Driver::load_from("test", name) }.map(|_| ()).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Unsupported);
         error.to_string()

@@ -1,5 +1,5 @@
-//! Tests of the printed kernels: an interpreter of PTX runs them, and the bytes that they move are
-//! compared with the type map.
+//! Tests of the printed kernels. An interpreter of PTX runs each kernel, and the bytes that it
+//! moves are compared with MPI's type map.
 
 mod calls;
 
@@ -14,10 +14,10 @@ use ddtc_gpu::index::{Chain, Divisor, MAX_WORD, Values, offset_32, offset_64};
 use ddtc_gpu::kernel::{Addresses, THREADS, launches};
 use ddtc_gpu::selection::select;
 
-/// Maximum number of packed bytes in one case of [`check`].
+/// Maximum number of packed bytes in a test case of [`check`].
 const MAX_BYTES: u64 = 8 << 10;
 
-/// What the cases of one test have covered: the number of layouts, the number of calls that
+/// Coverage of one test: the number of layouts that were tested, the number of transfers that were
 /// unpacked, and the names of the kernels that packed.
 #[derive(Default)]
 struct Seen {
@@ -27,7 +27,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Checks that for each of `parts` a kernel was seen whose name contains this part.
+    /// Checks that each string of `parts` is contained in the name of at least one kernel that was
+    /// run.
     fn contains(&self, parts: &[&str]) {
         for part in parts {
             assert!(self.kernels.iter().any(|name| name.contains(part)), "{part}: {:?}", self.kernels);
@@ -35,36 +36,40 @@ impl Seen {
     }
 }
 
-/// Returns a number of instances of `t`, from 1 to 5, whose packed bytes are at most [`MAX_BYTES`].
+/// Returns the largest number of instances of `t`, from 1 to 5, that together have at most
+/// [`MAX_BYTES`] packed bytes. One instance must not have more than [`MAX_BYTES`].
 fn instances(t: &Datatype) -> u64 {
     (MAX_BYTES / t.size() as u64).clamp(1, 5)
 }
 
-/// Packs and unpacks instances of `t` as [`check_count`] does. Datatypes that are too large or have
-/// no bytes are skipped.
+/// Packs and unpacks up to 5 instances of `t`, and checks the moved bytes as [`check_count`] does.
+/// Does nothing if `t` has no bytes or more than [`MAX_BYTES`].
 fn check(t: &Datatype, seen: &mut Seen, skew: u64) {
     if t.size() > 0 && t.size() as u64 <= MAX_BYTES {
         check_count(t, instances(t), seen, skew);
     }
 }
 
-/// Packs and unpacks `count` instances of `t` by a kernel and checks the moved bytes, with four
-/// choices of the range and of the addresses of the two buffers:
+/// Packs and unpacks `count` instances of `t` by a kernel, and checks the moved bytes. This is done
+/// with four choices of the packed range and of the addresses of the two buffers. "Aligned" means
+/// that the widest words that the layout allows can be moved:
 ///
-/// * All packed bytes, where both addresses are aligned to the layout's unit.
-/// * A part of the packed bytes, where both addresses are aligned.
-/// * All packed bytes, where the address in user memory lies `skew` bytes after an aligned address.
-/// * A part of the packed bytes, where the packed address lies `skew` bytes after an aligned one.
+/// * All packed bytes. Both buffers are aligned.
+/// * A middle part of the packed bytes. Both buffers and both ends of the range are aligned.
+/// * All packed bytes. The user's buffer begins `skew` bytes after an aligned address.
+/// * A middle part of the packed bytes. The packed bytes begin `skew` bytes after an aligned
+///   address, and the ends of the range need not be aligned.
 ///
-/// Datatypes that no kernel serves are skipped.
+/// Does nothing if no kernel moves the datatype `t`. Unpacking is left out if two packed bytes may
+/// belong to the same byte of user memory.
 fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
     let Some(mover) = mover(t) else { return };
     let loops = mover.loops();
     let places = displacements(t, count);
     let total = places.len() as u64;
     seen.layouts += 1;
-    // If the user's buffer begins at the address `aligned`, the address of the layout's first byte
-    // is aligned, whatever the displacement of this byte is.
+    // If the user's buffer begins at the address `aligned`, then the layout's first byte lies at
+    // the aligned address `USER`, whatever the displacement of this byte is.
     let aligned = USER.wrapping_sub(loops.start() as u64);
     let part = total / 3..total - total / 5;
     let unit = u64::from(loops.unit());
@@ -91,8 +96,8 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
     }
 }
 
-/// Checks every datatype of the corpus that a kernel serves, if the datatype is small enough to be
-/// interpreted.
+/// Checks every datatype of ddtc's corpus that a kernel moves, except datatypes with more than
+/// [`MAX_BYTES`], for which the interpreter would take too long.
 #[test]
 fn the_corpus() {
     let mut seen = Seen::default();
@@ -103,8 +108,8 @@ fn the_corpus() {
     seen.contains(&["strided_", "list_words_", "list_blocks_"]);
 }
 
-/// Checks random datatypes. Every datatype with bytes is either one run of bytes or served by a
-/// kernel.
+/// Checks random datatypes. None of them may be refused: each must be empty, be one contiguous run,
+/// or be moved by a kernel.
 #[test]
 fn random_types() {
     let mut seen = Seen::default();
@@ -125,8 +130,8 @@ fn random_types() {
     seen.contains(&["strided_", "list_words_", "list_blocks_"]);
 }
 
-/// Returns a random datatype that consists of a run of bytes in a chain of up to three nested
-/// loops. Every loop leaves gaps between its iterations, and may have a negative stride.
+/// Returns a random datatype that consists of up to three nested loops around a run of bytes. Every
+/// loop leaves gaps between its iterations, and may have a negative stride.
 fn chain(c: &mut Choices<'_>) -> Datatype {
     let byte = Datatype::of::<u8>();
     let unit = 1 << c.below(5);
@@ -146,8 +151,9 @@ fn chain(c: &mut Choices<'_>) -> Datatype {
     Datatype::resized(0, span + unit * c.pick(&[0, 1, 5]), &t).unwrap()
 }
 
-/// Checks random chains of nested loops. Together these chains must cover all widths of words, each
-/// number of divisions from 0 to 4, sums of 32 bits, and sums of 64 bits.
+/// Checks random nested loops. Together they must cover kernels for all widths of words, kernels
+/// with each number of divisions from 0 to 4, and kernels that compute offsets with 32 bits and
+/// with 64 bits. The name of a kernel has these three numbers in this order.
 #[test]
 fn chains_of_loops() {
     let mut seen = Seen::default();
@@ -165,9 +171,10 @@ fn chains_of_loops() {
     assert!(seen.layouts > 100, "{} layouts", seen.layouts);
 }
 
-/// Returns a random datatype with blocks at random places in user memory. The blocks have equal
-/// lengths or not, and are repeated by up to three nested loops, which may have negative strides.
-/// Every block begins at a multiple of `unit` bytes.
+/// Returns a random datatype of blocks with random gaps between them. In about half of the cases
+/// all blocks have the same length, and in some cases the blocks are listed in descending order. Up
+/// to two nested loops, whose strides may be negative, repeat the blocks. The lengths and offsets
+/// of all blocks are multiples of `unit` bytes.
 fn blocks(c: &mut Choices<'_>, unit: i64) -> Datatype {
     let byte = Datatype::of::<u8>();
     let are_equal = c.chance(50);
@@ -199,7 +206,8 @@ fn blocks(c: &mut Choices<'_>, unit: i64) -> Datatype {
 }
 
 /// Checks random lists of blocks. Together they must cover the kernel `list` with all widths of
-/// words, with blocks of one word and of several words, and with sums of 32 and of 64 bits.
+/// words, with blocks of one word and blocks of several words, and with offsets that are computed
+/// with 32 bits and with 64 bits.
 #[test]
 fn lists_of_blocks() {
     let mut seen = Seen::default();
@@ -214,16 +222,17 @@ fn lists_of_blocks() {
     assert!(seen.layouts > 200, "{} layouts", seen.layouts);
 }
 
-/// Returns a random datatype with blocks of different lengths, some of them longer than a piece.
-/// They are too irregular for the kernel `list`. The blocks are repeated by up to two nested loops.
-/// Every block begins at a multiple of `unit` bytes.
+/// Returns a random datatype of blocks of different lengths, which the kernel `pieces` moves. (The
+/// kernel `list` would need more than 1024 entries in its table.) Some blocks may be longer than
+/// 512 bytes, and are moved in several pieces. Up to two nested loops repeat the blocks. The
+/// lengths and offsets of all blocks are multiples of `unit` bytes.
 fn irregular(c: &mut Choices<'_>, unit: i64) -> Datatype {
     let byte = Datatype::of::<u8>();
     let (mut at, mut lengths, mut displacements) = (0, Vec::new(), Vec::new());
     let mut units = 0;
     while units <= 1024 {
-        // The first block has one unit. So the lengths have no greater common divisor than the
-        // unit.
+        // The first block has `unit` bytes, so the greatest common divisor of all lengths is
+        // `unit`.
         let length = if units == 0 { 1 } else { c.pick(&[1, 2, 5, 30, 31, 33, 70, 600]) };
         at += unit * c.pick(&[1, 2, 9]);
         lengths.push(unit * length);
@@ -245,8 +254,8 @@ fn irregular(c: &mut Choices<'_>, unit: i64) -> Datatype {
     Datatype::resized(0, span + unit * c.pick(&[0, 1, 5]), &t).unwrap()
 }
 
-/// Checks random irregular lists of blocks. Together they must cover the kernel `pieces` with all
-/// widths of words, and with sums of 32 and of 64 bits.
+/// Checks random lists of blocks of different lengths. Together they must cover the kernel `pieces`
+/// with all widths of words, and with offsets that are computed with 32 bits and with 64 bits.
 #[test]
 fn irregular_blocks() {
     let mut seen = Seen::default();
@@ -261,10 +270,10 @@ fn irregular_blocks() {
     assert_eq!(seen.layouts, 30);
 }
 
-/// Returns transposes of elements of `element` bytes: their datatype, and a number of instances.
-/// The elements have `rows` rows and `columns` columns in user memory, and the rows are `gap`
-/// elements longer than that. `batch` is the number of transposes. The loop over the instances is
-/// the loop over the columns if `by_column` is true, and the loop over the transposes otherwise.
+/// Returns a datatype and a number of its instances that together transpose `batch` matrices. Each
+/// matrix has `rows` rows and `columns` columns of elements of `element` bytes, and is stored by
+/// rows. After each row there is a gap of `gap` elements. If `by_column` is true, an instance is
+/// one column of each matrix. Otherwise an instance is one whole matrix.
 fn transposes(element: i64, [rows, columns, gap, batch]: [i64; 4], by_column: bool) -> (Datatype, u64) {
     let pitch = (columns + gap) * element;
     let matrix = pitch * rows + 3 * element;
@@ -279,8 +288,9 @@ fn transposes(element: i64, [rows, columns, gap, batch]: [i64; 4], by_column: bo
     }
 }
 
-/// Checks transposes of elements of each width. The numbers of rows and columns are just below, at
-/// or just above multiples of the side of a tile.
+/// Checks transposes of elements of 16, 8, 4, 2 and 1 bytes. Many of the numbers of rows and
+/// columns are just below, at or just above multiples of 32, which is the number of elements along
+/// a side of a tile.
 #[test]
 fn transposes_by_tiles() {
     for element in [16, 8, 4, 2, 1] {
@@ -302,9 +312,10 @@ fn transposes_by_tiles() {
     }
 }
 
-/// A range of the packed stream that lies in few columns of one large transpose is moved by the
-/// kernel `strided`. If it lies in more columns, the launch of the kernel `tile` leaves out the
-/// other columns.
+/// Checks ranges that contain only some columns of a large transpose. If a range lies in fewer than
+/// 32 columns of one transpose, the kernel `strided` must move it. If it lies in more columns of
+/// one transpose, the grid of the kernel `tile` must cover only these columns. If it extends into
+/// the next transpose of the batch, the grid must cover all columns.
 #[test]
 fn ranges_of_transposes() {
     let (t, count) = transposes(8, [40, 200, 1, 2], false);
@@ -345,8 +356,8 @@ fn launches_of_many_transposes() {
     }
 }
 
-/// Checks layouts whose instances together span more than 4 GiB. For some of these layouts the
-/// kernel has sums of 32 bits, and for the others it needs sums of 64 bits.
+/// Checks layouts whose instances together extend over more than 4 GiB of user memory. For some of
+/// these layouts the kernel computes offsets with 32 bits, and for others it needs 64 bits.
 #[test]
 fn extents_beyond_4_gib() {
     let mut seen = Seen::default();
@@ -378,9 +389,9 @@ fn extents_beyond_4_gib() {
     seen.contains(&["list_blocks_8_1_64_", "pieces_8_1_64_", "tile_8_"]);
 }
 
-/// Checks transfers whose number of words is just below, at or just above the number of words that
-/// one block of threads moves, and some other numbers. This is done for every width of words, for
-/// the kernels `strided` and `list`.
+/// Checks how the kernels `strided` and `list` end a transfer that does not fill its last block of
+/// threads. For every width of words, it tests numbers of words just below, at and just above the
+/// number that one block of threads moves, and some other numbers.
 #[test]
 fn tails() {
     for (strided, list, width, turns) in [
@@ -414,9 +425,11 @@ fn tails() {
     }
 }
 
-/// A call whose offsets do not fit into 32 bits is split into several launches. Each launch must
-/// begin where the launch before it ends, and its indices must be small enough for the divisions.
-/// The index arithmetic of the kernel `strided` must agree with plain divisions.
+/// Checks the launches of a transfer that is split because its offsets do not fit into 32 bits.
+/// Each launch must begin where the launch before it ends, and the word indices of its threads must
+/// be less than `MAX_WORD`, so that the kernel divides them exactly. The offsets that the index
+/// arithmetic of the kernel `strided` computes must agree with offsets that are computed by
+/// ordinary divisions.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");
@@ -459,7 +472,8 @@ fn launches_of_huge_calls() {
     assert!(number >= 13, "{number}");
 }
 
-/// A layout that no kernel serves is refused, and the error names the rule that the layout breaks.
+/// Checks that layouts that exceed a limit of the kernels are refused, and that the error names the
+/// limit. Also checks that layouts whose instances overlap are recognized.
 #[test]
 fn refusals() {
     for (text, rule) in [

@@ -1,5 +1,6 @@
-//! Tests of the tests of kernels: small faults are put into the text of a kernel, and the
-//! interpreter of PTX, or the comparison of the moved bytes, must find each of them.
+//! Mutation tests, which check that the tests of kernels find faults. Each test puts a small fault
+//! into the PTX text of a kernel. Either the interpreter of PTX must refuse the changed kernel, or
+//! the comparison of the moved bytes must find a wrong byte.
 
 mod calls;
 
@@ -9,7 +10,8 @@ use std::ops::Range;
 use calls::{Call, PACKED, USER, displacements, mover, parse};
 use ddtc::internal::kind::Direction;
 
-/// A change of the PTX text of a kernel. It replaces the first occurrence of `from` by `to`.
+/// A change that makes the PTX text of a kernel wrong. It replaces the first occurrence of `from`
+/// by `to`.
 struct Mutation {
     name: &'static str,
     from: &'static str,
@@ -21,8 +23,8 @@ const fn mutation(name: &'static str, from: &'static str, to: &'static str) -> M
     Mutation { name, from, to }
 }
 
-/// Changes that make every kernel wrong that moves words of 8 bytes and divides at least once. The
-/// tests must find each change in each of these kernels.
+/// Changes that make a kernel wrong if it moves words of 8 bytes and computes at least one
+/// division. They are applied to the kernels `strided`, `list` and `pieces`.
 const MUTATIONS: [Mutation; 8] = [
     mutation("low instead of high half", "mul.hi.u32", "mul.lo.u32"),
     mutation("load without tail predicate", "@%p0 ld.global", "ld.global"),
@@ -34,7 +36,7 @@ const MUTATIONS: [Mutation; 8] = [
     mutation("sum of 32 bits for an address", "add.u64", "add.u32"),
 ];
 
-/// Changes that make the kernel `strided` wrong.
+/// Changes that make the kernel `strided` wrong. They are applied in addition to [`MUTATIONS`].
 const STRIDED_MUTATIONS: [Mutation; 6] = [
     mutation("wrong number of threads", ", 256, ", ", 255, "),
     mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
@@ -44,7 +46,7 @@ const STRIDED_MUTATIONS: [Mutation; 6] = [
     mutation("unknown instruction", "add.u64", "sub.u64"),
 ];
 
-/// Changes that make the kernel `list` wrong.
+/// Changes that make the kernel `list` wrong. They are applied in addition to [`MUTATIONS`].
 const LIST_MUTATIONS: [Mutation; 9] = [
     mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
     mutation("packed bytes as the table", "[table]", "[packed]"),
@@ -57,7 +59,7 @@ const LIST_MUTATIONS: [Mutation; 9] = [
     mutation("wrong step", "[step1]", "[stride]"),
 ];
 
-/// Changes that make the kernel `pieces` wrong.
+/// Changes that make the kernel `pieces` wrong. They are applied in addition to [`MUTATIONS`].
 const PIECES_MUTATIONS: [Mutation; 14] = [
     mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
     mutation("user memory as the table", "[table]", "[user]"),
@@ -75,7 +77,8 @@ const PIECES_MUTATIONS: [Mutation; 14] = [
     mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
 ];
 
-/// Changes that make the kernel `tile` wrong, and those of [`MUTATIONS`] that concern it.
+/// Changes that make the kernel `tile` wrong. The last two are also in [`MUTATIONS`], which is not
+/// applied to this kernel.
 const TILE_MUTATIONS: [Mutation; 19] = [
     mutation("no barrier", "    bar.sync 0;\n", ""),
     mutation("a barrier that not all threads reach", "bar.sync 0;", "@%p0 bar.sync 0;"),
@@ -98,8 +101,8 @@ const TILE_MUTATIONS: [Mutation; 19] = [
     mutation("sum of 32 bits for an address", "add.u64", "add.u32"),
 ];
 
-/// A case for mutations: a datatype, a number of instances, a range of packed bytes, and changes of
-/// the kernel that moves this range.
+/// Test case for mutations: a datatype, a number of instances, a range of packed bytes, and the
+/// changes that are applied to the kernel that moves this range.
 struct Mutated {
     text: String,
     count: u64,
@@ -173,10 +176,11 @@ fn mutations_are_found() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Makes three kinds of small changes at every place of a kernel's text, and returns the changed
-/// texts, each with a description. A change leaves out one instruction, leaves out the predicate of
-/// one instruction, or adds 8 to one constant. With a smaller number, a position that is a multiple
-/// of 8 bytes could be on the same side of a limit as before.
+/// Returns all variations of the PTX text `text` that differ from it by one small change. An entry
+/// of the result has a description of the change, and the changed text. A change leaves out one
+/// instruction, leaves out the predicate of one instruction, or adds 8 to one constant. A number
+/// smaller than 8 might have no effect: positions are multiples of 8 bytes, so they could still be
+/// on the same side of a limit.
 fn changes(text: &str) -> Vec<(String, String)> {
     let (head, body) = text.split_once("{\n").expect("a body");
     let lines: Vec<&str> = body.lines().collect();
@@ -212,8 +216,8 @@ fn changes(text: &str) -> Vec<(String, String)> {
     changes
 }
 
-/// Every instruction, every predicate and every constant of the kernels matters: a change of any of
-/// them is found.
+/// Leaves out every single instruction and every single predicate of the kernels, and changes every
+/// single constant. Each of these changes must be found.
 #[test]
 fn changes_of_every_instruction_are_found() {
     let mut missed = Vec::new();
@@ -235,9 +239,9 @@ fn changes_of_every_instruction_are_found() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// Changes kernels of other shapes than the kernels of [`mutated`], and checks that each change is
-/// found. A change concerns kernels whose threads move several words, kernels with vector loads and
-/// stores, or kernels with sums of 64 bits.
+/// Checks mutations of kernels that [`mutated`] does not cover: kernels whose threads move several
+/// words each, kernels with vector loads and stores, and kernels that compute offsets with 64 bits.
+/// Each mutation must be found.
 #[test]
 fn mutations_of_other_shapes_are_found() {
     for (text, name, from, to) in [

@@ -1,6 +1,7 @@
-//! Functions of NVIDIA's driver that the judge calls itself, without the library `ddtc_gpu`. These
-//! functions deal with memory, copies, streams, events, and graphs of launches.
-#![allow(unsafe_code)] // Functions that were looked up by name in another library can only be called in unsafe code.
+//! Wrappers of those functions of NVIDIA's driver that the benchmark program `judge` calls
+//! directly, without the library `ddtc_gpu`. They deal with memory, copies, streams, events, and
+//! CUDA graphs.
+#![allow(unsafe_code)] // Functions that `dlsym` finds can only be called in unsafe code.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt::Write;
@@ -34,7 +35,7 @@ struct Copy2d {
 /// The constant `CU_MEMORYTYPE_DEVICE` of cuda.h.
 const DEVICE: c_uint = 2;
 
-/// Arguments of a 2-D copy from device memory to device memory.
+/// Arguments of a 2-D copy, which copies rows of bytes from device memory to device memory.
 pub(crate) struct Rows(Copy2d);
 
 impl Rows {
@@ -64,12 +65,13 @@ impl Rows {
     }
 }
 
-/// Declares the structure `Cuda`, which has a pointer to each function, and a method for each
-/// function. The method calls the function, and panics with the driver's error code if the function
-/// fails.
+/// Declares the structure `Cuda`. For each listed function of the driver library, it has a pointer
+/// to the function and a method that calls it. The method panics with the driver's error code if
+/// the function fails.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($argument:ident: $type:ty),*);)*) => {
-        /// Pointers to the functions of the driver library, which are looked up once.
+        /// Pointers to functions of the driver library. The functions are looked up once, by
+        /// `Cuda::load`.
         pub(crate) struct Cuda {
             $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
         }
@@ -78,7 +80,7 @@ macro_rules! functions {
             /// Loads the driver library and looks up the functions in it. Returns a message if the
             /// library or one of the functions is missing.
             pub(crate) fn load() -> Result<Cuda, String> {
-                // SAFETY: the name is a C string, and that of NVIDIA's driver library.
+                // SAFETY: the name is a C string. It is the name of NVIDIA's driver library.
                 let scope = unsafe { libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW) };
                 if scope.is_null() {
                     return Err("there is no libcuda.so.1".to_owned());
@@ -90,7 +92,8 @@ macro_rules! functions {
                         if symbol.is_null() {
                             return Err(format!("{:?} is missing: the driver is too old", $symbol));
                         }
-                        // SAFETY: not null, so the function of this name with the type of cuda.h.
+                        // SAFETY: `symbol` is not null, so it is the address of the function of
+                        // this name, which has the type that cuda.h declares.
                         unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> c_int>(symbol)
                         }
@@ -99,11 +102,12 @@ macro_rules! functions {
             }
 
             $(
-                /// Calls the driver's function of this name. Panics with the driver's error code if
-                /// the function fails.
+                /// Calls the function of the driver library for which this method is declared.
+                /// Panics with the driver's error code if the function fails.
                 ///
                 /// # Safety
-                /// The caller must do what cuda.h requires of a caller of the function.
+                /// The caller must do what cuda.h requires of a caller of this function of the
+                /// driver.
                 unsafe fn $name(&self, $($argument: $type),*) {
                     // SAFETY: as the caller promises.
                     let code = unsafe { (self.$name)($($argument),*) };
@@ -142,7 +146,8 @@ functions! {
 }
 
 /// A kernel that copies contiguous bytes in words of 16 bytes. It is the kernel `strided` for a
-/// single loop over words that have no gaps between them, so its index arithmetic has no division.
+/// single loop over words without gaps between them, so its threads compute offsets without a
+/// division.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
@@ -166,37 +171,37 @@ impl CopyKernel {
         }
     }
 
-    /// Submits a copy from `from` to `to` to a stream. The copy has `bytes` bytes, rounded up to a
-    /// multiple of 16.
+    /// Submits a launch that copies `bytes` bytes, rounded up to a multiple of 16, from the memory
+    /// `from` to the memory `to`.
     pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Opaque) {
         let words = bytes.div_ceil(16) as u32;
-        // The user's address, the packed address, the first word, the number of words, the stride.
+        // Values of the kernel's parameters, in this order: the address in user memory (here the
+        // source), the address of the packed bytes (here the destination), the index of the first
+        // word, the number of words, and the stride in bytes.
         let mut values = [from.address, to.address, 0, u64::from(words), 16];
         let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
         let blocks = [words.div_ceil(THREADS), 1, 1];
         // SAFETY: the kernel is never unloaded. Each parameter of the kernel has 4 or 8 bytes,
-        // which are the first bytes of its value in `values`. The callers allocate both sides with
-        // at least `bytes` bytes, rounded up to a multiple of 16.
+        // which are the first bytes of its value in `values`. The callers pass source and
+        // destination memory of at least `bytes` bytes, rounded up to a multiple of 16.
         let done = unsafe { self.driver.launch(self.kernel, blocks, THREADS, stream, &mut parameters) };
         done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
     }
 }
 
-/// An allocation of device memory or of pinned host memory, which is freed when this value is
-/// dropped.
+/// An allocation of device memory or of pinned host memory. Dropping this value frees the memory.
 pub(crate) struct Memory<'c> {
     cuda: &'c Cuda,
-    /// Address by which kernels reach the memory.
+    /// Device address of the memory, which kernels use.
     pub(crate) address: u64,
-    /// Address by which the host reaches the memory if it is pinned host memory, and null
-    /// otherwise.
+    /// Host address of the memory if it is pinned host memory, and null otherwise.
     host: *mut c_void,
 }
 
 impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and the judge has
-        // waited for all work that uses the memory.
+        // SAFETY: the memory was allocated by `Cuda::memory` or `Cuda::pinned`, and this program
+        // has waited for all work that uses the memory.
         unsafe {
             match self.host.is_null() {
                 true => self.cuda.cu_free(self.address),
@@ -207,16 +212,16 @@ impl Drop for Memory<'_> {
 }
 
 impl Memory<'_> {
-    /// Returns the address that a program would pass to ddtc for this memory: the host's address if
-    /// it is pinned host memory, and the device's address otherwise.
+    /// Returns the address that a program would pass to ddtc for this memory: the host address of
+    /// pinned host memory, and the device address of device memory.
     pub(crate) fn known(&self) -> u64 {
         if self.host.is_null() { self.address } else { self.host.addr() as u64 }
     }
 }
 
 impl Cuda {
-    /// Retains the primary context of device 0 and makes it current in this thread. It stays
-    /// retained and current until the program ends.
+    /// Retains the primary context of device 0 and makes it current in this thread. The context
+    /// stays retained and current until the program ends.
     pub(crate) fn enter(&self) {
         let mut context = std::ptr::null_mut();
         // SAFETY: the result pointer is valid, and the context is never released.
@@ -226,8 +231,8 @@ impl Cuda {
         }
     }
 
-    /// Returns a text with the name of the graphics card and the version of CUDA that the driver
-    /// supports.
+    /// Returns the name of the GPU and the version of CUDA that the driver supports, as one line of
+    /// text.
     pub(crate) fn describe(&self) -> String {
         let mut name: [c_char; 100] = [0; 100];
         let mut version = 0;
@@ -250,8 +255,9 @@ impl Cuda {
             self.cu_alloc(&raw mut address, bytes.len());
             self.cu_up(address, bytes.as_ptr().cast(), bytes.len());
         }
-        // The copy may return before the last bytes have arrived. The stream of the judge does not
-        // synchronize with the default stream, so wait for the default stream here.
+        // The call may return before the last bytes have arrived in device memory. The stream on
+        // which this program submits its work does not synchronize with the default stream, so wait
+        // for the default stream here.
         self.wait(std::ptr::null_mut());
         Memory { cuda: self, address, host: std::ptr::null_mut() }
     }
@@ -267,7 +273,7 @@ impl Cuda {
         Memory { cuda: self, address, host }
     }
 
-    /// Copies the first `n` bytes of the memory `memory` to the host, and returns these bytes.
+    /// Copies the first `n` bytes of `memory` to host memory, and returns them.
     pub(crate) fn bytes(&self, memory: &Memory<'_>, n: usize) -> Vec<u8> {
         let mut bytes = vec![0u8; n];
         // SAFETY: the array has `n` bytes, and all callers allocate the memory with at least `n`
@@ -292,14 +298,16 @@ impl Cuda {
 
     /// Submits a copy of `bytes` bytes from the address `from` to the address `to`.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64, stream: Opaque) {
-        // SAFETY: callers pass memory of at least that many bytes on both sides.
+        // SAFETY: callers pass addresses of memory of at least `bytes` bytes, both as source and as
+        // destination.
         unsafe { self.cu_copy(to, from, bytes as usize, stream) };
     }
 
     /// Makes a 2-D copy and waits until it is done. If the driver refuses the copy, returns the
     /// driver's error code.
     pub(crate) fn try_copy_2d(&self, rows: &Rows, stream: Opaque) -> Result<(), c_int> {
-        // SAFETY: the reasons are those given in `copy_2d`.
+        // SAFETY: the driver reads the structure before it returns, and callers pass addresses of
+        // memory that has room for all rows.
         let code = unsafe { (self.cu_copy_2d)(&raw const rows.0, stream) };
         self.wait(stream);
         if code == 0 { Ok(()) } else { Err(code) }
@@ -307,14 +315,15 @@ impl Cuda {
 
     /// Submits a 2-D copy to a stream.
     pub(crate) fn copy_2d(&self, rows: &Rows, stream: Opaque) {
-        // SAFETY: the driver reads the structure before it returns; callers pass memory of all
-        // rows.
+        // SAFETY: the driver reads the structure before it returns, and callers pass addresses of
+        // memory that has room for all rows.
         unsafe { self.cu_copy_2d(&raw const rows.0, stream) };
     }
 
-    /// Returns the time of one call of `submit` in microseconds. Captures `chain` calls of `submit`
-    /// as one graph, and replays this graph `repeats + 1` times. The first replay is discarded, and
-    /// the result is the median over the others.
+    /// Measures the time that the GPU takes for the work of one call of `submit`, in microseconds.
+    /// Captures `chain` calls of `submit` as one CUDA graph, and replays this graph `repeats + 1`
+    /// times. The first replay is discarded. The result is the median over the other replays,
+    /// divided by `chain`.
     pub(crate) fn time(&self, stream: Opaque, chain: u32, repeats: usize, submit: &dyn Fn()) -> f64 {
         let (mut graph, mut executable) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (mut begin, mut end) = (std::ptr::null_mut(), std::ptr::null_mut());

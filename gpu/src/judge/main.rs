@@ -1,20 +1,22 @@
-//! Program that judges the kernels on a GPU. It first checks that they move every byte to the right
-//! place, and then measures how fast they are.
+//! The benchmark program `judge` (`ddtc-gpu-judge`). On a GPU, it first checks that the kernels of
+//! ddtc move every byte to the right place, and then measures how fast they are.
 //!
-//! Each row of the table [`ROWS`] is a layout. The judge packs and unpacks this layout at three
-//! sizes. In turn with these transfers, it times a copy kernel that copies the same number of
-//! bytes. If an instance of the layout is one block, the judge also times the two methods of
-//! today's MPI libraries: one copy for each block, and one 2-D copy. To measure a time on the
-//! device, the judge captures a chain of calls and replays the chain several times. The time is the
+//! The table [`ROWS`] has a layout in each row. The program packs and unpacks each of these layouts
+//! with 16 KiB, 1 MiB and 64 MiB of packed bytes. Alternating with these transfers, it times a copy
+//! kernel, which copies the same number of contiguous bytes. If an instance of the layout is one
+//! contiguous block, the program also times the two methods of today's MPI libraries: one copy by
+//! the driver for each block, and one 2-D copy. To measure a time on the device, the program
+//! captures a chain of calls as a CUDA graph and replays the graph several times. The time is the
 //! median of the replays.
 //!
 //! The exit status is 1 if a byte is wrong or if there is no GPU. In both cases nothing is
-//! measured. The exit status is 2 if the copy kernel is so slow that the figures mean nothing. It
-//! is 3 if a call of the driver or the judge itself failed. Otherwise the exit status is 0, even if
-//! measured speeds miss their aims.
+//! measured. The exit status is 2 if the copy kernel is so slow, compared with the driver's copy,
+//! that the figures mean nothing. It is 3 if a call of the driver failed or this program panicked.
+//! Otherwise the exit status is 0, even if a transfer does not reach its target speed (called "aim"
+//! in the output).
 //!
-//! With the argument `--quick`, the judge measures at 4 KiB only, with short chains, and does not
-//! check the speed of the copy kernel. This shows whether the program itself works.
+//! With the argument `--quick`, the program measures only with 4 KiB of packed bytes and with short
+//! chains, and does not check the speed of the copy kernel. This serves to test the program itself.
 #![deny(unsafe_code)]
 
 mod cuda;
@@ -33,46 +35,47 @@ use ddtc_gpu::driver::{Driver, Opaque};
 use cuda::{CopyKernel, Cuda, Memory, Rows};
 use rows::{Aim, ROWS, Row};
 
-/// Number of bytes after each buffer that no kernel may change.
+/// Number of bytes that are allocated after the end of each buffer. Kernels must not change these
+/// bytes, and the program checks this.
 const MARGIN: usize = 64;
 
-/// Value of each byte that no kernel has written yet.
+/// Value with which the destination of a transfer is filled before a kernel writes to it.
 const POISON: u8 = 0xa5;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Maximum number of copies that are timed for the method that makes one copy for each block. The
-/// time for all blocks of a row is estimated from the time of these copies.
+/// Maximum number of copies that are timed to measure the method of one copy for each block. If a
+/// layout has more blocks, the time for all of them is extrapolated from these copies.
 const MAX_COPIES: u64 = 500;
 
-/// Maximum number of bytes of user memory that the instances of a checked layout may span. A layout
-/// whose instances span more is not compared byte by byte.
+/// Maximum number of bytes of user memory over which the instances of a layout may extend for the
+/// check of every byte. Larger layouts are not checked.
 const MAX_SPAN: i64 = 8 << 20;
 
-/// Exit status of the judge if a call of the driver or the judge itself failed.
+/// Exit status of this program if a call of the driver failed or the program panicked.
 const BROKEN: i32 = 3;
 
-/// Maximum length in bytes of a user's buffer with which the judge measures. A row whose buffer
-/// would be longer is left out, since the judge also allocates the buffer on the host. When 64 MiB
-/// of packed bytes are measured, the user's buffer of the row that is named `x face, 8 B` would
-/// have 16 GiB, so this row is left out. The user's buffers of all other rows have at most 1 GiB.
+/// Maximum length, in bytes, of a buffer with unpacked data. A layout of [`ROWS`] is not measured
+/// if its buffer would be longer, since a copy of the buffer is also allocated in host memory. At
+/// 64 MiB of packed bytes, this concerns only the layout `x face, 8 B`, whose buffer would have 16
+/// GiB. The buffers of all other layouts have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Submits a transfer of all packed bytes of `count` instances of `layout`. `user` is the address
-/// of the user's buffer, and `packed` is the address of the packed bytes.
+/// Submits the packing or unpacking of `count` instances of `layout` to a stream. `user` is the
+/// address of the user's buffer, and `packed` is the address of the packed bytes.
 fn submit(layout: &Layout, direction: Direction, (user, count): (u64, u64), packed: u64, stream: Opaque) {
     let range = 0..layout.committed().packed_size(count).expect("a size");
     let transfer = Transfer { direction, user, count, packed, range };
     layout::submit(layout, &transfer, stream);
 }
 
-/// Contains the call of [`Layout::submit`], which is unsafe. Of the other modules of this program,
-/// only `cuda` may contain unsafe code.
+/// Contains the unsafe call of [`Layout::submit`]. Only this module and the module `cuda` of this
+/// program may contain unsafe code.
 mod layout {
     #![allow(unsafe_code)] // `Layout::submit` is unsafe, because it takes addresses.
 
@@ -89,8 +92,8 @@ mod layout {
 fn open(t: &Datatype) -> Option<Box<Layout>> {
     let committed = ddtc::commit(t).expect("a layout");
     let opened = Layout::open("judge", &committed, 0);
-    // A layout that no kernel serves is not judged. In this case the error names the argument
-    // `committed`. Any other error ends the judge.
+    // A layout that ddtc does not support in device memory is skipped. In this case the error names
+    // the argument `committed`. Any other error ends this program.
     opened.inspect_err(|e| assert!(e.to_string().contains("committed"), "{e}")).ok()
 }
 
@@ -98,9 +101,9 @@ fn close(layout: Box<Layout>) {
     layout.close("judge").map_err(|(_, e)| e).expect("a layout is closed");
 }
 
-/// Compares the bytes `found` with the bytes `expected`. Returns a text that describes the first
-/// byte that differs and the number of further ones, or `None` if no byte differs. `what` names the
-/// bytes in this text.
+/// Compares the bytes `found` with the bytes `expected`. Returns `None` if all are equal. Otherwise
+/// returns a message that describes the first wrong byte and has the number of further wrong bytes.
+/// `what` is the name of the buffer in this message.
 fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     let mut wrong = (0..expected.len()).filter(|&i| found[i] != expected[i]);
     let first = wrong.next()?;
@@ -108,11 +111,14 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("{what}: byte {first} is {is:#04x} and must be {must:#04x}, {more} more bytes are wrong"))
 }
 
-/// Packs and unpacks `count` instances of `t`, and compares every byte of the results, including
-/// gaps and margins, with the byte that must be there. Returns one text for each direction in which
-/// a byte is wrong. Returns `None` if the layout is not checked. This is so if the layout is not
-/// served, has no bytes or has a negative extent, if its first byte lies before the address of the
-/// buffer, or if the instances span more than [`MAX_SPAN`].
+/// Packs and unpacks `count` instances of `t`, and compares every byte of the destination buffers,
+/// including gaps and the [`MARGIN`] bytes after each buffer, with the expected byte. Returns one
+/// message for each direction in which a byte is wrong. Unpacking is skipped if two packed bytes
+/// may belong to the same byte of user memory.
+///
+/// Returns `None` without any check in these cases: ddtc does not support the layout in device
+/// memory, it has no bytes or a negative extent, its first byte lies before the address of the
+/// buffer, or the instances extend over more than [`MAX_SPAN`] bytes.
 fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<Vec<String>> {
     let span = t.true_ub() + t.extent() * (count as i64 - 1);
     if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
@@ -135,8 +141,8 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     let mut wrong = Vec::new();
     wrong.extend(difference("packed", &cuda.bytes(&packed, streamed.len()), &streamed));
     if layout.committed().nest().disjoint().holds(count) {
-        // Unpacking starts from the right packed bytes, even if packing has produced wrong ones. So
-        // a fault of packing is not reported for unpacking too.
+        // Unpack the expected packed bytes, not those that packing has produced. So a fault of
+        // packing is not reported again as a fault of unpacking.
         let right = cuda.memory(&streamed);
         submit(&layout, Direction::Unpack, (back.address, count), right.address, stream);
         cuda.wait(stream);
@@ -146,7 +152,7 @@ fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<
     Some(wrong)
 }
 
-/// Settings that all measurements of one run of the judge use.
+/// Settings that all measurements of one run of this program share.
 struct Rig<'c> {
     cuda: &'c Cuda,
     stream: Opaque,
@@ -164,10 +170,11 @@ impl Rig<'_> {
     }
 }
 
-/// Measures the row `row` with `payload` packed bytes, rounded to whole instances, and prints the
-/// figures. If the user's buffer would be longer than [`MAX_MEASURED`], prints instead that this
-/// row is left out. If `with_bound` is true, the speeds are compared with the aims that the row has
-/// for 64 MiB, and otherwise with those for 1 MiB. Payloads of at most 512 KiB have no aims.
+/// Measures packing and unpacking of the layout `row` with about `payload` packed bytes, rounded to
+/// whole instances, and prints the times. If the buffer with unpacked data would be longer than
+/// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
+/// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. There are
+/// no target speeds for at most 512 KiB of packed bytes.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
@@ -209,10 +216,10 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     close(layout);
 }
 
-/// Measures two methods of packing `count` instances of `t` without a kernel of ddtc: one copy by
-/// the driver for each block, and one 2-D copy by the driver. Prints both times. If the driver
-/// refuses the 2-D copy, prints this in place of the second time. Prints nothing if an instance is
-/// not a single block.
+/// Measures two methods of packing `count` instances of `t` by the driver, without a kernel of
+/// ddtc: one copy for each block, and one 2-D copy. Prints both times. If the driver refuses the
+/// 2-D copy, prints the error code in place of the time. Does nothing if an instance is not a
+/// single contiguous block.
 fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let (size, extent) = (t.size() as u64, t.extent() as u64);
     if t.true_extent() != t.size() {
@@ -228,8 +235,8 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     let all = each / copies as f64 * count as f64;
     let rows = Rows::new(packed, user, (size, extent, count));
     // First make the 2-D copy once, without measuring its time, to see whether the driver accepts
-    // it. The measurement captures the calls of the driver, and a call that is refused during a
-    // capture would end the capture.
+    // it. The measurement makes the calls during a stream capture, and a refused call would end the
+    // capture.
     let rows = match rig.cuda.try_copy_2d(&rows, rig.stream) {
         Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
         Err(code) => format!("refused (CUDA error {code})"),
@@ -237,9 +244,9 @@ fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
     println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
 }
 
-/// Measures how long the copy kernel and the driver's own copy take for `bytes` bytes, and prints
-/// both times. Returns true if the copy kernel takes at most `1 + tolerance` times as long as the
-/// driver's copy.
+/// Measures how long the copy kernel and the driver's own copy (`cuMemcpyAsync`) take to copy
+/// `bytes` bytes, and prints both times. Returns true if the copy kernel takes at most `1 +
+/// tolerance` times as long as the driver's copy.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
     let memory = vec![0u8; bytes as usize];
     let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
@@ -249,9 +256,9 @@ fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> boo
     kernel <= driver * (1.0 + tolerance)
 }
 
-/// Measures how long it takes to pack device memory into pinned host memory, and to unpack pinned
-/// host memory into device memory. For each direction, prints this time and the time that the copy
-/// kernel needs to copy the same number of bytes in the same direction.
+/// Measures how long it takes to pack from device memory into pinned host memory, and to unpack
+/// from pinned host memory into device memory. For both directions, prints this time and the time
+/// in which the copy kernel copies the same number of bytes between the same two memories.
 fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
     let (user, device) =
@@ -272,8 +279,9 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     close(layout);
 }
 
-/// Measures how long the host needs until one call of ddtc that submits the packing of a layout
-/// returns, and until a launch of the copy kernel alone returns. Prints both as processor times.
+/// Measures how much time of the host processor it takes to submit work: once for a call of ddtc
+/// that packs one instance, and once for a plain launch of the copy kernel. Prints both times,
+/// which are wall-clock times from the call to its return. They do not include the work of the GPU.
 fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
@@ -292,9 +300,9 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     close(layout);
 }
 
-/// Checks the rows and the small datatypes of the corpus byte by byte, and prints every difference.
-/// Returns the number of layouts whose bytes are all right, and the number of layouts that have a
-/// wrong byte.
+/// Checks every byte of two groups of layouts: those of [`ROWS`], and the small datatypes of ddtc's
+/// corpus. Prints a message for each direction in which a layout has a wrong byte. Returns the
+/// number of layouts without a wrong byte, and the number of layouts with one.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
     let (mut right, mut wrong) = (0, 0);
     let mut judge = |name: &str, t: &Datatype, count| {
@@ -317,9 +325,9 @@ fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
 }
 
 fn main() -> ExitCode {
-    // This hook ends the program as soon as a panic begins, before the panic unwinds. Unwinding
-    // frees device memory. If a call of the driver has failed, freeing would fail too, and this
-    // second failure would abort the program.
+    // End the program as soon as a panic begins, before the stack is unwound. Unwinding would free
+    // device memory. If a call of the driver has failed, freeing would fail too, and this second
+    // panic would abort the program without the exit status `BROKEN`.
     std::panic::set_hook(Box::new(|panic| {
         eprintln!("ddtc-gpu-judge: {panic}");
         std::process::exit(BROKEN);
@@ -332,7 +340,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // The next call initializes the driver, which `Cuda::load` does not do.
+    // `Cuda::load` does not initialize the driver, but `Driver::load` does.
     if let Err(error) = Driver::load("judge") {
         eprintln!("ddtc-gpu-judge: {error}");
         return ExitCode::FAILURE;
@@ -352,7 +360,7 @@ fn main() -> ExitCode {
     )
 }
 
-/// Makes all measurements, and returns the exit status of the judge.
+/// Makes all measurements, and returns the exit status of the program.
 fn measure_all(rig: &Rig<'_>, quick: bool) -> ExitCode {
     let copy = CopyKernel::load();
     let valid = quick || (is_valid(rig, &copy, 64 * MIB, 0.05) & is_valid(rig, &copy, MIB, 0.12));

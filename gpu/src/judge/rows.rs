@@ -1,49 +1,49 @@
-//! The layouts that the judge measures, and the speeds that transfers of these layouts should reach
-//! (their aims).
+//! The layouts that the benchmark program `judge` measures, and the target speeds of packing and
+//! unpacking them. The output of the program calls a target speed an "aim".
 
 use ddtc::internal::corpus::SplitMix64;
 use ddtc::internal::datatype::Datatype;
 
 use Layout::{Instances, Irregular, Places, Transpose};
 
-/// A layout that the judge measures, with the aims of its transfers. An aim is the share of the
-/// speed of a reference that a transfer should reach. `None` in place of an aim means that the
-/// speed is printed but compared with no aim.
+/// A layout that the benchmark program `judge` measures, with the target speeds of packing and
+/// unpacking. A target speed is a fraction of a reference speed. If a target speed is `None`, the
+/// measured speed is printed without a comparison.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     layout: Layout,
-    /// The aims at 1 MiB, first for packing and then for unpacking. They are shares of the speed of
-    /// the copy kernel.
+    /// Target speeds with 1 MiB of packed bytes, first for packing and then for unpacking. They are
+    /// fractions of the speed of the copy kernel.
     pub(crate) warm: [Option<f64>; 2],
-    /// The aims at 64 MiB, first for packing and then for unpacking.
+    /// Target speeds with 64 MiB of packed bytes, first for packing and then for unpacking.
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// Datatype of a row.
+/// Description of the datatype that is measured. Its size depends on the number of packed bytes.
 #[derive(Clone, Copy)]
 enum Layout {
-    /// Many instances of the datatype with this text.
+    /// Many instances of the datatype that this text describes.
     Instances(&'static str),
     /// One instance with blocks of 16 bytes, with gaps of 8 to 32 bytes between them. The blocks
-    /// are packed in the order of their places, or in a random order if `shuffled` is true.
+    /// are packed in the order of their addresses, or in a random order if `shuffled` is true.
     Places { shuffled: bool },
     /// One instance with blocks of 8 to 512 bytes, with gaps of 8 to 64 bytes between them.
     Irregular,
-    /// The columns of a matrix of elements with the datatype `element`. An instance is one column.
-    /// The matrix has as many columns as rows, or 10 more if `odd` is true.
+    /// The columns of a matrix that is stored by rows, so that packing transposes the matrix. The
+    /// elements have the datatype `element`, and an instance is one column. The matrix is square,
+    /// or has 10 more columns than rows if `odd` is true.
     Transpose { element: &'static str, odd: bool },
 }
 
-/// Aim of a transfer. A reference has a certain speed, and the transfer should reach a share of it.
+/// Target speed of a transfer, as a fraction of a reference speed.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// Share of the upper bound of the transfer's speed. For each transfer, device memory has to
-    /// move a certain number of bytes ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)). The
-    /// upper bound is the speed of a transfer for which device memory moves these bytes as fast as
-    /// it moves the bytes of the copy kernel.
+    /// Fraction of the upper bound of the transfer's speed. This upper bound is the speed at which
+    /// device memory would move all bytes that it has to move for the transfer
+    /// ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)) as fast as it moves the bytes of the
+    /// copy kernel.
     Bound(f64),
-    /// The transfer should reach this share of the speed of a plain copy of the same number of
-    /// packed bytes by the copy kernel.
+    /// Fraction of the speed at which the copy kernel copies the same number of contiguous bytes.
     Copy(f64),
 }
 
@@ -57,9 +57,10 @@ const WARM: [Option<f64>; 2] = [Some(0.90), Some(0.80)];
 const TRANSPOSE: [Option<f64>; 2] = [Some(0.83), Some(0.83)];
 const SQUARE: Option<Aim> = Some(Aim::Copy(0.87));
 
-/// All rows that the judge measures. The kernel `strided` serves the first twelve rows. The others
-/// are served by the kernels `list`, `pieces` and `tile`, and have aims that are about a tenth below
-/// what a prototype in CUDA C++ reached on an H100 on 2026-11-28.
+/// All layouts that the benchmark program `judge` measures. The kernel `strided` moves the first
+/// twelve of them, and the kernels `list`, `pieces` and `tile` move the others. The target speeds
+/// of these others are about a tenth below the speeds that a prototype in CUDA C++ reached on an
+/// H100 on 2026-11-28.
 pub(crate) const ROWS: [Row; 20] = [
     row("8 B, stride 16", Instances("resized(0, 16, double)"), WARM, [NEST, SHORT]),
     row("8 B, stride 64", Instances("resized(0, 64, double)"), [Some(0.72), Some(0.55)], [NEST, SHORT]),
@@ -141,11 +142,11 @@ pub(crate) const ROWS: [Row; 20] = [
 ];
 
 impl Row {
-    /// Returns a datatype and a number of instances that together have about `payload` packed
-    /// bytes. An instance has at least one byte.
+    /// Returns a datatype, and the number of its instances that together have about `payload`
+    /// packed bytes. The datatype has at least one byte.
     pub(crate) fn instances(&self, payload: u64) -> (Datatype, u64) {
-        // The random lengths and distances are multiples of 8. The seed is fixed, so that every run
-        // of the judge has the same layouts.
+        // Random lengths and distances are multiples of 8 bytes. The seed is fixed, so that every
+        // run of the program measures the same layouts.
         let mut random = SplitMix64::new(1);
         let mut pick = |n: i64| random.below(n as u64) as i64;
         let byte = Datatype::of::<u8>();
@@ -190,11 +191,12 @@ impl Row {
         }
     }
 
-    /// Returns a datatype and a number of instances whose bytes are compared.
+    /// Returns a datatype and a number of instances for the check that every byte is right.
     pub(crate) fn compared(&self) -> (Datatype, u64) {
         match self.layout {
             Instances(_) => (self.instances(1).0, 5),
-            // These are enough elements for the kernels `pieces` and `tile`.
+            // With 64 KiB of packed bytes, the layouts have enough blocks or elements to be moved
+            // by the kernels `pieces` and `tile`.
             _ => self.instances(64 << 10),
         }
     }

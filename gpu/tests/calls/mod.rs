@@ -1,10 +1,10 @@
-//! Calls that pack or unpack by a printed kernel. The interpreter of PTX runs the kernel on sparse
-//! memory, and the bytes that it moves are compared with the type map.
+//! Test harness for kernels. It runs the kernel of a transfer in the interpreter of PTX, on sparse
+//! memory, and compares the moved bytes with MPI's type map.
 //!
-//! In each case, user memory consists of the mapped bytes of the datatype and of nothing else.
-//! Packed memory consists of the bytes of the range that is moved. The table of a layout is a third
-//! piece of memory. So the interpreter refuses a kernel that accesses a gap, a packed byte before
-//! or after the range, or an entry before or after the table.
+//! The memory of a test case has three groups of bytes: the bytes of user memory to which the
+//! datatype refers, the packed bytes of the range that is moved, and the table of the layout, if it
+//! has one. There is no other memory. So the interpreter refuses a kernel that accesses a gap in
+//! user memory, a packed byte before or after the range, or memory before or after the table.
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 #[path = "../interpreter/mod.rs"]
@@ -20,11 +20,12 @@ use ddtc_gpu::selection::{Selection, select};
 
 use interpreter::{Memory, Module};
 
-/// Value of each byte that no kernel has written yet.
+/// Value with which the destination is filled before a kernel writes to it.
 const POISON: u8 = 0xa5;
 
-/// Base addresses of the user's buffer and of the packed bytes, and address of the table. A case
-/// may add a small offset to one of the first two addresses, to test another alignment.
+/// Base addresses of the three groups of bytes: the user's buffer, the packed bytes, and the table
+/// of the layout. A test case may add a small offset to one of the first two, to test another
+/// alignment.
 pub(crate) const USER: u64 = 1 << 40;
 pub(crate) const PACKED: u64 = 0x7000_0000_0000;
 const TABLE: u64 = 0x6000_0000_0000;
@@ -33,7 +34,7 @@ fn pattern(i: u64) -> u8 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Returns the layout of `t` for kernels, or `None` if no kernel moves the bytes of `t`.
+/// Returns the kernel layout of the datatype `t`, or `None` if no kernel moves the bytes of `t`.
 pub(crate) fn mover(t: &Datatype) -> Option<Box<dyn Mover>> {
     match select("test", &ddtc::commit(t).unwrap()) {
         Ok(Selection::Kernels(mover)) => Some(mover),
@@ -41,15 +42,17 @@ pub(crate) fn mover(t: &Datatype) -> Option<Box<dyn Mover>> {
     }
 }
 
-/// Returns the displacement of every packed byte of `count` instances, from the type map.
+/// Returns, for every packed byte of `count` instances, the displacement of this byte in user
+/// memory according to the type map.
 pub(crate) fn displacements(t: &Datatype, count: u64) -> Vec<i64> {
     TypeMap::instances(t, count)
         .flat_map(|(named, at)| (0..named.size()).map(move |byte| at + byte))
         .collect()
 }
 
-/// Arguments of one call that packs or unpacks: the layout, the displacements of its packed bytes,
-/// the addresses of both sides, and the range of packed bytes that is moved.
+/// Arguments of a transfer: the layout, the displacement in user memory of each of its packed
+/// bytes, the addresses of the user's buffer and of the packed bytes, and the range of packed bytes
+/// that is moved.
 pub(crate) struct Call<'s> {
     pub(crate) mover: &'s dyn Mover,
     pub(crate) places: &'s [i64],
@@ -67,13 +70,13 @@ impl Call<'_> {
         self.mover.variant(&self.addresses(), &self.range)
     }
 
-    /// Returns the kernel that makes the call in the direction `direction`.
+    /// Returns the kernel that ddtc would launch for this transfer in the direction `direction`.
     pub(crate) fn kernel(&self, direction: Direction) -> Kernel {
         self.mover.kernel(self.variant(), direction)
     }
 
-    /// Returns user memory that consists of the mapped bytes of the instances. The mapped byte that
-    /// belongs to packed byte `i` gets the value `value(i)`.
+    /// Returns sparse memory that consists only of those bytes of user memory to which the
+    /// instances refer. The byte that belongs to packed byte `i` has the value `value(i)`.
     fn user_memory(&self, value: impl Fn(u64) -> u8) -> Memory {
         let mut bytes = BTreeMap::new();
         for (i, &at) in self.places.iter().enumerate() {
@@ -93,16 +96,17 @@ impl Call<'_> {
         memory
     }
 
-    /// Moves the bytes of the call with the kernel whose PTX text is `text`, or with the kernel
-    /// that ddtc prints if `text` is `None`. Then compares user memory, the packed bytes and the
-    /// table with what they should contain. Returns a message if the interpreter refuses the kernel
-    /// or if a byte is wrong.
+    /// Runs the transfer in the interpreter, and compares user memory, the packed bytes and the
+    /// table with the expected contents. `text` is the PTX text of the kernel that is run. If it is
+    /// `None`, the kernel that ddtc prints is run. Returns a message if the interpreter refuses the
+    /// kernel or if a byte is wrong.
     pub(crate) fn check(&self, direction: Direction, text: Option<&str>) -> Result<(), String> {
         let printed = self.kernel(direction).text;
         let module = Module::parse(text.unwrap_or(&printed))?;
         let len = self.range.end - self.range.start;
-        // One byte of user memory may belong to several packed bytes. So the value of a byte
-        // depends on its place in user memory, not on its position in the packed stream.
+        // Test pattern of user memory when packing. The value of a byte is computed from its
+        // displacement in user memory, not from its position in the packed stream, because one byte
+        // of user memory may belong to several packed bytes.
         let place = |i: u64| pattern(self.places[i as usize] as u64 ^ 0x5555);
         let packed: Vec<u8> = match direction {
             Direction::Pack => vec![POISON; len as usize],
@@ -150,7 +154,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the datatype with the text `text`.
+/// Parses the description `text` of a datatype.
 pub(crate) fn parse(text: &str) -> Datatype {
     text.parse().unwrap()
 }

@@ -1,6 +1,6 @@
 //! Checks that `ptxas`, NVIDIA's assembler, accepts every kernel for nine kinds of GPUs between
-//! sm_70 and sm_120, and that the kernels use no local memory and few registers. This test is one
-//! of the end-to-end tests (e2e), because pip has to fetch the assembler.
+//! sm_70 and sm_120, and that the kernels use no local memory and few registers. This test belongs
+//! to the end-to-end tests (e2e), because pip has to download the assembler.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,14 +11,14 @@ use ddtc_gpu::selection::MAX_OUTER_LOOPS;
 use ddtc_gpu::strided::MAX_DIVISIONS;
 use ddtc_gpu::{list, pieces, strided, tile};
 
-/// The package with the assembler, in the form in which pip reads requirements. This release of the
-/// package is the last one whose assembler knows sm_70. The hashes are those of the package's
+/// Line of a pip requirements file for the package that contains the assembler. This release of the
+/// package is the last one whose assembler supports sm_70. The hashes are those of the package's
 /// wheels for x86-64 and aarch64.
 const WHEEL: &str = "nvidia-cuda-nvcc-cu12==12.9.86 \
 --hash=sha256:5d6a0d32fdc7ea39917c20065614ae93add6f577d840233237ff08e9a38f58f0 --hash=sha256:44e1eca4d08926193a558d2434b1bf83d57b4d5743e0c431c0c83d51da1df62b\n";
 
-/// Architectures of GPUs for which the kernels are assembled. They reach from Volta to the
-/// Blackwell of workstations.
+/// Architectures of GPUs for which the kernels are assembled, from Volta (sm_70) to Blackwell for
+/// workstations (sm_120).
 const TARGETS: [&str; 9] =
     ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
 
@@ -31,8 +31,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Installs the assembler in `folder`, which lies below the target folder, and returns the path of
-/// the assembler. pip checks the hash of the package.
+/// Installs the assembler in the folder `folder`, and returns the path of its executable file. pip
+/// checks the hash of the package.
 fn assembler(folder: &Path) -> PathBuf {
     let requirements = folder.join("requirements.txt");
     std::fs::create_dir_all(folder).unwrap();
@@ -55,7 +55,7 @@ fn assembler(folder: &Path) -> PathBuf {
     packages.join("nvidia/cuda_nvcc/bin/ptxas")
 }
 
-/// Returns all kernels of ddtc.
+/// Returns every kernel that ddtc may print.
 fn all() -> Vec<Kernel> {
     let mut kernels = Vec::new();
     for direction in Direction::BOTH {
@@ -81,8 +81,9 @@ fn all() -> Vec<Kernel> {
 fn every_kernel_is_assembled() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptxas");
     let assembler = assembler(&folder);
-    // Write one module that contains all kernels: the head of a module, and each kernel without the
-    // head of its own module.
+    // Write all kernels into the file of a single module. The text of each kernel is a module of
+    // its own, which begins with the directives `.version`, `.target` and `.address_size`. Keep
+    // these directives only once, at the beginning of the file.
     let kernels = all();
     let mut text = String::new();
     for kernel in &kernels {
@@ -91,7 +92,7 @@ fn every_kernel_is_assembled() {
     }
     let source = folder.join("kernels.ptx");
     std::fs::write(&source, text).unwrap();
-    // Run the assemblers for all architectures in parallel, because each of them uses only one
+    // Assemble for all architectures in parallel, because each run of the assembler uses only one
     // core.
     let started = TARGETS.map(|target| {
         let mut command = Command::new(&assembler);
@@ -107,9 +108,8 @@ fn every_kernel_is_assembled() {
     }
 }
 
-/// Checks the report `said` of the assembler for the architecture `target`. The report must
-/// describe `number` kernels, and each of these kernels must use no local memory and at most
-/// [`MAX_REGISTERS`] registers.
+/// Checks `said`, which the assembler printed for the architecture `target`. It must describe
+/// `number` kernels. Each of them must use no local memory and at most [`MAX_REGISTERS`] registers.
 fn check(target: &str, said: &str, number: usize) {
     let frames: Vec<&str> = said.lines().filter(|l| l.contains("bytes stack frame")).collect();
     assert_eq!(frames.len(), number, "{target}: {said}");

@@ -1,14 +1,15 @@
-//! Execution of a kernel: runs the blocks of a grid one after the other. Between two barriers, the
-//! threads of a block run one after the other too.
+//! Executes a kernel. The blocks of the grid run one after the other. In a block, the threads run
+//! one after the other up to the next barrier.
 
 use super::memory::Memory;
 use super::parse::{Instruction, Kind, Module, Operand};
 use super::shared::Shared;
 
 impl Module {
-    /// Runs the kernel with `blocks` blocks of `threads` threads, where `blocks` has the number of
-    /// blocks in each dimension. `parameters` has the bytes of the value of each parameter. Returns
-    /// a message if the interpreter refuses the run.
+    /// Runs the kernel on the memory `memory`. `blocks` has the number of blocks in each dimension
+    /// of the grid, and each block has `threads` threads. `parameters` has the bytes of each
+    /// parameter. Returns a message if the kernel does something that the interpreter does not
+    /// permit.
     pub(crate) fn run(
         &self,
         memory: &mut Memory,
@@ -21,7 +22,7 @@ impl Module {
             return Err(format!("parameters of {sizes:?} bytes, where {:?} are declared", self.parameters));
         }
         let [x, y, z] = blocks;
-        // A GPU has at most 65535 blocks in the second and in the third dimension.
+        // CUDA permits at most 65535 blocks in the second and in the third dimension of a grid.
         if threads == 0 || threads > self.max_threads || blocks.contains(&0) || y > 65535 || z > 65535 {
             return Err(format!("a grid of {blocks:?} blocks of {threads} threads"));
         }
@@ -38,7 +39,7 @@ impl Module {
         Ok(())
     }
 
-    /// Runs the threads of one block.
+    /// Runs the threads of one block, from barrier to barrier.
     fn run_block(&self, memory: &mut Memory, mut threads: Vec<Thread<'_>>) -> Result<(), String> {
         let mut shared = Shared::new(self.shared);
         let mut parts = self.instructions.split_inclusive(|i| i.opcode == "bar.sync");
@@ -61,11 +62,11 @@ impl Module {
 
 struct Thread<'m> {
     module: &'m Module,
-    /// Values of the registers. A register that was not set yet has the value `None`.
+    /// Values of the registers. The entry of a register that was not set yet is `None`.
     registers: Vec<Option<u64>>,
     block: [u32; 3],
     thread: u32,
-    /// Number of the thread in the grid.
+    /// Number of the thread, which is unique in the grid.
     number: u64,
     parameters: &'m [Vec<u8>],
 }
@@ -91,8 +92,7 @@ impl Thread<'_> {
         }
     }
 
-    /// Sets the register `operand` to the lowest bits of `value`. The number of these bits is the
-    /// number of bits that the register has.
+    /// Sets the register `operand` to `value`, truncated to the number of bits of the register.
     fn set(&mut self, operand: &Operand, value: u64) -> Result<(), String> {
         let Operand::Register(r) = *operand else { return Err("a result without a register".to_owned()) };
         self.registers[r] = Some(match self.module.registers[r] {
@@ -107,7 +107,8 @@ impl Thread<'_> {
         if let Some(guard) = i.guard
             && self.register(guard)? == 0
         {
-            // A barrier waits for all threads of the block.
+            // The thread skips this instruction. It must not skip a barrier, at which all threads
+            // of the block have to arrive.
             return if i.opcode == "bar.sync" { Err("a barrier is not reached".to_owned()) } else { Ok(()) };
         }
         if i.opcode == "ret" || i.opcode == "bar.sync" {
@@ -148,9 +149,9 @@ impl Thread<'_> {
         self.set(&i.operands[0], result)
     }
 
-    /// Returns the width, in bytes, of each value that the load or store `i` accesses, and the
+    /// Returns the width in bytes of each value that the load or store `i` accesses, and the
     /// address of the access. Returns an error if the address is not a multiple of the total width
-    /// of all values.
+    /// of the access, which is twice as large for a vector of two values.
     fn width_and_address(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };
@@ -161,8 +162,8 @@ impl Thread<'_> {
         Ok((bits / 8, address))
     }
 
-    /// Executes the load `i`. `read` returns the value of the given width at the given address, for
-    /// the thread with the given number.
+    /// Executes the load `i`. The arguments of `read` are the address, the width in bytes and the
+    /// number of the thread. It returns the value at this address.
     fn load(
         &mut self,
         i: &Instruction,
@@ -178,8 +179,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Executes the store `i`. `write` writes a value of the given width at the given address, for
-    /// the thread with the given number. The value comes third, and the number of the thread last.
+    /// Executes the store `i`. The arguments of `write` are the address, the width in bytes, the
+    /// value and the number of the thread. It writes the value to this address.
     fn store(
         &self,
         i: &Instruction,

@@ -1,10 +1,10 @@
-//! Sparse memory. It consists of regions of bytes, each of which may lie at any address. There is
-//! no memory between the regions.
+//! Sparse global memory. It consists of regions of bytes at arbitrary addresses. There is no memory
+//! between the regions.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Regions of bytes. For each byte that the running grid has written, the number of the thread that
-/// wrote this byte is kept too.
+/// Sparse global memory. For each byte that the running grid has written, it also has the number of
+/// the thread that wrote the byte.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memory {
     regions: BTreeMap<u64, Vec<u8>>,
@@ -12,8 +12,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Adds a region, which must not overlap another region. Each access must lie within one
-    /// region. So memory that is accessed as a whole must be added as one region, not as two
+    /// Adds a region, which must not overlap another region. An access must lie within a single
+    /// region. So bytes that one access may touch together must be added as one region, not as
     /// adjacent regions.
     pub(crate) fn add(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address + bytes.len() as u64;
@@ -56,8 +56,8 @@ impl Memory {
         Ok(&mut self.regions.get_mut(&at).expect("a region")[from..from + len as usize])
     }
 
-    /// Forgets which thread wrote which byte. The interpreter calls this function when it begins to
-    /// run another grid.
+    /// Forgets which thread wrote which byte. The interpreter calls this function before it runs a
+    /// grid.
     pub(super) fn begin(&mut self) {
         self.writers.clear();
     }
@@ -68,8 +68,8 @@ impl Memory {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Loads a value through the cache for constant data, so no thread of the running grid may have
-    /// written it.
+    /// Loads a value as `ld.global.nc` does, through the cache for read-only data. Returns an error
+    /// if a thread of the running grid has written one of its bytes.
     pub(super) fn load_constant(&self, address: u64, width: u64) -> Result<u64, String> {
         if (address..address + width).any(|byte| self.writers.contains_key(&byte)) {
             return Err(format!("the constant at {address:#x} was written"));

@@ -1,8 +1,8 @@
-//! Parser of PTX text. It returns the instructions of a kernel.
+//! Parses the PTX text of a module with one kernel.
 
 use std::collections::HashMap;
 
-/// Kind of a register.
+/// Kind of a register, as its declaration states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Predicate,
@@ -14,14 +14,15 @@ pub(super) enum Kind {
 pub(super) enum Operand {
     Register(usize),
     Pair(usize, usize),
-    /// `[%d1]`
+    /// Address of a load or store, such as `[%d1]`. The number is the index of the register.
     Address(usize),
-    /// `[name]`
+    /// Parameter of the kernel, such as `[name]`. The number is the index of the parameter.
     Parameter(usize),
     Constant(u64),
-    /// `%tid.x`
+    /// The special register `%tid.x`.
     ThreadX,
-    /// `%ctaid.x`, `%ctaid.y` or `%ctaid.z`, as the dimension 0, 1 or 2.
+    /// The special register `%ctaid.x`, `%ctaid.y` or `%ctaid.z`. The number is the dimension, 0, 1
+    /// or 2.
     Block(usize),
 }
 
@@ -37,11 +38,11 @@ pub(super) struct Instruction {
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(super) name: String,
-    /// Sizes of the parameters in bytes.
+    /// Size of each parameter in bytes.
     pub(super) parameters: Vec<u64>,
     pub(super) max_threads: u32,
     pub(super) registers: Vec<Kind>,
-    /// Size of the array in shared memory in bytes, or 0 if there is no such array.
+    /// Number of bytes of the array in shared memory, or 0 if the kernel declares no such array.
     pub(super) shared: u64,
     pub(super) instructions: Vec<Instruction>,
 }
@@ -52,7 +53,7 @@ impl Module {
         &self.name
     }
 
-    /// Returns the sizes of the parameters in bytes.
+    /// Returns the size of each parameter in bytes.
     pub(crate) fn parameters(&self) -> &[u64] {
         &self.parameters
     }
@@ -115,7 +116,7 @@ struct Reader {
     names: HashMap<String, usize>,
     registers: HashMap<String, usize>,
     kinds: Vec<Kind>,
-    /// Name and size in bytes of the array in shared memory.
+    /// Name and number of bytes of the array in shared memory, if it was declared.
     shared: Option<(String, u64)>,
 }
 
@@ -198,8 +199,8 @@ impl Reader {
             None => (None, statement),
         };
         let (opcode, list) = rest.split_once(' ').unwrap_or((rest, ""));
-        // A comma inside of braces separates the registers of a pair, and does not separate
-        // operands.
+        // Split the list of operands at commas, except for commas inside of braces, which separate
+        // the two registers of a vector operand.
         let (mut operands, mut depth, mut from) = (Vec::new(), 0, 0);
         for (at, c) in list.char_indices() {
             match c {
@@ -221,9 +222,9 @@ impl Reader {
         Ok(instruction)
     }
 
-    /// Checks that the interpreter knows the instruction `i`, and that the number and the kinds of
-    /// its operands are right. So the execution never meets a form of an instruction that it does
-    /// not know.
+    /// Checks that the interpreter supports the instruction `i`, and that the number and the kinds
+    /// of its operands are right. So `Thread::step` executes only instructions in a form that it
+    /// supports.
     fn check(&self, i: &Instruction) -> Result<(), String> {
         use Kind::{B32, B64, Predicate};
         let kinds: &[Kind] = match i.opcode.as_str() {
@@ -268,8 +269,8 @@ impl Reader {
                 return self.access(i, usize::from(!load), value, address);
             }
         };
-        // A `ret` with a guard would end only some of the threads. The execution cannot do this, so
-        // such an instruction is refused.
+        // A `ret` with a predicate would end only some of the threads. The interpreter does not
+        // support this.
         if i.opcode == "ret" && i.guard.is_some() {
             return Err(format!("not known: {}", i.text));
         }
@@ -289,7 +290,7 @@ impl Reader {
         let fits = rest.len() == kinds.len()
             && rest.iter().zip(kinds).enumerate().all(|(at, (operand, kind))| match operand {
                 Operand::Register(r) => self.kinds[*r] == *kind,
-                // An operand other than the first, which is the result, may be a constant.
+                // Any operand except the first, which is the result, may be a constant.
                 Operand::Constant(_) => at > 0 && *kind != Predicate,
                 _ => false,
             });
@@ -299,8 +300,8 @@ impl Reader {
 
     /// Checks the operands of the load or store `i`. The operand with the index `value` is the
     /// value that is loaded or stored. It must be a register of the kind `kind`, or a pair of
-    /// 64-bit registers if `kind` is `None`. The other operand must be an address in a register of
-    /// the kind `address`.
+    /// 64-bit registers if `kind` is `None`. The other operand is the address, and must be a
+    /// register in brackets. This register must have the kind `address`.
     fn access(&self, i: &Instruction, value: usize, kind: Option<Kind>, address: Kind) -> Result<(), String> {
         let refused = || format!("operands of: {}", i.text);
         let [_, _] = i.operands[..] else { return Err(refused()) };

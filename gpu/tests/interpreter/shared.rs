@@ -1,32 +1,32 @@
-//! Shared memory of one block of threads.
+//! Shared memory of one block of threads, with checks for missing barriers.
 
-/// Address at which the array in shared memory begins. It is not 0, so that a kernel that leaves
-/// out this address is found.
+/// Address at which the array in shared memory begins. It is not 0, so that a kernel that forgets
+/// to add this address accesses memory outside of the array.
 pub(super) const BASE: u64 = 4096;
 
-/// What is known about a byte of shared memory.
+/// One byte of shared memory, and the threads that have accessed it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Byte {
-    /// The value, or `None` if the byte was not set yet.
+    /// Value of the byte, or `None` if no thread has written the byte.
     value: Option<u8>,
-    /// The thread that has written the byte after the last barrier.
+    /// Number of the thread that has written the byte since the last barrier, if there is one.
     writer: Option<u64>,
-    /// A thread that has read the byte after the last barrier.
+    /// Number of the last thread that has read the byte since the last barrier, if there is one.
     reader: Option<u64>,
 }
 
-/// The array in shared memory of a block.
+/// The array that one block of threads has in shared memory.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Vec<Byte>);
 
 impl Shared {
-    /// Returns an array of `bytes` bytes, of which none is set.
+    /// Returns an array of `bytes` bytes that no thread has written yet.
     pub(super) fn new(bytes: u64) -> Shared {
         Shared(vec![Byte::default(); bytes as usize])
     }
 
-    /// Forgets which threads have read and written bytes, because all threads of the block have
-    /// reached a barrier.
+    /// Forgets which threads have read and written bytes. The interpreter calls this function when
+    /// all threads of the block have reached a barrier.
     pub(super) fn barrier(&mut self) {
         for byte in &mut self.0 {
             (byte.writer, byte.reader) = (None, None);

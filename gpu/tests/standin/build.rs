@@ -1,11 +1,11 @@
-//! Builds the stand-in for NVIDIA's driver library. The stand-in has no dependencies, so rustc
-//! compiles it without cargo.
+//! Builds the stand-in for NVIDIA's driver library, a library that replaces `libcuda.so.1` in
+//! tests. It has no dependencies, so rustc compiles it without cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles the stand-in to the file `libcuda.so.1` in the folder `folder`, which is created if it
-/// does not exist. Returns the path of the file.
+/// Compiles the stand-in for NVIDIA's driver library to the file `libcuda.so.1` in `folder`, and
+/// returns the path of this file. Creates `folder` if it does not exist.
 pub(crate) fn standin(folder: &Path) -> PathBuf {
     std::fs::create_dir_all(folder).expect("the folder of the stand-in");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gpu/tests/standin/lib.rs");

@@ -1,15 +1,22 @@
-//! Stand-in for NVIDIA's driver library, for tests. It checks the calls that ddtc makes, their
-//! arguments and their order, and it runs kernels by the interpreter of PTX.
+//! Stand-in for NVIDIA's driver library, which replaces `libcuda.so.1` in tests. It checks the
+//! arguments and the order of the calls that ddtc makes, and runs kernels in an interpreter of PTX
+//! on the CPU.
 //!
-//! The stand-in does submitted work when a call waits for this work, which is as late as a real
-//! driver could do it. Device memory has addresses that the process cannot access.
+//! The stand-in does submitted work only when a call waits for this work. A real driver could do it
+//! as late as this, too. Device addresses begin at 0x7f0000000000, where a process usually has no
+//! memory. So host code that accesses device memory directly usually crashes.
 //!
-//! A fault is a mistake of the caller that a real driver is not required to survive. Examples are
-//! to unload a module or to free memory while work is pending, to launch a kernel before copied
-//! bytes are known to have arrived in device memory, to launch a function of an unloaded module, to
-//! submit work to a stream of another context, and to run a kernel that the interpreter refuses. A
-//! copy between two host buffers is a fault too, since a real driver would make the caller wait.
-//! The function `standin_faults` counts and prints the faults.
+//! The stand-in records faults. A fault is a mistake of the caller that a real driver is not
+//! required to survive. The caller must not, for example,
+//!
+//! * unload a module or free memory while work is pending,
+//! * launch a kernel before copied bytes are known to have arrived in device memory,
+//! * launch a kernel of an unloaded module,
+//! * submit work to a stream of a context that is not current, or
+//! * launch a kernel that the interpreter refuses.
+//!
+//! A copy between two host buffers is a fault too, because a real driver would make the caller
+//! wait. The function `standin_faults` prints the faults and returns their number.
 #![allow(clippy::missing_safety_doc)] // cuda.h says what a caller of each function must do.
 
 #[path = "../interpreter/mod.rs"]
@@ -32,15 +39,16 @@ const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
 
-/// Maximum number of bytes in one allocation of device memory. A larger allocation fails as if the
-/// device had too little memory.
+/// Maximum number of bytes in one allocation by `cuMemAlloc_v2`. A larger allocation fails as if
+/// the device had too little memory.
 const DEVICE_MEMORY: usize = 1 << 24;
 
 fn opaque(number: u64) -> Opaque {
     std::ptr::without_provenance_mut(number as usize)
 }
 
-/// Writes the result `value` to `place`. If `place` is null, returns an error code instead.
+/// Writes `value` to `place`, where the caller of a driver function expects a result. If `place` is
+/// null, returns an error code instead.
 ///
 /// # Safety
 /// `place` must be null or a valid pointer.
@@ -48,13 +56,13 @@ unsafe fn set<T>(place: *mut T, value: T) -> Outcome {
     if place.is_null() {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: `place` is not null. So it is valid, as the caller promises.
+    // SAFETY: `place` is not null, so it is a valid pointer, as the caller promises.
     unsafe { place.write(value) };
     Ok(())
 }
 
-/// Returns the number of the current context. Returns an error code if no context is current, or if
-/// the current context is not alive.
+/// Returns the number of the context that is current in this thread. Returns an error code if no
+/// context is current, or if the current context was destroyed.
 fn current(state: &State) -> Result<u64, c_int> {
     let context = top().ok_or(INVALID_CONTEXT)?;
     if state.contexts.get(&context).is_some_and(|c| c.alive) {
@@ -64,7 +72,9 @@ fn current(state: &State) -> Result<u64, c_int> {
     }
 }
 
-/// Returns the number of the context in which work of the stream `stream` is done.
+/// Returns the number of the context that the stream `stream` belongs to. This must be the current
+/// context: work on a stream of another context is a fault. A default stream (handle 0, 1 or 2)
+/// belongs to the current context.
 fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
     let current = current(state)?;
     if number(stream) <= 2 {
@@ -86,10 +96,10 @@ fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
     Ok(())
 }
 
-/// Copies `bytes` bytes of the process to memory of the device.
+/// Copies `bytes` bytes from host memory to device memory.
 ///
 /// # Safety
-/// `from` must point to so many bytes.
+/// `from` must point to at least `bytes` readable bytes.
 unsafe fn upload(state: &mut State, to: u64, from: *const c_void, bytes: usize) -> Outcome {
     // SAFETY: as the caller promises.
     let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
@@ -187,7 +197,7 @@ unsafe extern "C" fn cuModuleLoadData(module: *mut Opaque, image: *const c_void)
     call("cuModuleLoadData", |state| {
         let context = current(state)?;
         not_in_capture(state)?;
-        // SAFETY: cuda.h requires that an image of PTX is text that ends with NUL.
+        // SAFETY: cuda.h requires that an image with PTX text ends with NUL.
         let text = unsafe { CStr::from_ptr(image.cast::<c_char>()) }.to_str().map_err(|_| INVALID_PTX)?;
         let loaded = match interpreter::Module::parse(text) {
             Ok(loaded) => loaded,
@@ -268,7 +278,7 @@ unsafe extern "C" fn cuLaunchKernel(
             return Err(state.fault("a kernel is launched before an upload has ended", INVALID_VALUE));
         }
         let values = loaded.parameters().iter().enumerate().map(|(i, &size)| {
-            // SAFETY: cuda.h requires one pointer for each parameter. The pointer must point to as
+            // SAFETY: cuda.h requires one pointer for each parameter of the kernel, to at least as
             // many bytes as the parameter has.
             unsafe { std::slice::from_raw_parts((*parameters.add(i)).cast::<u8>(), size as usize).to_vec() }
         });
@@ -305,9 +315,9 @@ unsafe extern "C" fn cuMemFree_v2(address: u64) -> c_int {
     })
 }
 
-/// Copies bytes of the process to device memory. As with a real driver, the last bytes may arrive
-/// later than the call returns. They have arrived after the next call that waits for a stream or
-/// for the context.
+/// Copies bytes from host memory to device memory. As with a real driver, the caller cannot rely on
+/// the bytes having arrived when this call returns. Launching a kernel is a fault until a later
+/// call has waited for a stream or for the context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) -> c_int {
     call("cuMemcpyHtoD_v2", |state| {
@@ -368,7 +378,8 @@ unsafe extern "C" fn cuPointerGetAttributes(
                 9 => (found.as_ref().map_or(-2i32 as u32 as u64, |(_, a)| a.device as u64), 4),
                 _ => return Err(INVALID_VALUE),
             };
-            // SAFETY: cuda.h requires that the place has as many bytes as the attribute.
+            // SAFETY: cuda.h requires that `place` points to at least as many bytes as the
+            // attribute has.
             unsafe { std::ptr::copy_nonoverlapping(value.to_le_bytes().as_ptr(), place.cast(), bytes) };
         }
         Ok(())
@@ -422,8 +433,9 @@ unsafe extern "C" fn cuEventDestroy_v2(event: Opaque) -> c_int {
     })
 }
 
-// The functions after this comment are called only by tests and by the judge, and not by ddtc.
-// `cuMemcpy2DAsync_v2` is the only one of these functions that a test can make fail.
+// ddtc calls none of the functions below this comment. Only tests and the benchmark program `judge`
+// call them. Tests can make calls of `cuMemcpy2DAsync_v2` fail, but not calls of the other
+// functions below.
 
 fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     free_call(|state| {
@@ -434,32 +446,33 @@ fn allocate(kind: Kind, place: *mut u64, bytes: usize) -> c_int {
     })
 }
 
-/// Allocates device memory that a test does not free, and copies `bytes` bytes of the process to
-/// it.
+/// Allocates `bytes` bytes of device memory, and copies as many bytes from host memory to it. The
+/// memory belongs to the test, which never frees it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_memory(address: *mut u64, from: *const c_void, bytes: usize) -> c_int {
     free_call(|state| {
         let context = current(state)?;
         let at = state.allocate(Kind::Device, context, bytes);
         state.allocations.get_mut(&at).expect("the allocation").is_of_test = true;
-        // SAFETY: the caller passes an address of so many bytes.
+        // SAFETY: the caller passes the address of at least `bytes` bytes of host memory.
         unsafe { upload(state, at, from, bytes) }?;
         // SAFETY: the caller does what cuda.h requires.
         unsafe { set(address, at) }
     })
 }
 
-/// Copies `bytes` bytes of the process to device memory. They have arrived when the call returns.
+/// Copies `bytes` bytes from host memory to device memory. The bytes have arrived when the call
+/// returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_upload(to: u64, from: *const c_void, bytes: usize) -> c_int {
     free_call(|state| {
         state.work_all()?;
-        // SAFETY: the caller passes an address of so many bytes.
+        // SAFETY: the caller passes the address of at least `bytes` bytes of host memory.
         unsafe { upload(state, to, from, bytes) }
     })
 }
 
-/// Allocates memory of a pool, which belongs to no context.
+/// Allocates device memory from a memory pool. Such memory belongs to no context.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, _stream: Opaque) -> c_int {
     allocate(Kind::Pool, address, bytes)
@@ -470,7 +483,8 @@ unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, _flags: 
     allocate(Kind::Managed, address, bytes)
 }
 
-/// Allocates pinned memory. The device uses another address for this memory than the process does.
+/// Allocates pinned host memory, and returns its host address. In the stand-in, its device address
+/// is a different one.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: c_uint) -> c_int {
     free_call(|state| {
@@ -548,8 +562,8 @@ unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c
     })
 }
 
-/// Ends the capture of the stream `stream`. The stand-in has no graphs. The stream keeps the
-/// captured work, and the function returns the stream in place of a graph.
+/// Ends the capture of the stream `stream`. The stand-in has no graphs. The captured work stays
+/// with the stream, and the handle of the stream serves as the handle of the graph.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamEndCapture(stream: Opaque, graph: *mut Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
@@ -588,7 +602,7 @@ unsafe extern "C" fn cuGraphDestroy(_graph: Opaque) -> c_int {
     0
 }
 
-/// Returns a time of one millisecond between any two events, since the stand-in measures no time.
+/// Stores one millisecond as the time between any two events, since the stand-in measures no time.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _to: Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
@@ -614,8 +628,8 @@ unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
     0
 }
 
-/// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a 2-D copy. Here it describes a copy of
-/// rows from device memory to device memory.
+/// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a copy of `height` rows of `width`
+/// bytes. The seven fields of the source, and those of the destination, are combined into arrays.
 #[repr(C)]
 struct Copy2d {
     from: [u64; 7],
@@ -628,8 +642,10 @@ struct Copy2d {
 unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> c_int {
     // SAFETY: the caller does what cuda.h requires.
     let Copy2d { from, to, width, height } = unsafe { copy.read() };
-    // Each of the two sides has seven fields: two offsets, the kind of memory, the address on the
-    // host, the address on the device, an array, and the pitch.
+    // The source and the destination have seven fields each: the offset in a row, the number of the
+    // first row, the kind of memory, the host address, the device address, an array, and the
+    // distance between rows (the pitch). The stand-in supports only device memory, which has the
+    // kind 2.
     let place = |[x, y, kind, _, device, _, pitch]: [u64; 7]| {
         (kind as u32 == 2).then_some((device + y * pitch + x, pitch))
     };
@@ -644,8 +660,8 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
     })
 }
 
-/// Ends the capture of the stream `stream`. A later call of `standin_replay` submits the work that
-/// was captured.
+/// Ends the capture of the stream `stream`. The captured work is kept, and each later call of
+/// `standin_replay` submits it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
     free_call(|state| {
@@ -654,7 +670,7 @@ unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
     })
 }
 
-/// Submits the work that was captured from the stream `stream`.
+/// Submits the work that was captured on the stream `stream`, as the launch of a graph would do.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
     free_call(|state| {
@@ -665,9 +681,9 @@ unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
     })
 }
 
-/// Makes one later call of a function of the driver fail with the error code `code`. If `n` is 0,
-/// the next call fails. If `n` is 1, the call after the next one fails, and so on. If `n` is
-/// negative, no call fails.
+/// Makes one later call of a driver function fail with the error code `code`. The call that fails
+/// is the one after the next `n` calls, so that 0 means the next call. A negative `n` cancels an
+/// earlier request. Only those calls count that `standin_calls` counts.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     free_call(|state| {
@@ -676,8 +692,8 @@ unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     })
 }
 
-/// Returns the number of calls of the driver's functions so far. Calls of the functions that only
-/// tests and the judge call are not counted, except for calls of `cuMemcpy2DAsync_v2`.
+/// Returns the number of calls of driver functions so far. Functions that only tests and the
+/// benchmark program `judge` call are not counted, with the exception of `cuMemcpy2DAsync_v2`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_calls() -> u64 {
     let mut calls = 0;
@@ -688,9 +704,9 @@ unsafe extern "C" fn standin_calls() -> u64 {
     calls
 }
 
-/// Returns the sum of four numbers: of loaded modules, of events that were not destroyed, of
-/// references to primary contexts, and of allocations that `cuMemAlloc_v2` has made and that were
-/// not freed.
+/// Returns the number of resources that the program holds: loaded modules, events that were not
+/// destroyed, references to primary contexts, and allocations of `cuMemAlloc_v2` that were not
+/// freed.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_held() -> u64 {
     let mut held = 0;
@@ -704,7 +720,8 @@ unsafe extern "C" fn standin_held() -> u64 {
     held
 }
 
-/// Returns how often work of the stream `then` was made to wait for work of the stream `first`.
+/// Returns the number of times that the stream `then` was made to wait for the stream `first` by an
+/// event.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_ordered(first: Opaque, then: Opaque) -> u64 {
     let mut found = 0;
@@ -716,8 +733,8 @@ unsafe extern "C" fn standin_ordered(first: Opaque, then: Opaque) -> u64 {
     found
 }
 
-/// Returns the name of the last function whose call failed because of [`standin_fail`]. Returns
-/// null if no call has failed for this reason since `standin_failed_call` was last called.
+/// Returns the name of the driver function whose call failed last because of [`standin_fail`].
+/// Returns null if no call has failed for this reason since the last call of `standin_failed_call`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_failed_call() -> *const c_char {
     let mut name = std::ptr::null();
@@ -728,8 +745,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Forgets all that [`standin_held`] counts. Modules, events, references and allocations are left
-/// over if a call that should have freed them failed because of [`standin_fail`].
+/// Frees all resources that [`standin_held`] counts. A test calls this function after it has made
+/// calls fail that should have freed these resources ([`standin_fail`]).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {
@@ -741,8 +758,7 @@ unsafe extern "C" fn standin_forget() -> c_int {
     })
 }
 
-/// Does all pending work, prints the faults that were found so far, and returns the number of
-/// faults.
+/// Does all pending work, prints the faults that have been found so far, and returns their number.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_faults() -> u64 {
     let mut number = 0;

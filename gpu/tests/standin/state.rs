@@ -1,5 +1,5 @@
-//! State of the stand-in: contexts, streams, modules, memory, and the work that was submitted and
-//! is not done yet.
+//! State of the stand-in for NVIDIA's driver library: contexts, streams, modules, memory, and work
+//! that was submitted and is not done yet.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +14,7 @@ const INVALID_VALUE: c_int = 1;
 const NOT_INITIALIZED: c_int = 3;
 const ILLEGAL_ADDRESS: c_int = 700;
 
-/// Kind of an allocation.
+/// Kind of memory of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Device,
@@ -26,13 +26,14 @@ pub(super) enum Kind {
 pub(super) struct Allocation {
     pub(super) kind: Kind,
     pub(super) bytes: u64,
-    /// Number of the context that the memory belongs to. It is 0 for memory of a pool, which
-    /// belongs to no context.
+    /// Number of the context that the memory belongs to. It is 0 for memory from a memory pool,
+    /// which belongs to no context.
     pub(super) context: u64,
     pub(super) device: c_int,
-    /// Address of the memory in the process if it is pinned memory, and 0 otherwise.
+    /// Host address of the memory if it is pinned host memory, and 0 otherwise.
     pub(super) host: u64,
-    /// Whether a test has allocated the memory for itself, and does not free it.
+    /// Whether a test has allocated the memory for its own use by `standin_memory`. Such memory is
+    /// never freed.
     pub(super) is_of_test: bool,
 }
 
@@ -64,40 +65,48 @@ impl Work {
 
 pub(super) struct State {
     pub(super) initialized: bool,
-    /// For each device, the number of its primary context, and how often this context is retained.
+    /// For each device, the number of its primary context, and the number of references to this
+    /// context that were retained and not released.
     pub(super) primaries: Vec<(u64, u64)>,
     pub(super) contexts: HashMap<u64, Context>,
     pub(super) streams: HashMap<u64, Stream>,
-    /// For each loaded module, the number of its context, and the parsed text of the module.
+    /// For each loaded module, the number of its context, and the parsed PTX text. The key is the
+    /// handle of the module.
     pub(super) modules: HashMap<u64, (u64, Module)>,
-    /// For each function, the number of the module that the function belongs to.
+    /// For each handle that `cuModuleGetFunction` has returned for a kernel, the handle of the
+    /// module that contains the kernel.
     pub(super) functions: HashMap<u64, u64>,
-    /// For each event, the stream on which it was recorded last.
+    /// For each event, the stream on which it was recorded last, or `None` if it was not recorded
+    /// yet.
     pub(super) events: HashMap<u64, Option<u64>>,
-    /// Pairs of streams: work of the second was made to wait for work of the first.
+    /// Pairs of streams, one for each call of `cuStreamWaitEvent`. The second stream of a pair was
+    /// made to wait for the first.
     pub(super) orders: Vec<(u64, u64)>,
     pub(super) memory: Memory,
-    /// All allocations. The key of an allocation is the address that the device uses for it.
+    /// All allocations. The key is the device address of the allocation.
     pub(super) allocations: BTreeMap<u64, Allocation>,
-    /// Work that was submitted and is not done yet, in the order of submission. Each item has the
-    /// number of the context in which the work is to be done.
+    /// Work that was submitted and is not done yet, in the order of submission. Each entry has the
+    /// number of the context in which the work will be done.
     pub(super) pending: Vec<(u64, Work)>,
-    /// Whether bytes that `cuMemcpyHtoD_v2` has copied may not have arrived yet.
+    /// Whether bytes that `cuMemcpyHtoD_v2` has copied may still be on their way to device memory.
     pub(super) arriving: bool,
     pub(super) calls: u64,
     pub(super) fail: Option<(u64, c_int)>,
-    /// Name of the last function whose call failed because a test had asked for this by `fail`.
+    /// Name of the driver function whose call failed last because a test had requested this by
+    /// `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
-    /// Name of a function of the driver. Every call of this function fails. A test that runs the
-    /// judge as a separate program sets the name by the environment variable `STANDIN_REFUSES`.
+    /// Name of a driver function of which every call fails. It is the value of the environment
+    /// variable `STANDIN_REFUSES`. A test sets this variable when it runs the benchmark program
+    /// `judge` on the stand-in.
     refuses: Option<String>,
-    /// Indices of the kernel runs whose result the stand-in spoils. The first kernel that runs has
-    /// the index 0. After each run whose index is in this list, the stand-in changes the first byte
-    /// that the kernel wrote. A test that runs the judge as a separate program sets the indices by
-    /// the environment variable `STANDIN_SPOILS`, for example to `0,3`.
+    /// Indices of the kernel runs after which the stand-in deliberately makes a byte wrong. Runs
+    /// are counted from 0. After such a run, the stand-in changes the byte at the destination
+    /// address of the kernel. The indices are the value of the environment variable
+    /// `STANDIN_SPOILS`, for example `0,3`. A test sets this variable when it runs the benchmark
+    /// program `judge` on the stand-in.
     spoils: Vec<u64>,
-    /// Number of kernels that have run so far.
+    /// Number of kernel launches that have run so far.
     runs: u64,
     next: u64,
     next_address: u64,
@@ -106,8 +115,8 @@ pub(super) struct State {
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
 
 thread_local! {
-    /// The contexts that this thread has pushed and not popped. The last of them is the current
-    /// context.
+    /// Stack of the contexts that this thread has pushed and not popped. The last entry is the
+    /// current context.
     static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -131,8 +140,9 @@ fn code(outcome: Outcome) -> c_int {
     outcome.err().unwrap_or(0)
 }
 
-/// Runs `body`, which is the work of the driver's function `name`, and returns the result code. If
-/// a test has asked that this call fails, returns an error code without running `body`.
+/// Handles a call of the driver function `name`: counts the call, runs `body`, which implements the
+/// function, and returns the result code. If a test has requested that this call fails, returns an
+/// error code without running `body`.
 pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     let mut state = STATE.lock().expect("the stand-in has not failed before");
     let this = state.calls;
@@ -152,8 +162,9 @@ pub(super) fn call(name: &str, body: impl FnOnce(&mut State) -> Outcome) -> c_in
     code(body(&mut state))
 }
 
-/// Runs `body`, which is the work of a function that only tests and the judge call. A call of such
-/// a function is not counted, and no test can make it fail.
+/// Handles a call of a function that only tests and the benchmark program `judge` call: runs
+/// `body`, which implements the function, and returns the result code. Such calls are not counted,
+/// and tests cannot make them fail.
 pub(super) fn free_call(body: impl FnOnce(&mut State) -> Outcome) -> c_int {
     code(body(&mut STATE.lock().expect("the stand-in has not failed before")))
 }
@@ -197,7 +208,8 @@ impl State {
         code
     }
 
-    /// Returns a number that the stand-in has not given to anything else.
+    /// Returns a new number for a context, stream, module, function or event. It differs from all
+    /// numbers that were returned before.
     pub(super) fn id(&mut self) -> u64 {
         self.next += 0x10;
         self.next
@@ -215,8 +227,8 @@ impl State {
         id
     }
 
-    /// Returns the primary context of a device. If this context was destroyed, creates a new
-    /// primary context and returns that one. Returns `None` if there is no such device.
+    /// Returns the number of the primary context of the device `device`. If this context was
+    /// destroyed, creates a new primary context first. Returns `None` if there is no such device.
     pub(super) fn primary(&mut self, device: c_int) -> Option<u64> {
         let (context, _) = *self.primaries.get(usize::try_from(device).ok()?)?;
         if self.contexts[&context].alive {
@@ -228,8 +240,8 @@ impl State {
     }
 
     /// Destroys a context together with its modules, its pending work, and the memory that
-    /// `cuMemAlloc_v2` has allocated. Its streams stay, and memory that a test has allocated for
-    /// itself.
+    /// `cuMemAlloc_v2` has allocated. The context's streams are kept, and so is memory that a test
+    /// has allocated for its own use.
     pub(super) fn destroy(&mut self, context: u64) {
         self.contexts.get_mut(&context).expect("a context").alive = false;
         self.modules.retain(|_, (of, _)| *of != context);
@@ -247,8 +259,8 @@ impl State {
         const GAP: u64 = 4096;
         let at = self.next_address.max(FIRST);
         self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
-        // Bytes in the process, which only pinned memory has. They are leaked, so they are never
-        // freed.
+        // Pinned memory also needs bytes in the memory of the process, which host code accesses.
+        // They are leaked, so that the host address stays valid for ever.
         let host = match kind {
             Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
             _ => 0,
@@ -261,7 +273,8 @@ impl State {
         at
     }
 
-    /// Frees the memory at `address`, which must be an allocation of the kind `kind` in the context
+    /// Frees the allocation that begins at the device address `address`. It is a fault if there is
+    /// no such allocation, or if it does not have the kind `kind` or does not belong to the context
     /// `context`.
     pub(super) fn free(&mut self, kind: Kind, context: u64, address: u64) -> Outcome {
         if self.allocations.get(&address).is_none_or(|a| (a.kind, a.context) != (kind, context)) {
@@ -272,9 +285,9 @@ impl State {
         Ok(())
     }
 
-    /// Finds the allocation that contains the byte at `address`. For pinned memory, `address` is an
-    /// address of the process, and for all other memory it is an address of the device. Returns the
-    /// address that the device uses for this byte, and the allocation.
+    /// Finds the allocation that contains the byte at `address`, which is a host address for pinned
+    /// memory and a device address for all other memory. Returns the device address of the byte,
+    /// and the allocation.
     pub(super) fn find(&self, address: u64) -> Option<(u64, &Allocation)> {
         self.allocations.iter().find_map(|(&at, a)| {
             let start = if a.host == 0 { at } else { a.host };
@@ -282,13 +295,14 @@ impl State {
         })
     }
 
-    /// Returns true if `address`, which is an address that the device uses, lies in pinned memory.
+    /// Returns true if the device address `address` lies in pinned host memory.
     pub(super) fn is_pinned(&self, address: u64) -> bool {
         let before = self.allocations.range(..=address).next_back();
         before.is_some_and(|(at, a)| a.kind == Kind::Pinned && address - at < a.bytes)
     }
 
-    /// Does all pending work of a context, and waits for bytes that are copied to the device.
+    /// Does all pending work of the context `context`. Afterwards, bytes that were copied to device
+    /// memory count as arrived.
     pub(super) fn work(&mut self, context: u64) -> Outcome {
         self.arriving = false;
         let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(|(of, _)| *of == context);
@@ -315,8 +329,8 @@ impl State {
         Ok(())
     }
 
-    /// Runs the kernel of the module with the number `module`. If a test has asked the stand-in to
-    /// spoil this run, changes the first byte that the kernel wrote after the kernel has run.
+    /// Runs the kernel of the module with the number `module`. If `spoils` contains the index of
+    /// this run, then makes the byte at the kernel's destination address wrong.
     fn run(
         &mut self,
         module: u64,
@@ -329,7 +343,7 @@ impl State {
         if self.spoils.contains(&self.runs) {
             // The first parameter of a kernel is the address in user memory, and the second
             // parameter is the address of the packed bytes. A kernel that unpacks writes to user
-            // memory, and any other kernel writes to the packed bytes.
+            // memory, and a kernel that packs writes to the packed bytes.
             let written = &parameters[usize::from(!module.name().ends_with("_unpack"))];
             let written = u64::from_le_bytes(written[..].try_into().expect("an address"));
             self.memory.bytes_mut(written, 1)?[0] ^= 0x80;
@@ -343,9 +357,9 @@ impl State {
         contexts.into_iter().try_for_each(|context| self.work(context))
     }
 
-    /// Calls `both` for each allocation of pinned memory. Pinned memory has two copies in the
-    /// stand-in: the bytes that kernels see, and the bytes that the process sees. `both` gets these
-    /// two copies in this order, and copies one of them to the other.
+    /// Synchronizes the two copies that the stand-in keeps of each allocation of pinned memory: the
+    /// bytes that kernels access, and the bytes that host code accesses. `both` is called once for
+    /// each allocation with these copies in this order, and copies one to the other.
     fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
         for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
             let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);
