@@ -353,7 +353,7 @@ mod tests {
         // too (lists of runs of 4 B and of 12 B).
         let apart = Times { bytes: 65536, host: 60_000, ours: 55_000, copy: 2400 };
         assert!(apart.gains(&MPICH_4_2, 65536, Runs::new(4, true, 600)));
-        let list = Times { bytes: 177_672, host: 90_000, ours: 75_000, copy: 9000 };
+        let list = Times { bytes: 177_672, host: 70_000, ours: 65_000, copy: 9000 };
         assert!(!list.loses(&MPICH_4_2, 131_072, Runs::new(12, true, 600)));
         assert!(list.loses(&MPICH_4_2, 32768, Runs::new(12, true, 600)));
         let packed = Times { bytes: 12900, host: 3747, ours: 3600, copy: 271 };
