@@ -161,7 +161,7 @@ const MAX_TEXT: usize = 6000;
 ///
 /// # Errors
 /// If the type cannot be read, the picture cannot be written, or a stage fails. With `--gpu`, also
-/// if the packed bytes do not fit in 63 bits.
+/// if the number of packed bytes does not fit in 63 bits.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let (t, count) = ddtc::internal::corpus::asked(&args.stage.datatype)?;
     let count = args.count.unwrap_or(count);

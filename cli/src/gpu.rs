@@ -19,7 +19,8 @@ const MAX_LAUNCHES: usize = 1000;
 /// Returns the text that `ddtc explain --gpu` prints for `count` instances of `t`.
 ///
 /// # Errors
-/// If the datatype cannot be committed, or the packed bytes of the instances do not fit in 63 bits.
+/// If the datatype cannot be committed, or the number of packed bytes of all instances does not fit
+/// in 63 bits.
 pub(crate) fn explained(t: &Datatype, count: u64) -> Result<String, Box<dyn Error>> {
     let committed = Engine::new(Config { mode: Mode::Interpret, ..Config::default() }).commit(t)?;
     let payload = committed.packed_size(count)?;

@@ -65,7 +65,7 @@ enum Installed {
     HuntWorker(ddtc_hunt::worker::Args),
     /// Draw the memory of a datatype: blocks in packed order, gaps, bounds, instances
     Draw(draw::Args),
-    /// Write a page and a document about the findings of `ddtc check --mpi`
+    /// Write the findings of `ddtc check --mpi` as an HTML page and as a JSON document
     Report(report::Args),
     /// Run an MPI program under its own MPI library and the preload library, which packs and
     /// unpacks by compiled code

@@ -104,7 +104,7 @@ _Stream = int | _SupportsStream
 
 @final
 class CudaLayout:
-    """A committed datatype that is open on an NVIDIA GPU.
+    """Layout on an NVIDIA GPU: a committed datatype whose kernels are loaded on the GPU.
 
     It packs and unpacks device memory by work that it submits to a stream. Any number of threads may
     use it at the same time, until it is closed. A layout that is never closed keeps its kernels

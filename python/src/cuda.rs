@@ -11,12 +11,13 @@ use pyo3::types::PyTuple;
 use crate::device::{DeviceMemory, Use, stream_handle};
 use crate::{Committed, Datatype, Error, to_python_error};
 
-/// A committed datatype that is open on an NVIDIA GPU. It packs and unpacks device memory by work
-/// that it submits to a stream. Any number of threads may use it at the same time, until it is
-/// closed. A layout that is never closed keeps its kernels loaded until the process ends.
+/// Layout on an NVIDIA GPU: a committed datatype whose kernels are loaded on the GPU. The layout
+/// packs and unpacks device memory by work that it submits to a stream. Any number of threads may
+/// use the layout at the same time, until it is closed. A layout that is never closed keeps its
+/// kernels loaded until the process ends.
 #[pyclass(module = "ddtc")]
 pub struct CudaLayout {
-    /// The layout that is open on the device, or `None` after it was closed.
+    /// The layout whose kernels are loaded on the device, or `None` after it was closed.
     layout: Option<Box<Layout>>,
     datatype: Datatype,
     device: i32,
@@ -76,8 +77,8 @@ impl CudaLayout {
     }
 
     /// Submits to `stream` the packing of `count` instances from `user` to the beginning of
-    /// `packed`. Returns the number of packed bytes, before the bytes are moved. Both buffers and
-    /// the layout must stay until the stream has done the work.
+    /// `packed`. Returns the number of packed bytes, and does not wait until the bytes are moved.
+    /// Both buffers and the layout must stay until the stream has done the work.
     #[pyo3(signature = (user, packed, count = 1, origin = 0, *, stream))]
     fn pack(
         &self,

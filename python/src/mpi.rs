@@ -11,8 +11,9 @@ use pyo3::prelude::*;
 
 use crate::to_python_error;
 
-/// The module mpi4py, which decoding asks for envelopes and contents, with the values of the
-/// constants of its MPI library.
+/// Access to the module mpi4py for [`decode`], which asks mpi4py for the envelope and the contents
+/// of each datatype. Also has the values that the handles of named types, the combiners and other
+/// constants have in the MPI library of mpi4py.
 struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,

@@ -2,9 +2,11 @@
 //!
 //! Integer types of C that have the same size and sign are one type here: for example, the handles
 //! of `int` and `int32_t` name the same type. The character types, `wchar_t` and `_Bool` are
-//! separate types. The type of a byte is an unsigned integer of 8 bits, because MPICH passes
-//! `MPI_BYTE` under the handle of that type (`YAKSA_TYPE__BYTE`), and bitwise operations apply to
-//! `MPI_BYTE`.
+//! separate types.
+//!
+//! MPICH passes `MPI_BYTE` under the handle `YAKSA_TYPE__BYTE`. A reduction with a bitwise
+//! operation must work on `MPI_BYTE`. Therefore the type of this handle is an unsigned integer of
+//! 8 bits here.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;

@@ -126,8 +126,8 @@ fn structure(lengths: &[isize], at: &[isize], numbers: &[u64]) -> Result<Made> {
     if all(Ref::same) {
         return indexed(lengths, at, Unit::Bytes, children.swap_remove(0));
     }
-    // A struct is padded only if it has members of several types. Integers that differ only in sign
-    // keep their types, but count as one type here.
+    // A struct is padded only if its members do not all have the same type. Integers that differ
+    // only in sign keep their types, but count as one type here.
     let padded = !all(builtin::same);
     Node::structure(Blocks::new(lengths, at, 1)?, children.into(), padded).map(Made::from)
 }

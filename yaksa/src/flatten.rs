@@ -31,7 +31,8 @@ use crate::{convert, received, recent};
 const MAGIC: [u8; 4] = *b"ddty";
 /// Length in bytes of the head of a serialized type. The wire form begins after the head.
 const HEAD_LENGTH: usize = 88;
-/// Offset in bytes of the type handle in a predefined type that yaksa has serialized.
+/// Offset in bytes of the type handle in the serialized form that yaksa itself writes for a
+/// predefined type.
 const NUMBER_AT: usize = 80;
 /// Type handle that yaksa gives to no type. yaksa counts its handles up from 0 and reuses the
 /// handles of freed types, so it never reaches this value.

@@ -333,9 +333,9 @@ pub(crate) fn find_position(node: &Node, offset: i64) -> Position {
 /// basic elements. The type must have data. A pair is one element, and so is a complex number.
 pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
     let (mut node, mut left) = (node, bytes);
-    // In each iteration, packed byte `bytes` lies `left` packed bytes after the beginning of a
+    // The byte at offset `bytes` of the packed data is at offset `left` in the packed data of a
     // sequence of copies of `node`. All copies before the one that contains this byte consist of
-    // whole elements, so the iteration skips these copies.
+    // whole elements, so each iteration skips these copies.
     loop {
         left %= node.facts.size;
         if left == 0 {
@@ -361,15 +361,17 @@ pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
 /// packed bytes of one instance of a type, and the total length of these pieces in bytes. An
 /// instance must have more than `bytes` packed bytes.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
-    // Packed byte `bytes` is called the end. The search descends from the type through its child
-    // types to the piece that contains the end. At the start of each iteration, the end lies `left`
-    // packed bytes after the beginning of an instance of `node`, and `pieces` is the number of
-    // pieces before that instance. The iteration adds the pieces of all blocks before the one that
-    // contains the end, and then descends into the copy that contains the end.
+    // The byte to find is the first one after the given range: the byte at offset `bytes` of the
+    // packed data. The search descends from the type through its child types to the piece that
+    // contains this byte. At the start of each iteration, the byte is at offset `left` in the
+    // packed data of an instance of `node`, and `pieces` is the number of pieces before that
+    // instance. The iteration adds the pieces of all blocks before the block that contains the
+    // byte, and of all copies in this block before the copy that contains the byte. Then it
+    // descends into this copy.
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {
-        // Type of the copy that contains the end, or `None` if the search stops at this node. In
-        // the second case all complete pieces before the end have been counted.
+        // Type of the copy that contains the byte, or `None` if the search stops at this node. In
+        // the second case, `pieces` has counted all pieces before the byte.
         let inside = match node.shape() {
             _ if node.facts.dense() => None,
             Shape::Empty => None,
@@ -395,8 +397,8 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
                 Some(child)
             }
         };
-        // If the child is contiguous, its copies are one piece, which is not complete because the
-        // end lies inside it.
+        // If the child is contiguous, the copies in a block are one piece. This piece contains the
+        // byte, so it does not lie completely in the given range.
         let Some(child) = inside.filter(|child| !child.facts.contiguous()) else {
             return (pieces, bytes - left);
         };

@@ -4,17 +4,22 @@
 //! types of a program are never used, and many are made anew for every message.
 //!
 //! **Bounds** of a type are the minimum of the lower bounds and the maximum of the upper bounds of
-//! all copies of its child types. There are no sticky bounds like those of `MPI_LB` and `MPI_UB`.
-//! Only a struct with members of several types is padded.
+//! all copies of its child types, unless the constructor sets other bounds ([`Shape::Bounded`]).
+//! There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Padding at the end is added only
+//! to a struct, and only if its members do not all count as one type ([`crate::builtin::same`]).
 //!
 //! **Pieces** are the contiguous parts of user memory that `yaksa_iov` lists for one instance of a
 //! type, that is, for one of the `count` repetitions in a call. The number of pieces follows from a
 //! rule that considers only a constructor and its child types. A block of copies of a child is one
-//! piece if there are no gaps between the copies; otherwise each copy is listed separately. If the
-//! blocks of a constructor follow each other without a gap, all of them are one piece. So pieces
-//! are never joined across instances, except those of a type that is contiguous for any count.
-//! MPICH relies on this rule: it computes the number of pieces of one instance as half of the
-//! number for two instances.
+//! piece if there are no gaps in the copies and between them; otherwise each copy is listed
+//! separately. If each block of a constructor is one piece and begins where the block before it
+//! ends, all blocks together are one piece. (Blocks without data are ignored.)
+//!
+//! The instances of a call are listed like the copies in a block. If the type is contiguous for any
+//! count, or has no data, `yaksa_iov` lists one piece for all instances. Otherwise a piece never
+//! extends over two instances, even if they touch, so two instances have exactly twice as many
+//! pieces as one. MPICH relies on this: it computes the number of pieces of one instance as half of
+//! the number for two instances.
 //!
 //! Invariant: sizes, bounds and the displacements of data fit in 64 bits, or the construction
 //! fails. An instance has at most as many pieces as bytes.
@@ -119,8 +124,10 @@ pub(crate) struct Extra {
     /// of the packed data. A call that continues the same message begins at this place, and takes
     /// the value. `None` if there was no such call since the value was taken.
     pub(crate) cursor: Mutex<Option<Cursor>>,
-    /// Offset of the cursor; 0 if there is none. It is read without the lock, so that parts of other
-    /// calls need not lock the cursor. It may be out of date, which costs only time.
+    /// Offset of the cursor in the packed data; 0 if there is no cursor. A call reads this number
+    /// without a lock, and locks the cursor only if the packed range of the call begins at this
+    /// offset. So calls for other parts of the data need not wait for the lock. The number may be
+    /// out of date. Then a call may lock the cursor in vain or not use it, which costs only time.
     pub(crate) cursor_offset: AtomicU64,
     pub(crate) compiled: Compiled,
 }

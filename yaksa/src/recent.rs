@@ -1,7 +1,7 @@
 //! Cache that each thread has of the types that it used last. With it, the thread can read the size
 //! and bounds of these types, and pack with them, without taking a lock or writing to shared
 //! memory. The cache also has a few vacant slots of the table that maps type handles to types
-//! (`table.rs`). While these slots last, a new type gets its handle without a lock.
+//! (`table.rs`). While the cache has such slots, no lock is needed to give a new type its handle.
 //!
 //! An entry is valid as long as the slot of its type in the table has the same generation. When any
 //! thread frees a type handle, the generation changes, so the caches of the other threads do not

@@ -148,8 +148,9 @@ export! {
         require(ended.is_ok())?;
         let gone = (ended == Ok(1)).then(|| (table::emptied(), received::emptied()));
         drop(turn);
-        // `gone` holds all types that were left. They are dropped only after the lock is released,
-        // since there may be many.
+        // If this was the last end, `gone` holds all derived types whose handles the program has
+        // not freed, and the types in the cache of `received.rs`. There may be many of them, so
+        // they are dropped only after the lock `TURN` is released.
         drop(gone);
         Ok(())
     }

@@ -8,9 +8,10 @@
 //! ([`crate::recent`]) for a slot is still valid.
 //!
 //! * A vacant slot has one owner: the list of vacant slots in this module, or a thread, which keeps
-//!   a few vacant slots. A thread puts a type into a slot that it owns without a lock.
-//! * A thread holds the lock while it reads the node address of a filled slot to use the node, or
-//!   empties the slot, so nobody frees a node while another thread takes a reference to it.
+//!   a few vacant slots. A thread needs no lock to put a type into a slot that it owns.
+//! * A thread holds the lock while it empties a filled slot, and while it reads the node address in
+//!   a filled slot and uses the node. So no thread frees a node while another thread takes a
+//!   reference to it.
 //! * A thread may disappear at any step: the child of a fork has none of the other threads of its
 //!   parent. The worst consequence is vacant slots that have no owner, which are never used again.
 

@@ -55,8 +55,9 @@ pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Pa
 /// MPI functions that a PMPI layer defines.
 struct Taken {
     functions: String,
-    /// End of a sentence of the output, which begins with a comma and names the groups of calls
-    /// that are not converted because of the layer. Empty if there are no such groups.
+    /// Last clause of a sentence of the output. The clause begins with a comma. It names the groups
+    /// of calls that ddtc does not convert, because the layer defines functions of these groups.
+    /// Empty if there are no such groups.
     not_converted: String,
 }
 

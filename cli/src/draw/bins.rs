@@ -106,9 +106,10 @@ impl Bins {
     }
 
     /// Adds the bytes of `piece` to the counts of cells. If `whole` is true, each cell gets the
-    /// bytes that lie in it. Otherwise the cell in which the piece begins gets all of them. Returns
-    /// the number of cells to which bytes were added. [`MAX_VISITS`] limits the sum of these
-    /// numbers.
+    /// bytes that lie in it. Otherwise the cell in which the piece begins gets all of them.
+    ///
+    /// Returns the number of times that bytes were added to a cell. The caller adds up the results
+    /// for all pieces. Once the sum has reached [`MAX_VISITS`], the caller passes false as `whole`.
     fn put(&mut self, fold: &Fold, piece: &Piece, whole: bool) -> u64 {
         let (columns, width) = (self.columns, self.width);
         let mut visits = 0;

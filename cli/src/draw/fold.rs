@@ -265,8 +265,8 @@ fn strides(t: &Datatype) -> Vec<i128> {
                 push(*count, i128::from(*stride) * i128::from(oldtype.extent()));
             }
             Combiner::Hvector { count, stride, .. } => push(*count, i128::from(*stride)),
-            // Elements whose size equals their extent leave no gaps, so their distance shows no
-            // structure.
+            // Elements whose size equals their extent normally follow each other without gaps. Rows
+            // as long as such an element would show no structure, so its extent is not added.
             Combiner::Contiguous { count, oldtype } if oldtype.size() != oldtype.extent() => {
                 push(*count, oldtype.extent().into());
             }
@@ -307,8 +307,9 @@ mod tests {
             ("resized(0, 32, struct([1,1,3], [0,8,16], [int,double,float]))", 5, 32, 5),
             // Nothing in the type repeats, so there is one row, which begins with the first byte.
             ("struct([1,1,3], [8,16,24], [int,double,float])", 1, 32, 1),
-            // Every second one of 4096 doubles. Memory has 64 rows of 64 doubles, and a line of the
-            // picture shows two rows.
+            // This type has every second double of a span of 4095 doubles. The span is divided into
+            // 64 rows of 64 doubles each (the last row has 63). Each line of the picture shows two
+            // rows.
             ("vector(2048, 1, 2, double)", 1, 512, 32),
         ] {
             let f = fold(text, count);

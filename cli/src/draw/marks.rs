@@ -10,8 +10,8 @@ use super::scene::{Anchor, Paint, Scene};
 /// block has one part in each row that it covers. If all blocks together have more than this number
 /// of parts, no path is drawn.
 const MAX_PATH_BLOCKS: usize = 64;
-/// Number of instances around which a border may be drawn, counted from the first one. The last
-/// instance may have a border, too.
+/// Number of instances, counted from the first one, around which a border may be drawn. Of the
+/// instances after these, only the last one may have a border.
 const MAX_INSTANCES: u64 = 8;
 /// Minimum distance between two labels, from base line to base line, in units of the picture.
 const SPACING: f64 = 13.0;
@@ -94,7 +94,7 @@ pub(crate) fn labels(map: &Map, fold: &Fold, frame: &Frame) -> Vec<Label> {
     all.into_iter().map(|(.., label)| label).collect()
 }
 
-/// Returns the instances that have borders: the first [`MAX_INSTANCES`] and the last.
+/// Returns the instances that may have borders: the first [`MAX_INSTANCES`] and the last.
 fn shown(count: u64) -> impl Iterator<Item = u64> {
     (0..count.min(MAX_INSTANCES)).chain((count > MAX_INSTANCES).then(|| count - 1))
 }

@@ -19,7 +19,8 @@ pub(crate) enum Paint {
     /// Packed bytes whose mean position in the packed stream is this number, from 0 for the first
     /// byte to 1 for the last. Each position has its own colour.
     Scale(f64),
-    /// Words that are written on packed bytes of colour `Scale` with the same number.
+    /// Words that are written on packed bytes. If the colour of these bytes is `Scale(t)`, that of
+    /// the words is `OnScale(t)`, which is light on a dark colour and dark on a light one.
     OnScale(f64),
 }
 

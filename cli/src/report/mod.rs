@@ -1,5 +1,5 @@
-//! `ddtc report`: presents the findings of `ddtc check --mpi` as a page for people and as a
-//! document for programs.
+//! `ddtc report`: presents the findings of `ddtc check --mpi` as an HTML page for people and as a
+//! JSON document for programs.
 //!
 //! `ddtc check --mpi` writes each finding into a folder as soon as it is found. [`record`] reads
 //! this folder, even if the run was interrupted, and `page` writes `report.html`, which needs no
@@ -83,13 +83,13 @@ fn standalone(program: &Path) -> Result<String, String> {
 /// Result of [`write()`].
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Path of the page.
+    /// Path of the HTML page.
     pub(crate) html: PathBuf,
-    /// Path of the document.
+    /// Path of the JSON document.
     pub(crate) json: PathBuf,
-    /// Number of findings, which is the same in the page and in the document.
+    /// Number of findings, which is the same in the HTML page and in the JSON document.
     pub(crate) findings: usize,
-    /// Parts of the folder that could not be read and were left out. The page lists them, too.
+    /// Parts of the folder that could not be read and were left out. The HTML page lists them, too.
     pub(crate) notes: Vec<String>,
 }
 

@@ -30,7 +30,7 @@ const CLASSES: [(&str, &str); 3] = [
 /// one by one.
 const MAX_PICTURES: usize = 400;
 
-/// Returns the page for `record`.
+/// Returns the text of the HTML page for `record`.
 pub(super) fn write(record: &Record) -> String {
     let library = record.library();
     let name = match format!("{} {}", library.name, library.version).trim() {

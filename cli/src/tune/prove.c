@@ -3,8 +3,9 @@
  * and launches this program under MPI libraries that the developers of ddtc have not tried.
  *
  * MPI_ names call the preload library, which converts every message of a type with gaps
- * (DDTC_POLICY=all). PMPI_ names call the MPI library as a rank without ddtc does. So each message
- * is converted by no rank, by its sender, by its receiver or by both.
+ * (DDTC_POLICY=all). PMPI_ names call the MPI library as a rank without ddtc does. The sender and
+ * the receiver of a message may use different names. So the message is converted by no rank, by its
+ * sender, by its receiver or by both.
  *
  * For each message, the program chooses who converts, the type, the layouts at the sender and at
  * the receiver, the length, whether the receive is posted before the send, and the calls that start
@@ -79,8 +80,8 @@ static void refuse(const char *form, ...) {
 }
 
 /* Prints a line which says that the current step is not proven, and ends the job. All results were
- * right, but of the `asked` messages of kind `kind` that were to be converted, only `converted`
- * were. */
+ * right, but `asked` messages of kind `kind` should have been converted, and only `converted` of
+ * them were. */
 static void too_few(long asked, long converted, int kind, int mode) {
   say("unproven %s %ld of %ld messages of kind %d were converted where %s converts", steps[step], converted, asked, kind, modes[mode]);
   usleep(200000);
@@ -224,8 +225,8 @@ struct message {
   char what[140];
 };
 
-/* Numbers of messages that the ranks were to convert (first index 0) and have converted (first
- * index 1). The other indices are:
+/* Numbers of messages that the ranks should have converted (first index 0) and that they have
+ * converted (first index 1). The other indices are:
  *
  * - who converts the message (its mode),
  * - 1 if the rank received the message, 0 if it sent it; for collective calls, 1 if the rank is
@@ -267,8 +268,9 @@ static void judge(const struct message *m, int code, const MPI_Status *status) {
   look(m->region, &m->received, m->seed, m->sent.units, m->fits, m->what);
 }
 
-/* Completes a request by one of seven MPI calls, which `how` selects, such as MPI_Wait or
- * MPI_Testany. Repeats calls that only test until the request is complete. */
+/* Completes a request with one of seven MPI functions, such as MPI_Wait. `how` selects the
+ * function. MPI_Test, MPI_Testall and MPI_Testany do not wait, so they are called repeatedly, until
+ * the request is complete or a call fails. */
 static int complete(int how, MPI_Request *request, MPI_Status *status) {
   MPI_Request two[2] = {MPI_REQUEST_NULL, *request};
   MPI_Status both[2];
@@ -376,8 +378,8 @@ static void receive(struct message *m) {
   if (step == PERSISTENT && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
-/* Exchanges a message in each direction by one call, MPI_Sendrecv or MPI_Sendrecv_replace. The
- * second call receives into the send buffer, the first one into a separate buffer. */
+/* Exchanges a message in each direction by one call. The call is either MPI_Sendrecv, with separate
+ * buffers, or MPI_Sendrecv_replace, which receives into the send buffer. */
 static void both_ways(const struct message *m) {
   int sends = rank == m->from, ours = m->mode >> !sends & 1, partner = sends ? m->to : m->from;
   const struct side *s = sends ? &m->sent : &m->received;
@@ -451,8 +453,9 @@ static void exchange(int round) {
   else if (sends) send(&m);
   else receive(&m);
   long now = conversions(counted) - before;
-  /* Count the message if this rank was to convert it. If the message did not fit, a converted
-   * receive does not always unpack it, so such a receive is not counted. */
+  /* Count the message if this rank should have converted it, that is, if this rank has called the
+   * preload library. Do not count a receive whose message did not fit: after such an error, the
+   * preload library does not always unpack the received bytes. */
   if (ours[!sends] && (sends || m.fits)) {
     count(m.mode, !sends, ALL, 1, now > 0);
     if (!exchanges) count(m.mode, !sends, sends ? WAYS + m.way : COMPLETED + m.completion, 1, now > 0);

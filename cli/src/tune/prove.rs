@@ -285,8 +285,9 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     let mut proof = begun(new, &read(&file)?);
     print_refusals(&proof, &file);
     loop {
-        // The calls of the last step, collective calls, consist of messages. So once messages have
-        // given wrong results, no further step is tested.
+        // Stop once one of the three steps with messages is refused. Calls of all kinds are then
+        // refused, whatever the remaining steps would show, because the calls of the last step,
+        // collective calls, consist of messages, too.
         let is_open = |step: &Step| proof.outcome(*step).is_none();
         let open: Vec<Step> = Step::ALL.into_iter().filter(is_open).collect();
         if open.is_empty() || proof.refused().has(Kind::Messages) {

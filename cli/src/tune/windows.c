@@ -7,7 +7,7 @@
  *
  * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" like the other programs that `ddtc
  * tune` runs. Each layout is measured with two datatypes at the target: the datatype of the origin,
- * and a dense one. The line has the times for that one of the two with which conversion gains less.
+ * and a dense one. The line has the times for the datatype with which conversion gains less.
  *
  * Usage: windows [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"

@@ -7,7 +7,8 @@ use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::Op;
 use ddtc::internal::process::{Mutex, Once};
 
-/// Committed type and reduction handles that ddtc has made so far for one type.
+/// What ddtc has made so far to move the bytes of one type: the committed type, if a call has
+/// needed it, and the handles for reductions.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) committed: Once<Committed>,

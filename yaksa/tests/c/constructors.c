@@ -151,8 +151,8 @@ static void structs(void)
     EQ(packed[21], 24);
     BYTES(packed + 22, (char *)s + 28, 20);
     OK(yaksa_type_free(t));
-    /* The extent of a struct is rounded up to the alignment of its members if the members have
-     * several types. `int` and `unsigned` count as one type here. */
+    /* The extent of a struct is rounded up to the alignment of its members if the members do not
+     * all have the same type. `int` and `unsigned` count as one type here. */
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(T_DOUBLE, T_CHAR), NULL, &t));
     bounds(t, 9, 0, 16, 0, 9);
     EQ(pieces(2, t), 2);

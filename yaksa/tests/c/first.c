@@ -89,8 +89,9 @@ static void anew(void)
     }
 }
 
-/* Moves the packed data in parts of equal size, in order, twice for each type and for several
- * sizes of the parts. */
+/* Packs all data of a type in order, in parts of at most `size` bytes, and then unpacks the first
+ * parts with another type. This is done for several sizes. For each size, both types are new, and
+ * the data are packed and unpacked twice with them. */
 static void in_order(void)
 {
     for (int size = 4; size < TOTAL; size = size * 3 + 1) {

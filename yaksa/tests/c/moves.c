@@ -100,8 +100,9 @@ static void forms(void)
     OK(yaksa_type_free(t));
 }
 
-/* Packs all data in one call and unpacks them in parts, 200 times. So earlier calls do not use
- * compiled code, and later calls do. */
+/* Packs all data in one call and unpacks them in parts, 200 times. The library compiles code for
+ * the type when enough bytes have been moved. So the first rounds test the library without
+ * compiled code, and the last rounds test compiled code. */
 static void often(void)
 {
     ytype t;

@@ -92,8 +92,8 @@ static void layouts(void)
     for (int i = 0; i < 7; i++) EQ(stream[i], i < 6 ? i + 4 : 1);
     OK(yaksa_type_free(u));
     OK(yaksa_type_free(t));
-    /* A reduction combines the two parts of a pair separately. In a struct of several types,
-     * each element is combined according to its own type. */
+    /* A reduction combines the two parts of a pair separately. In a struct whose members have
+     * different types, each element is combined according to its own type. */
     struct { short s; int i; } pair[3] = {{1, 2}, {3, 4}, {5, 6}};
     unsigned char packed[18];
     OK(yaksa_pack(pair, 3, T_SHORT_INT, 0, packed, 18, &n, NULL, OP_REPLACE));

@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Body of the second thread. Queries all types that the main thread has made, and frees every
- * second one of these types. Then makes the same number of new types. */
+ * other one of them. Then makes as many new types as the main thread has made. */
 static void *other(void *unused)
 {
     uintptr_t n;
@@ -104,8 +104,8 @@ int main(void)
     EQ(pthread_join(thread, NULL), 0);
     EQ(winners, RACES);
 
-    /* The last call of `yaksa_finalize` frees all types that are left. New types never get the
-     * handles of these types. */
+    /* The last call of `yaksa_finalize` frees all types that the program has not freed. New types
+     * never get the handles of these types. */
     make(first);
     OK(yaksa_finalize());
     OK(yaksa_init(NULL));

@@ -215,9 +215,10 @@ pub(crate) struct Mirror<'y> {
     keep: Vec<Datatype>,
 }
 
-/// Returns `Some(true)` if the library must treat `types` as several different types, because their
-/// sizes or bounds differ. Returns `None` if all sizes and bounds are equal. Then the library may
-/// treat them as one type or as several, which a test cannot know.
+/// Decides whether the library must pad a struct, which it does if the members do not all count as
+/// one type. `types` has the types of the members. Returns `Some(true)` if their sizes or bounds
+/// differ, because then they cannot count as one type. Returns `None` if all sizes and bounds are
+/// equal. Then the library may treat the members as one type or not, which a test cannot know.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
