@@ -19,7 +19,7 @@ pub struct Interval {
 
 /// Returns the greatest common divisor of two lengths, which is the greatest length of which both
 /// are multiples. If one of them is 0, returns the other.
-pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

@@ -1,6 +1,7 @@
 //! Lists of blocks. The module unrolls the body of a loop into one list of blocks of contiguous
 //! bytes, in the order of the packed stream. The body may contain loops, tables and several nodes.
 
+use ddtc::internal::interval::gcd;
 use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 
 use crate::loops::{Innermost, power};
@@ -80,11 +81,6 @@ fn gather(nest: &LoopNest<Normal>, body: Body, at: i64, list: &mut Vec<Row>) {
     }
 }
 
-/// Returns the greatest common divisor of `a` and `b`.
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
 impl Rows {
     /// Returns the list of the `count` blocks of `body`. Returns `None` if there is not enough host
     /// memory for the list.
@@ -128,7 +124,7 @@ impl Rows {
 
     /// Returns the greatest common divisor of the lengths of all blocks, in bytes.
     pub(crate) fn common_length(&self) -> u64 {
-        self.list.iter().fold(0, |length, row| common_divisor(row.bytes, length))
+        self.list.iter().fold(0, |length, row| gcd(row.bytes, length))
     }
 
     /// Cuts each block into pieces of `length` bytes, and returns the pieces in the order of the

@@ -118,6 +118,12 @@ impl Runs {
         bytes / self.bytes.max(1) * RENDEZVOUS_SHORT_RUN
     }
 
+    /// Returns the message length in bytes from which the MPI library moves messages in these runs
+    /// in pieces or by a single copy.
+    fn in_pieces(self, costs: &Costs) -> u64 {
+        if self.listed { costs.in_pieces_lists } else { costs.in_pieces }
+    }
+
     #[inline]
     fn are_short(self) -> bool {
         (1..SHORT_RUN).contains(&self.bytes)
@@ -183,23 +189,14 @@ impl Times {
         u32::try_from(all.max(minimum)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the message length from which the MPI library moves messages in these runs in pieces
-    /// or by a single copy.
-    fn in_pieces(costs: &Costs, runs: Runs) -> u64 {
-        if runs.listed { costs.in_pieces_lists } else { costs.in_pieces }
-    }
-
     /// Returns the minimum nanoseconds that the MPI library needs on one side for the runs of the
     /// timed part, if the part belongs to a message of `bytes` bytes; 0 if none is known.
     fn minimum(self, costs: &Costs, bytes: u64, runs: Runs) -> u64 {
-        let is_bound_by_memory = runs.apart && !runs.listed && bytes >= Times::in_pieces(costs, runs);
-        let run = match (bytes >= costs.runs_from, runs.are_short()) {
-            _ if is_bound_by_memory => 0,
-            (false, _) => 0,
-            (true, true) => costs.short_run,
-            (true, false) => costs.long_run,
-        };
-        self.runs(runs) * run
+        let is_bound_by_memory = runs.apart && !runs.listed && bytes >= runs.in_pieces(costs);
+        if is_bound_by_memory || bytes < costs.runs_from {
+            return 0;
+        }
+        self.runs(runs) * if runs.are_short() { costs.short_run } else { costs.long_run }
     }
 
     /// Returns the number of runs in the timed part; 0 if their length is not known.
@@ -212,7 +209,7 @@ impl Times {
     fn sides(self, costs: &Costs, bytes: u64, runs: Runs) -> (u64, u64) {
         let [host, ours, copy, part] = [self.host, self.ours, self.copy, self.bytes].map(u64::from);
         let minimum = self.minimum(costs, bytes, runs);
-        let is_in_pieces = bytes >= Times::in_pieces(costs, runs);
+        let is_in_pieces = bytes >= runs.in_pieces(costs);
         let is_direct = is_in_pieces && bytes.div_ceil(runs.bytes.max(1)) <= costs.direct_runs;
         // A packed message is copied once on each side. From the rendezvous limit on, there is only
         // a single copy between the two sides, and half of its time counts on this side. The same

@@ -133,7 +133,7 @@ fn check_device(usage: Use, kind: i32, number: i32) -> PyResult<()> {
     }
 }
 
-/// Returns the memory of an object with the method `__dlpack__`. The method is told on which stream
+/// Returns the memory of an object with the method `__dlpack__`. The method gets the stream on which
 /// ddtc will use the array. The library that owns the array must make this stream wait for pending
 /// work that writes the array.
 fn from_dlpack<'py>(object: &Bound<'py, PyAny>, usage: Use, kind: i32) -> PyResult<DeviceMemory<'py>> {
