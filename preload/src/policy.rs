@@ -68,7 +68,9 @@ impl Rules {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
+            let per_iteration = number / Class::iterations(committed.nest()).max(1);
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
+                .with_per_iteration(per_iteration)
         };
         let found = || {
             measured::find_or_insert(
