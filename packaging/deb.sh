@@ -37,19 +37,50 @@ trap 'rm -rf "$work"' EXIT
 root=$work/root
 sh "$here/install.sh" --prefix /usr --destdir "$root" --no-debug --static \
     ${profile:+--profile "$profile"} ${built:+--built "$built"} ${portable:+--portable} >/dev/null
+version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
+maintainer=${MAINTAINER:-the authors of ddtc <root@localhost>}
 # Remove the manifest and the uninstaller that install.sh writes, since dpkg has a manifest of its
 # own. Move the completions for zsh to the folder in which Debian's zsh looks for them.
 rm "$root/usr/share/ddtc/manifest" "$root/usr/share/ddtc/uninstall"
-mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/DEBIAN"
+mkdir -p "$root/usr/share/zsh/vendor-completions" "$root/usr/share/lintian/overrides" "$root/DEBIAN"
 mv "$root/usr/share/zsh/site-functions/_ddtc" "$root/usr/share/zsh/vendor-completions/"
 rmdir "$root/usr/share/zsh/site-functions"
 find "$root/usr/share/man" -name '*.1' -exec gzip -9n {} +
+find "$root/usr/lib" -name '*.so*' -type f -exec chmod 644 {} +
+doc=$root/usr/share/doc/ddtc
 {
-    printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: ddtc\n\nFiles: *\nCopyright: the authors of ddtc\n'
+    printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: ddtc\n\nFiles: *\n'
+    sed -n 's/^Copyright (c) /Copyright: /p' "$doc/LICENSE-MIT"
     printf 'License: MIT or Apache-2.0\n The texts are in LICENSE-MIT and LICENSE-APACHE in this folder.\n'
-} > "$root/usr/share/doc/ddtc/copyright"
+} > "$doc/copyright"
+# Debian's policy has two changelogs: that of the package, and that of ddtc, both with these names.
+# The heading of a version in the latter has its date; a version without a heading is of today.
+day=$(sed -n "s/^## $version (\(.*\))\$/\1/p" "$doc/CHANGELOG.md")
+{
+    printf 'ddtc (%s-1) unstable; urgency=medium\n\n  * ddtc %s: changelog.gz has the changes.\n\n' "$version" "$version"
+    printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R ${day:+-d "$day"})"
+} | gzip -9n > "$doc/changelog.Debian.gz"
+gzip -9n "$doc/CHANGELOG.md"
+mv "$doc/CHANGELOG.md.gz" "$doc/changelog.gz"
+# What lintian reports although it is meant so.
+cat > "$root/usr/share/lintian/overrides/ddtc" <<'OVERRIDES'
+# Nothing is linked with the preload library: users give its path to the loader.
+ddtc: sharedobject-in-library-directory-missing-soname [usr/lib/libddtc_preload.so]
+# One package has the command, the library and what is needed to compile with it. It is no part of
+# Debian, which would split it, and so its changelog closes no bug there.
+ddtc: initial-upload-closes-no-bugs *
+ddtc: package-name-doesnt-match-sonames *
+ddtc: link-to-shared-library-in-wrong-package *
+# The folder of the libraries is the same for all architectures, and so is that of pkg-config.
+ddtc: pkg-config-unavailable-for-cross-compilation *
+OVERRIDES
+# The cache of the loader has the library, and packages of programs that are linked with it get a
+# dependency on this package.
+echo 'activate-noawait ldconfig' > "$root/DEBIAN/triggers"
+soname=$(objdump -p "$root/usr/lib/libddtc.so" | sed -n 's/^ *SONAME *//p')
+echo "libddtc ${soname#libddtc.so.} ddtc (>= $version)" > "$root/DEBIAN/shlibs"
+(cd "$root" && find usr -type f -exec md5sum {} + | LC_ALL=C sort -k 2) > "$root/DEBIAN/md5sums"
 
-version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$here/../Cargo.toml")
 # The newest version of a symbol of the C library (GLIBC_..) that any of the installed files needs.
 # The package depends on at least this version of libc6.
 libc=$(find "$root/usr" -type f \( -name 'ddtc' -o -name '*.so*' \) -exec objdump -T {} + 2>/dev/null |
@@ -58,7 +89,7 @@ cat > "$root/DEBIAN/control" <<CONTROL
 Package: ddtc
 Version: $version-1
 Architecture: $(dpkg --print-architecture)
-Maintainer: ${MAINTAINER:-the authors of ddtc <root@localhost>}
+Maintainer: $maintainer
 Section: science
 Priority: optional
 Installed-Size: $(du -sk "$root/usr" | cut -f1)

@@ -157,9 +157,12 @@ if [ -z "$built" ]; then
         x86_64-*) features= ;;
         *) features=cranelift ;;
     esac
+    # The compiler in the command is optimized for size, since no message passes through the command.
+    small=
+    [ "$profile" != dist ] || small='--config profile.dist.package.ddtc.opt-level="s"'
     for part in $parts; do
         options=
-        [ "$part" = cli ] && options="--bin ddtc-installed --no-default-features --features=$features"
+        [ "$part" = cli ] && options="--bin ddtc-installed --no-default-features --features=$features $small"
         # shellcheck disable=SC2086
         (cd "$here" && "$cargo" build --locked --package "ddtc-$part" --profile "$profile" $options)
     done
@@ -228,7 +231,7 @@ if wants capi && [ -n "$static" ]; then
     ld -r -o "$work/ddtc.o" $wanted "$built/libddtc.a"
     # Remove the LLVM bitcode that comes with the standard library: after the link, its section
     # holds the bitcode of several modules, and linker plugins would fail on it.
-    objcopy --strip-debug --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
+    objcopy --strip-debug --remove-section .comment --remove-section .llvmbc --remove-section .llvmcmd --wildcard --keep-global-symbol='ddtc_*' "$work/ddtc.o"
     ar rcs "$stage/lib/libddtc.a" "$work/ddtc.o"
 fi
 

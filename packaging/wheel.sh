@@ -48,7 +48,10 @@ if [ -z "$built" ]; then
     # Build the command and the preload library with the same options as install.sh.
     features=
     [ "$(uname -m)" = x86_64 ] || features=cranelift
-    (cd "$here" && "$cargo" build --locked --package ddtc-cli --bin ddtc-installed --profile "$profile" --no-default-features --features "$features")
+    small=
+    [ "$profile" != dist ] || small='--config profile.dist.package.ddtc.opt-level="s"'
+    # shellcheck disable=SC2086
+    (cd "$here" && "$cargo" build --locked --package ddtc-cli --bin ddtc-installed --profile "$profile" --no-default-features --features "$features" $small)
     (cd "$here" && "$cargo" build --locked --package ddtc-preload --profile "$profile")
     built=$folder
 fi
@@ -79,6 +82,6 @@ else
     plat=
 fi
 # shellcheck disable=SC2086
-PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair $plat --wheel-dir "$out" "$work"/ddtc-*.whl
+PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" repair -z 9 $plat --wheel-dir "$out" "$work"/ddtc-*.whl
 PATH="$tools/bin:$PATH" "$tools/bin/auditwheel" show "$out"/ddtc-*.whl
 "$tools/bin/twine" check --strict "$out"/ddtc-*.whl

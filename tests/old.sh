@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
-# Runs the archive of a prefix, which is one file of a release, on an old system: Debian 11 on
-# x86-64 with glibc 2.31, where neither Rust nor anything of ddtc was installed. The other files of
-# a release are not tested here. Programs are compiled on that system, with its compiler and its MPI
-# libraries, MPICH 3.4.1 and Open MPI 4.1.0. Each program must print the same with the preload
-# library and without. One of them calls MPI_Pack, and ddtc must have packed for it. ddtc does not
-# pack messages under these two releases, so the programs also run under MPICH 5.0.2 from PyPI,
-# where ddtc must have packed every message.
+# Runs the archive of a prefix, which is one file of a release, on another system: by default
+# Debian 11 on x86-64 with glibc 2.31, the oldest that could be had. Neither Rust nor anything of
+# ddtc was installed there. The other files of a release are not tested here. Programs are compiled
+# on that system, with its compiler and its releases of MPICH and Open MPI. Each program must print
+# the same with the preload library and without. One of them calls MPI_Pack, and ddtc must have
+# packed for it. ddtc does not pack messages under MPICH 3.4.1 and Open MPI 4.1.0 of Debian 11, so
+# the programs also run under MPICH 5.0.2 from PyPI, where ddtc must have packed every message.
 #
-#   tests/old.sh            builds the files by packaging/install.sh --portable
-#   tests/old.sh ARCHIVE    takes the archive of a prefix that packaging/release.sh made
+#   tests/old.sh [--suite NAME] [ARCHIVE]
+#
+# --suite: the release of Debian, such as trixie [bullseye]
+# ARCHIVE: the archive of a prefix that packaging/release.sh made. Without it the files are built by
+#   packaging/install.sh --portable
 #
 # It needs an x86-64 machine, root, for a chroot, and debootstrap, which takes packages from the
 # mirror of this system.
 set -euo pipefail
+suite=bullseye
+if [ "${1-}" = --suite ]; then suite=${2:?--suite needs a name}; shift 2; fi
 archive=${1-}
 case $archive in '' | /*) ;; *) archive=$PWD/$archive ;; esac
 cd "$(dirname "$0")/.."
@@ -25,7 +30,7 @@ target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/old"
 target=$(cd "$target" && pwd)
 work=$target/old
-root=$work/bullseye
+root=$work/$suite
 
 if [ -z "$archive" ]; then
     rm -rf "$work/ddtc"
@@ -37,15 +42,18 @@ name=$(tar -tf "$archive" | sed -n '1s,/.*,,p')
 
 # debootstrap does not find that automake is what libopenmpi-dev needs under another name.
 packages=mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,g++,automake
-if [ "$(cat "$work/.ready" 2>/dev/null)" != "$packages" ]; then
+if [ "$(cat "$root/.ready" 2>/dev/null)" != "$packages" ]; then
     rm -rf "$root"
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || fail "apt knows no mirror of Debian"
     mkdir -p "$work/packages"
-    debootstrap --variant=minbase --cache-dir="$work/packages" --include="$packages" bullseye "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||
+    # debootstrap has a script for each suite that it knows. Those of newer suites are alike.
+    script=/usr/share/debootstrap/scripts/$suite
+    [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+    debootstrap --variant=minbase --cache-dir="$work/packages" --include="$packages" "$suite" "$root" "$mirror" "$script" >"$work/debootstrap.log" 2>&1 ||
         { tail -n 5 "$work/debootstrap.log" >&2; fail "the root could not be made: the whole output is in $work/debootstrap.log"; }
     # Launchers look up the name of this machine.
     printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"
-    echo "$packages" >"$work/.ready"
+    echo "$packages" >"$root/.ready"
 fi
 
 # The wheel of MPICH, by the hash that preload/tests/hosts/wheels.txt has. A zip file as Python

@@ -45,6 +45,12 @@ impl<S: Copy, L: Copy> Forms<S, L> {
         N::LARGE && self.large.is_none()
     }
 
+    /// Returns the same without the functions. It still says which forms the MPI library has.
+    pub(crate) fn facts(&self) -> Forms<(), ()> {
+        let Forms { small, large, call, wanted, entries, on } = *self;
+        Forms { small: small.map(drop), large: large.map(drop), call, wanted, entries, on }
+    }
+
     /// Returns the form to call for `counts`: the large form if `large` is true and the MPI library
     /// has it, otherwise the small form.
     ///

@@ -18,8 +18,8 @@ cc -I "$prefix/include" -I . -o static kinds.c "$prefix/lib/libddtc.a" $(sed -n 
 ./static
 echo "C library: shared and static"
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_plm=isolated
-export OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=^tcp OMPI_MCA_plm=isolated
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 # Runs a program on ranks, without the preload library and with it, and compares what it prints:
 # same NAME RANKS PROGRAM.. .
 same() {
@@ -30,7 +30,8 @@ same() {
     DDTC_POLICY=all DDTC_LAZY_THRESHOLD=0 timeout 60 ddtc preload --report report.json -- $launcher -n "$ranks" "$@" >with 2>&1 ||
         { cat with >&2; fail "$what fails with the preload library"; }
     sort without >without.sorted
-    sort with >with.sorted
+    # The preload library says so if it does not know this release of the MPI library.
+    grep -v '^ddtc: .* was not tried; ' with | sort >with.sorted
     cmp without.sorted with.sorted || { cat without with >&2; fail "$what prints something else with the preload library"; }
     cat without.sorted
 }

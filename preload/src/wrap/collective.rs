@@ -27,7 +27,7 @@ use crate::host::{HandleWord, Host};
 use crate::numbers::{KeptVector, Vector};
 use crate::parts::{Own, Parts, in_place};
 use crate::requests::{self, Operation};
-use crate::signatures::{In, Out};
+use crate::signatures::{Handle, In, Out};
 use crate::staged::{Moment, Staged};
 use crate::user_buffer::UserBuffer;
 
@@ -278,6 +278,30 @@ impl Collective {
     }
 }
 
+/// The MPI library's function for a collective call, by the kind of the call: `B` for blocking
+/// calls, `O` for nonblocking and `P` for persistent ones, each in both forms. It has the last
+/// arguments of the program too, which only some kinds have: the request, and the info object
+/// before it.
+#[derive(Clone, Copy)]
+enum Functions<B, O, P> {
+    Blocking(B),
+    Once(O, Out),
+    Persistent(P, Handle, Out),
+}
+
+impl<S0: Copy, L0: Copy, S1: Copy, L1: Copy, S2: Copy, L2: Copy>
+    Functions<Forms<S0, L0>, Forms<S1, L1>, Forms<S2, L2>>
+{
+    /// Returns what [`Forms`] says of the call, without the functions, and the kind of the call.
+    fn facts(&self) -> (Forms<(), ()>, When) {
+        match self {
+            Functions::Blocking(forms) => (forms.facts(), When::Blocking),
+            Functions::Once(forms, request) => (forms.facts(), When::Once(*request)),
+            Functions::Persistent(forms, _, request) => (forms.facts(), When::Persistent(*request)),
+        }
+    }
+}
+
 /// Defines the blocking, the nonblocking and the persistent form of the wrapper of a collective
 /// call.
 ///
@@ -286,38 +310,65 @@ impl Collective {
 /// `=>` the arguments for the MPI library, as `forward!` takes them. The macro adds the
 /// communicator to the arguments. For the nonblocking and persistent forms it also adds the
 /// request, and for the persistent form the info object before the request.
+///
+/// The body is compiled once for all three forms, in the function `any` of a module with the name
+/// of the blocking form. Three copies of it would be a tenth of the preload library.
 macro_rules! collective {
-    (@one $(#[$doc:meta])* $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $when:expr;
-     |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} ($($given:tt)*)) => {
+    (@function ($($type:ty),*) ($($after:ty),*)) => { unsafe extern "C-unwind" fn($($type,)* Handle, $($after),*) -> c_int };
+    (@forms ($($kind:ident),*) $after:tt) => {
+        Forms<collective!(@function ($(argument!(c_int, $kind)),*) $after), collective!(@function ($(argument!(i64, $kind)),*) $after)>
+    };
+    (@one $(#[$doc:meta])* $module:ident $name:ident ($($argument:ident: $kind:ident),*) ($($after:ident: $after_kind:ident),*) $functions:ident) => {
         $(#[$doc])*
+        #[inline]
         pub(in super::super) unsafe fn $name<N: Count>(
-            $host: &'static Host,
-            $forms: Forms<
-                unsafe extern "C-unwind" fn($(argument!(c_int, $kind),)* Handle, $($after_kind),*) -> c_int,
-                unsafe extern "C-unwind" fn($(argument!(i64, $kind),)* Handle, $($after_kind),*) -> c_int,
-            >,
+            host: &'static Host,
+            forms: collective!(@forms ($($kind),*) ($($after_kind),*)),
             $($argument: argument!(N, $kind),)*
-            $comm: Handle,
+            comm: Handle,
             $($after: $after_kind),*
         ) -> c_int {
-            let mut $call = Collective::new($host, $forms.call, $comm, $when, $forms.wanted);
-            // SAFETY: the arguments are those of the program's call. The MPI library gets them
-            // unchanged, except for buffers and arrays that the body has staged.
-            unsafe {
-                $($body)*
-                let large = N::LARGE || $call.widened;
-                $call.run(|| forward!(@sized large, $forms, $host, $($given)* ($comm) $(($after))*))
-            }
+            // SAFETY: the arguments are the program's, unchanged.
+            unsafe { $module::any(host, Functions::$functions(forms, $($after),*), $($argument,)* comm) }
         }
     };
     ($(#[$doc:meta])* $now:ident $once:ident $init:ident ($($argument:ident: $kind:ident),*)
-     |$host:ident, $forms:ident, $call:ident, $comm:ident| $body:tt => $($given:tt)*) => {
-        collective! { @one $(#[$doc])* $now ($($argument: $kind),*) () When::Blocking;
-            |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $once ($($argument: $kind),*) (request: Out) When::Once(request);
-            |$host, $forms, $call, $comm| $body ($($given)*) }
-        collective! { @one $(#[$doc])* $init ($($argument: $kind),*) (info: Handle, request: Out) When::Persistent(request);
-            |$host, $forms, $call, $comm| $body ($($given)*) }
+     |$host:ident, $forms:ident, $call:ident, $comm:ident| {$($body:tt)*} => $($given:tt)*) => {
+        mod $now {
+            use super::*;
+
+            $(#[$doc])*
+            #[inline(never)]
+            pub(super) unsafe fn any<N: Count>(
+                $host: &'static Host,
+                functions: Functions<
+                    collective!(@forms ($($kind),*) ()),
+                    collective!(@forms ($($kind),*) (Out)),
+                    collective!(@forms ($($kind),*) (Handle, Out)),
+                >,
+                $($argument: argument!(N, $kind),)*
+                $comm: Handle,
+            ) -> c_int {
+                let ($forms, when) = functions.facts();
+                let mut $call = Collective::new($host, $forms.call, $comm, when, $forms.wanted);
+                // SAFETY: the arguments are those of the program's call. The MPI library gets them
+                // unchanged, except for buffers and arrays that the body has staged.
+                unsafe {
+                    $($body)*
+                    let large = N::LARGE || $call.widened;
+                    $call.run(|| match functions {
+                        Functions::Blocking(forms) => forward!(@sized large, forms, $host, $($given)* ($comm)),
+                        Functions::Once(forms, request) => forward!(@sized large, forms, $host, $($given)* ($comm)(request)),
+                        Functions::Persistent(forms, info, request) => {
+                            forward!(@sized large, forms, $host, $($given)* ($comm)(info)(request))
+                        }
+                    })
+                }
+            }
+        }
+        collective! { @one $(#[$doc])* $now $now ($($argument: $kind),*) () Blocking }
+        collective! { @one $(#[$doc])* $now $once ($($argument: $kind),*) (request: Out) Once }
+        collective! { @one $(#[$doc])* $now $init ($($argument: $kind),*) (info: Handle, request: Out) Persistent }
     };
 }
 use collective;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{Collective, When, collective};
+use super::{Collective, Functions, collective};
 use ddtc::internal::count::Count;
 
 use crate::forms::{Form, Forms, forward};

@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use ddtc::internal::count::Count;
 use ddtc_hosts::policy::Call;
 
-use super::{Collective, When, collective};
+use super::{Collective, Functions, collective};
 use crate::comms;
 use crate::deciding::look;
 use crate::forms::{Form, Forms, forward};

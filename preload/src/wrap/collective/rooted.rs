@@ -6,7 +6,7 @@ use ddtc::internal::count::Count;
 use ddtc::internal::process::Awaited;
 use ddtc_hosts::profile::WireForm;
 
-use super::{Collective, When, collective};
+use super::{Collective, Functions, When, collective};
 use crate::forms::{Form, Forms, forward};
 use crate::group::{Group, Role};
 use crate::handles::too_large;
