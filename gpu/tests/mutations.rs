@@ -7,6 +7,7 @@ mod calls;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use calls::interpreter::{Memory, Module};
 use calls::{Call, PACKED, USER, displacements, mover, parse};
 use ddtc::internal::kind::Direction;
 
@@ -262,5 +263,46 @@ fn mutations_of_other_shapes_are_found() {
         let changed = printed.replacen(from, to, 1);
         assert_ne!(changed, printed, "{name}: no {from} in\n{printed}");
         call.check(Direction::Pack, Some(&changed)).expect_err(name);
+    }
+}
+
+/// Text of a kernel whose threads read and write an array of 256 numbers in shared memory. After a
+/// barrier, each thread reads its own number and the number of the next thread, in the order that
+/// `reads` gives, and then writes its own number.
+fn racing(reads: [&str; 2], barrier: bool) -> String {
+    let mut text = String::from(
+        ".version 7.0\n.target sm_70\n.address_size 64\n\n.visible .entry racing(\n    .param .u32 last\n)\n\
+         .maxntid 256, 1, 1\n{\n    .reg .pred %p<1>;\n    .reg .b32 %r<8>;\n    .shared .align 16 .b8 numbers[1024];\n\
+         ld.param.u32 %r0, [last];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, numbers;\n\
+         mad.lo.u32 %r3, %r1, 4, %r2;\nadd.u32 %r4, %r1, 1;\nmin.u32 %r4, %r4, %r0;\n\
+         mad.lo.u32 %r5, %r4, 4, %r2;\nsetp.le.u32 %p0, %r1, %r0;\n\
+         @%p0 st.shared.u32 [%r3], %r1;\nbar.sync 0;\n",
+    );
+    for (i, address) in reads.iter().enumerate() {
+        text += &format!("@%p0 ld.shared.u32 %r{}, [{address}];\n", 6 + i);
+    }
+    if barrier {
+        text += "bar.sync 0;\n";
+    }
+    text + "@%p0 st.shared.u32 [%r3], %r6;\nret;\n}\n"
+}
+
+/// Checks that the interpreter finds a write to shared memory that races with a read of another
+/// thread, even if the writing thread has read the same byte after the other thread.
+#[test]
+fn races_with_earlier_readers_are_found() {
+    let (own, next) = ("%r3", "%r5");
+    for (reads, barrier, is_right) in [
+        ([own, next], true, true),
+        ([own, own], false, true),
+        ([own, next], false, false),
+        ([next, own], false, false),
+    ] {
+        let module = Module::parse(&racing(reads, barrier)).unwrap();
+        let done = module.run(&mut Memory::default(), [1, 1, 1], 256, &[255u32.to_le_bytes().to_vec()]);
+        assert_eq!(done.is_ok(), is_right, "{reads:?}: {done:?}");
+        if let Err(found) = done {
+            assert!(found.contains("without a barrier between them"), "{found}");
+        }
     }
 }

@@ -8,7 +8,7 @@
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 #[path = "../interpreter/mod.rs"]
-mod interpreter;
+pub(crate) mod interpreter;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
