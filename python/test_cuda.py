@@ -191,6 +191,20 @@ class Transfers(unittest.TestCase):
             self.assertEqual(target.bytes(), self.packed[80:120])
             self.assertEqual(layout.pack(Interface(user), Interface(target), 0, stream=0), 0)
 
+    def test_captured_streams(self):
+        # An array that names another stream is refused if one of the two streams is captured. An array that names the
+        # captured stream, or none, is packed. The capture goes on.
+        on, other, packed = stream(), stream(), Memory(bytes(400))
+        with opened() as layout:
+            check(CUDA.cuStreamBeginCapture_v2(ctypes.c_void_p(on), 0))
+            user, target = Memory(self.user), Interface(packed)
+            self.refused("user = .*: must name no stream but that of the call", lambda: layout.pack(Interface(user, stream=other), target, 10, stream=on))
+            self.refused("user = .*: must not wait for a stream that is captured", lambda: layout.pack(Interface(user, stream=on), target, 10, stream=other))
+            layout.pack(Interface(user, stream=on), target, 10, stream=on)
+            check(CUDA.standin_end_capture(ctypes.c_void_p(on)))
+            check(CUDA.standin_replay(ctypes.c_void_p(on)))
+            self.assertEqual(packed.bytes(), self.packed)
+
     def test_dense_arrays_of_any_order(self):
         user, target = Memory(self.user), Memory(bytes(40))
         with opened() as layout:
