@@ -381,9 +381,9 @@ class Refusals(unittest.TestCase):
             self.refused("target = .* in device memory: must be host memory", lambda: committed.unpack(bytes(40), array))
 
     def test_layouts_that_are_not_supported(self):
-        # An instance has 2 GiB of data.
-        huge = "hvector(2, 1, 4294967296, contiguous(1073741824, byte))"
-        self.refused("CudaLayout: committed = hvector.*must have at most 1 GiB", lambda: opened(huge))
+        # An instance has a list of 300000001 blocks.
+        long = "struct([1, 1], [0, 8000000000], [hvector(300000000, 1, 16, double), int])"
+        self.refused("CudaLayout: committed = .* 300000001 blocks: must have at most 268435456", lambda: opened(long))
         with opened("hvector(3, 1, 4, double)") as layout:
             memory = Interface(Memory(bytes(64)))
             self.refused("unpack: count = 1: must be so few", lambda: layout.unpack(Interface(Memory(bytes(24))), memory, stream=0))

@@ -69,12 +69,22 @@ const PIECES_MUTATIONS: [Mutation; 14] = [
     mutation("wrong step", "[step1]", "[stride]"),
     mutation("a range that begins late", "min.u32", "max.u32"),
     mutation("a range that ends late", "max.u32", "min.u32"),
-    mutation("another position as the beginning", "[begin]", "[end]"),
+    mutation("another position as the beginning", "[origin]", "[end]"),
     mutation("another number of bytes in an iteration", "[bytes]", "[end]"),
     mutation("a sum in place of a remainder", "sub.u32", "add.u32"),
     mutation("twice as many lanes", ", 15;", ", 31;"),
     mutation("half as many lanes", ", 15;", ", 7;"),
     mutation("groups that overlap", ", 16, ", ", 8, "),
+    mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
+];
+
+/// Changes that make the kernel `pieces` wrong if its table has offsets of 64 bits. They are
+/// applied in addition to [`MUTATIONS`].
+const FAR_MUTATIONS: [Mutation; 5] = [
+    mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
+    mutation("another number of bytes in an iteration", "[bytes]", "[end]"),
+    mutation("another position as the beginning", "[origin]", "[end]"),
+    mutation("32 bits of a long sum", "mad.lo.u64", "mad.lo.u32"),
     mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
 ];
 
@@ -142,6 +152,16 @@ fn mutated() -> Vec<Mutated> {
             mutations: all(&PIECES_MUTATIONS),
         },
         Mutated {
+            text: format!(
+                "resized(0, 30000000000, hvector(2, 1, 14000000000, hindexed([{}], [{}], double)))",
+                "1, 2, 140, 20, 64, 65, 40", "9000000000, 16, 48, 2000, 5000000000, 8000, 10400"
+            ),
+            count: 2,
+            range: 1136..4 * 332 * 8 - 39 * 8,
+            kernel: "ddtc_pieces_far_8_1_64_",
+            mutations: all(&FAR_MUTATIONS),
+        },
+        Mutated {
             text: "resized(0, 20000, hvector(37, 1, 8, hvector(35, 1, 400, double)))".to_owned(),
             count: 2,
             range: 40..2 * 35 * 37 * 8 - 8,
@@ -157,7 +177,7 @@ fn mutations_are_found() {
     for Mutated { text, count, range, kernel, mutations } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
         let mut rules: HashMap<String, &str> = HashMap::new();
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
@@ -225,7 +245,7 @@ fn changes_of_every_instruction_are_found() {
     for Mutated { text, count, range, .. } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
             let changes = changes(&printed.text);
@@ -257,7 +277,7 @@ fn mutations_of_other_shapes_are_found() {
         let places = displacements(&t, 2100);
         let range = 0..places.len() as u64;
         let user = USER.wrapping_sub(mover.loops().start() as u64);
-        let call = Call { mover: &*mover, places: &places, user, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
         let printed = call.kernel(Direction::Pack).text;
         call.check(Direction::Pack, Some(&printed)).unwrap();
         let changed = printed.replacen(from, to, 1);
