@@ -694,6 +694,7 @@ fn the_judge_runs() {
         .lines()
         .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
     assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    assert!(said.contains("370 of 410 kernels ran\n") && !said.contains("did not run"), "{said}");
     assert!(
         said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),
         "{said}"
