@@ -191,6 +191,20 @@ class Transfers(unittest.TestCase):
             self.assertEqual(target.bytes(), self.packed[80:120])
             self.assertEqual(layout.pack(Interface(user), Interface(target), 0, stream=0), 0)
 
+    def test_captured_streams(self):
+        # An array that names another stream is refused if one of the two streams is captured. An array that names the
+        # captured stream, or none, is packed. The capture goes on.
+        on, other, packed = stream(), stream(), Memory(bytes(400))
+        with opened() as layout:
+            check(CUDA.cuStreamBeginCapture_v2(ctypes.c_void_p(on), 0))
+            user, target = Memory(self.user), Interface(packed)
+            self.refused("user = .*: must name no stream but that of the call", lambda: layout.pack(Interface(user, stream=other), target, 10, stream=on))
+            self.refused("user = .*: must not wait for a stream that is captured", lambda: layout.pack(Interface(user, stream=on), target, 10, stream=other))
+            layout.pack(Interface(user, stream=on), target, 10, stream=on)
+            check(CUDA.standin_end_capture(ctypes.c_void_p(on)))
+            check(CUDA.standin_replay(ctypes.c_void_p(on)))
+            self.assertEqual(packed.bytes(), self.packed)
+
     def test_dense_arrays_of_any_order(self):
         user, target = Memory(self.user), Memory(bytes(40))
         with opened() as layout:
@@ -367,9 +381,9 @@ class Refusals(unittest.TestCase):
             self.refused("target = .* in device memory: must be host memory", lambda: committed.unpack(bytes(40), array))
 
     def test_layouts_that_are_not_supported(self):
-        # An instance has 2 GiB of data.
-        huge = "hvector(2, 1, 4294967296, contiguous(1073741824, byte))"
-        self.refused("CudaLayout: committed = hvector.*must have at most 1 GiB", lambda: opened(huge))
+        # An instance has a list of 300000001 blocks.
+        long = "struct([1, 1], [0, 8000000000], [hvector(300000000, 1, 16, double), int])"
+        self.refused("CudaLayout: committed = .* 300000001 blocks: must have at most 268435456", lambda: opened(long))
         with opened("hvector(3, 1, 4, double)") as layout:
             memory = Interface(Memory(bytes(64)))
             self.refused("unpack: count = 1: must be so few", lambda: layout.unpack(Interface(Memory(bytes(24))), memory, stream=0))

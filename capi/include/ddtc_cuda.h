@@ -48,15 +48,14 @@ typedef struct CUstream_st *ddtc_cuda_stream;
 /* Opens a committed type on the device with this number: chooses the kernels, and loads them into
  * the device's primary context, which the layout retains until it is closed. The driver compiles
  * up to twelve short kernels, unless they are in its cache. For lists of blocks and structures of
- * several runs, the call also copies a table to memory of the device, with 4 or 8 bytes for each
+ * several runs, the call also copies a table to memory of the device, with 4 to 12 bytes for each
  * block or each piece of a block, and waits for this copy and so for earlier work of the default
  * stream. Open layouts while no stream of the context is captured: a capture in progress may be
  * lost.
  * DDTC_ERR_UNSUPPORTED_OPERATION if there is no driver that works or no device, if the driver
- * refuses a kernel, or if the layout is not supported: one with more than 1 GiB of data in one
- * iteration of its outermost loop, or a list of more than 16777216 blocks, or a list whose blocks
- * do not lie within 4 GiB. DDTC_ERR_ARG for a device that does not exist. DDTC_ERR_NO_MEM if the
- * device is full, or the host has no memory for the list. */
+ * refuses a kernel, or if the layout is not supported: a list of more than 268435456 blocks, where
+ * a block of more than 512 bytes counts once for every 512 bytes. DDTC_ERR_ARG for a device that
+ * does not exist. DDTC_ERR_NO_MEM if the device is full, or the host has no memory for the list. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
 /* Waits for all work of the device's primary context, and frees the layout and its table. Faults of

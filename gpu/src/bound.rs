@@ -35,6 +35,10 @@ const MAX_RUNS: u64 = 1 << 21;
 /// Maximum number of parts of a set of bytes for which `Sets::repeat` repeats each part separately.
 const MAX_PARTS: usize = 1 << 12;
 
+/// Maximum number of sets that are nested in each other. The functions that go through nested sets
+/// recurse once for each level, so the limit bounds the stack that they need.
+const MAX_DEPTH: u32 = 128;
+
 /// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). As many entries
 /// take about 40 MiB.
 const MAX_KNOWN: usize = 1 << 18;
@@ -63,8 +67,9 @@ impl Touched {
     ///
     /// Returns `None` if the offsets of the instances do not fit into signed numbers of 64 bits.
     /// Also returns `None` if the layout is so irregular that counting would take too much time or
-    /// memory: if more than 2^21 contiguous runs would have to be listed, or if the counts of parts
-    /// of the layout would have to be combined more than 2^26 times.
+    /// memory: if more than 2^21 contiguous runs would have to be listed, if the counts of parts of
+    /// the layout would have to be combined more than 2^26 times, or if the parts are nested more
+    /// than 128 levels deep.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
         let mut sets = Sets::default();
         let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
@@ -101,6 +106,8 @@ struct Set {
     /// Number of contiguous runs in a list of the whole set, with all repetitions unrolled. It is
     /// `u64::MAX` if the number does not fit.
     runs: u64,
+    /// Number of levels of sets in this set, with this set as one level. A run has one level.
+    depth: u32,
     form: Form,
 }
 
@@ -156,8 +163,7 @@ struct Sets {
 impl Sets {
     /// Adds the set of all bytes of `count` instances to the list of sets. Returns this set with
     /// its offset in user memory, counted from offset 0 of the nest. Returns `Some(None)` if there
-    /// are no bytes, and `None` if the limit on listed runs is exceeded or if runs are more than
-    /// 2^63 bytes apart.
+    /// are no bytes, and `None` if a limit is exceeded or if runs are more than 2^63 bytes apart.
     fn read(&mut self, nest: &LoopNest<Normal>, count: u64) -> Option<Option<Placed>> {
         // In the list of nodes, the nodes of a body come before the node that has this body. So the
         // sets of a node's body are already in `nodes` when the node is reached.
@@ -250,7 +256,8 @@ impl Sets {
         }
         if stride >= width {
             let (runs, form) = (runs.saturating_mul(trip), Form::Repeat { set: of.set, trip, stride });
-            return Some(self.add(of.at, Set { width: last + width, runs, form }));
+            let depth = self.list[of.set].depth + 1;
+            return self.add(of.at, Set { width: last + width, runs, depth, form });
         }
         // Here the stride is smaller than the width of the set, so the copies of the whole set
         // overlap or interleave. But if the parts of the set are far apart, all copies of one part
@@ -292,7 +299,7 @@ impl Sets {
     }
 
     /// Returns the union of the sets `parts`. Returns `Some(None)` if there are no parts, and
-    /// `None` if the limit on listed runs is exceeded or if runs are more than 2^63 bytes apart.
+    /// `None` if a limit is exceeded or if runs are more than 2^63 bytes apart.
     fn sequence(&mut self, mut parts: Vec<Placed>) -> Option<Option<Placed>> {
         parts.sort_by_key(|part| part.at);
         let end = |sets: &Sets, part: &Placed| part.at + sets.list[part.set].width;
@@ -305,7 +312,8 @@ impl Sets {
         if parts.windows(2).all(|pair| end(self, &pair[0]) <= pair[1].at) {
             let (at, width) = (parts[0].at, end(self, parts.last()?) - parts[0].at);
             parts.iter_mut().for_each(|part| part.at -= at);
-            return Some(Some(self.add(at, Set { width, runs, form: Form::Sequence(parts) })));
+            let depth = 1 + parts.iter().map(|part| self.list[part.set].depth).max()?;
+            return Some(Some(self.add(at, Set { width, runs, depth, form: Form::Sequence(parts) })?));
         }
         self.reserve(runs)?;
         let mut all = Vec::new();
@@ -334,7 +342,7 @@ impl Sets {
         let number = runs.len() as u64;
         let list = runs.into_iter().map(|(at, end)| Some((relative(at)?, relative(end)?)));
         let form = Form::Runs(list.collect::<Option<_>>()?);
-        Some(self.add(at, Set { width: end - at, runs: number, form }))
+        self.add(at, Set { width: end - at, runs: number, depth: 1, form })
     }
 
     /// Appends all contiguous runs of the set `of` to `all`, with all repetitions unrolled.
@@ -360,12 +368,17 @@ impl Sets {
     }
 
     fn run(&mut self, at: i128, bytes: i128) -> Placed {
-        self.add(at, Set { width: bytes, runs: 1, form: Form::Run })
+        self.list.push(Set { width: bytes, runs: 1, depth: 1, form: Form::Run });
+        Placed { at, set: self.list.len() - 1 }
     }
 
-    fn add(&mut self, at: i128, set: Set) -> Placed {
+    /// Adds a set to the list of sets. Returns `None` if it has more than [`MAX_DEPTH`] levels.
+    fn add(&mut self, at: i128, set: Set) -> Option<Placed> {
+        if set.depth > MAX_DEPTH {
+            return None;
+        }
         self.list.push(set);
-        Placed { at, set: self.list.len() - 1 }
+        Some(Placed { at, set: self.list.len() - 1 })
     }
 }
 

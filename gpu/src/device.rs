@@ -317,9 +317,11 @@ impl Layout {
     ///
     /// # Errors
     /// The class of the error is `Arg` if one of the streams belongs to a context other than the
-    /// primary context of the layout's device, and `Other` in a child of the process that opened
-    /// the layout. If a call of the driver fails, the class is that of [`Driver::error`]. Such a
-    /// call fails if `then` is being captured and `first` does not belong to the capture.
+    /// primary context of the layout's device. It is also `Arg` if only one of the streams is being
+    /// captured into a graph: a wait would end the capture with an error, or would make the stream
+    /// that is not captured part of it. The class is `Other` in a child of the process that opened
+    /// the layout. If a call of the driver fails, the class is that of [`Driver::error`]. A capture
+    /// may be lost only if a call of the driver fails.
     pub unsafe fn order(
         &self,
         operation: &'static str,
@@ -339,18 +341,35 @@ impl Layout {
         unsafe {
             self.check_stream(operation, argument, first)?;
             self.check_stream(operation, "stream", then)?;
-            self.driver.order(first, then).map_err(|code| self.driver.error(operation, argument, code))
+            let said = |what| move |code| self.driver.error(operation, what, code);
+            let first_captured = self.driver.is_captured(first).map_err(said(argument))?;
+            let then_captured = self.driver.is_captured(then).map_err(said("stream"))?;
+            let rule = match (first_captured, then_captured) {
+                (true, false) => {
+                    "must not wait for a stream that is captured into a graph, unless `stream` is captured too"
+                }
+                (false, true) => "must name no stream but that of the call, which is captured into a graph",
+                _ => return self.driver.order(first, then).map_err(said(argument)),
+            };
+            Err(Error::new(
+                ErrorClass::Arg,
+                operation,
+                argument,
+                format!("a buffer of stream {first:p}"),
+                rule,
+            ))
         }
     }
 
     /// Returns an error if another process opened the layout. Such a process is an ancestor of this
-    /// one.
+    /// one, and its handles mean nothing to the driver here.
     fn check_process(&self, operation: &'static str) -> Result<()> {
         if std::process::id() == self.process {
             return Ok(());
         }
-        let rule = "must not be used in a child of the process that opened it";
-        Err(Error::new(ErrorClass::Other, operation, "layout", "opened before a fork", rule))
+        let rule = "must have been opened by this process: a child of that process can only close it";
+        let value = format!("one that process {} opened", self.process);
+        Err(Error::new(ErrorClass::Other, operation, "layout", value, rule))
     }
 
     /// Submits the launches of the kernel that together make the transfer `t`. `addresses` has the

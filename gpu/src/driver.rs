@@ -145,6 +145,7 @@ functions! {
     launch = c"cuLaunchKernel": fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque, *mut *mut c_void, *mut *mut c_void);
     copy = c"cuMemcpyAsync": fn(u64, u64, usize, Opaque);
     stream_context = c"cuStreamGetCtx": fn(Opaque, *mut Opaque);
+    stream_capturing = c"cuStreamIsCapturing": fn(Opaque, *mut c_int);
     stream_wait = c"cuStreamWaitEvent": fn(Opaque, Opaque, c_uint);
     event_create = c"cuEventCreate": fn(*mut Opaque, c_uint);
     event_record = c"cuEventRecord": fn(Opaque, Opaque);
@@ -423,6 +424,21 @@ impl Driver {
         // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
         outcome(unsafe { (self.0.stream_context)(stream, &raw mut context) })?;
         Ok(context)
+    }
+
+    /// Returns whether the stream `stream` is being captured into a graph. Also returns true if the
+    /// capture was lost but has not been ended yet. The driver returns an error for the legacy
+    /// default stream if a stream that synchronizes with it is being captured. The call never
+    /// disturbs a capture.
+    ///
+    /// # Safety
+    /// `stream` must be a stream of the current context.
+    pub unsafe fn is_captured(&self, stream: Opaque) -> Outcome<bool> {
+        // 0 is `CU_STREAM_CAPTURE_STATUS_NONE` of cuda.h.
+        let mut status = 0;
+        // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
+        outcome(unsafe { (self.0.stream_capturing)(stream, &raw mut status) })?;
+        Ok(status != 0)
     }
 
     /// Makes later work of the stream `then` wait for earlier work of the stream `first`. Earlier

@@ -62,6 +62,10 @@ pub trait Arithmetic {
     fn multiply_add(&mut self, a: Self::Word, b: Self::Word, c: Self::Word) -> Self::Word;
     /// Returns the unsigned 32-bit value `a`, extended to 64 bits with zeros.
     fn widen(&mut self, a: Self::Word) -> Self::Long;
+    /// Returns the 64-bit value whose lower half is `low` and whose upper half is `high`.
+    fn join(&mut self, low: Self::Word, high: Self::Word) -> Self::Long;
+    /// Returns the lower 64 bits of `a + b`.
+    fn add_long(&mut self, a: Self::Long, b: Self::Long) -> Self::Long;
     /// Returns the lower 64 bits of `a * b`.
     fn multiply_long(&mut self, a: Self::Long, b: Self::Long) -> Self::Long;
     /// Returns the lower 64 bits of `a * b + c`.
@@ -202,45 +206,84 @@ pub fn place_in_list<A: Arithmetic>(
 
 /// The bytes of a piece that a launch of the kernel `pieces` moves. A piece is a section of a block
 /// of contiguous bytes. The launch moves no byte of the piece if `end` is not greater than `begin`.
+/// Positions in the packed stream are those of [`part_of_piece`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<W> {
-    /// Place in user memory of the first byte of the piece that the launch moves.
-    pub place: Place<W>,
+pub struct Part<W, L> {
+    /// Index of the iteration of the innermost loop to which the piece belongs.
+    pub iteration: W,
+    /// Offset in user memory of the first byte of the piece that the launch moves, from the
+    /// beginning of the iteration.
+    pub offset: L,
     /// Position in the packed stream of the first byte of the piece that the launch moves.
     pub begin: W,
     /// Position in the packed stream after the last byte of the piece that the launch moves.
     pub end: W,
 }
 
-/// Returns those bytes of the piece with the index `index` that lie in the range `begin..end` of
-/// the packed stream. An iteration of the innermost loop has `rows` pieces and `bytes` packed
-/// bytes. The index `index` and the positions `begin` and `end` are all counted from the beginning
-/// of the same iteration of the outermost loop.
+/// Numbers that describe the table of a layout of the kernel `pieces`, and a launch that reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieceTable<W> {
+    /// Number of pieces in an iteration of the innermost loop.
+    pub rows: Split<W>,
+    /// Number of packed bytes in an iteration of the innermost loop, of which the lower 32 bits
+    /// count.
+    pub bytes: W,
+    /// Position of the beginning of the outermost iteration to which the first byte of the launch
+    /// belongs. It may be negative, and of it the lower 32 bits count.
+    pub origin: W,
+    /// Position after the last byte of the launch.
+    pub end: W,
+}
+
+/// Returns those bytes of the piece with the index `index` that a launch moves. The index is
+/// counted from the beginning of the iteration of the outermost loop in which the launch begins.
+///
+/// Positions in the packed stream are counted so that the first byte of the launch has the position
+/// `max_piece`, which is the maximum number of bytes in a piece. So the first piece, of which the
+/// launch may move only the last bytes, has a position that is not negative. A launch has so few
+/// bytes that all positions of its pieces are less than 2^31. Intermediate results may wrap around,
+/// so positions and numbers of bytes in the table may have more than 32 bits, of which the kernel
+/// uses the lower 32.
 ///
 /// `entry` returns an entry of the layout's table. The table describes one iteration of the
-/// innermost loop. Piece `i` has two entries, both counted from the beginning of the iteration:
-/// entry `2 * i` is its position in the packed stream, and entry `2 * i + 1` is its offset in user
-/// memory. One more entry, with the index `2 * rows`, is equal to `bytes`.
+/// innermost loop. It has two entries for each piece: first the position of the piece in the packed
+/// stream, then its offset in user memory. If `is_far` is true, it has three, because the offset
+/// has two entries, the lower half first. Positions and offsets are counted from the beginning of
+/// the iteration. One more entry, at the end of the table, has the number of packed bytes.
 pub fn part_of_piece<A: Arithmetic>(
     a: &mut A,
     index: A::Word,
-    rows: Split<A::Word>,
-    bytes: A::Word,
-    (begin, end): (A::Word, A::Word),
+    table: PieceTable<A::Word>,
+    (max_piece, is_far): (A::Word, bool),
     mut entry: impl FnMut(&mut A, A::Word) -> A::Word,
-) -> Part<A::Word> {
-    let (iteration, row) = split(a, index, rows);
+) -> Part<A::Word, A::Long> {
+    let (iteration, row) = split(a, index, table.rows);
     let one = a.constant(1);
-    let first = a.add(row, row);
-    let second = a.add(first, one);
-    let third = a.add(second, one);
-    let (packed, user, next) = (entry(a, first), entry(a, second), entry(a, third));
-    let position = a.multiply_add(iteration, bytes, packed);
-    let next = a.multiply_add(iteration, bytes, next);
-    let begin = a.maximum(position, begin);
-    let end = a.minimum(next, end);
+    let mut at = a.add(row, row);
+    if is_far {
+        at = a.add(at, row);
+    }
+    let packed = entry(a, at);
+    let mut following = |a: &mut A| {
+        at = a.add(at, one);
+        entry(a, at)
+    };
+    let low = following(a);
+    let user = if is_far {
+        let high = following(a);
+        a.join(low, high)
+    } else {
+        a.widen(low)
+    };
+    let next = following(a);
+    let start = a.multiply_add(iteration, table.bytes, table.origin);
+    let position = a.add(start, packed);
+    let next = a.add(start, next);
+    let begin = a.maximum(position, max_piece);
+    let end = a.minimum(next, table.end);
     let skipped = a.subtract(begin, position);
-    Part { place: Place { iteration, offset: a.add(user, skipped) }, begin, end }
+    let skipped = a.widen(skipped);
+    Part { iteration, offset: a.add_long(user, skipped), begin, end }
 }
 
 /// Returns the offset in user memory of the element with the coordinates `indices`. `strides[i]` is
@@ -309,6 +352,14 @@ impl Arithmetic for Values {
 
     fn widen(&mut self, a: u32) -> u64 {
         u64::from(a)
+    }
+
+    fn join(&mut self, low: u32, high: u32) -> u64 {
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    fn add_long(&mut self, a: u64, b: u64) -> u64 {
+        a.wrapping_add(b)
     }
 
     fn multiply_long(&mut self, a: u64, b: u64) -> u64 {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use ddtc::internal::kind::Direction;
 use ddtc::internal::nest::Disjoint;
 
-use crate::index::{Chain, Split, place_in_list};
+use crate::index::{Arithmetic, Chain, Place, Split, place_in_list};
 use crate::kernel::{Addresses, Kernel, Launch, Mover};
 use crate::loops::{Loop, Loops, chain};
 use crate::ptx;
@@ -55,8 +55,9 @@ impl Shape {
             },
             |printer, (table, words, rows, chain), word| {
                 let entry = |printer: &mut ptx::Printer, row| printer.entry(*table, row);
-                let place = place_in_list(printer, word, *words, *rows, entry);
-                printer.offset_of_place(place, chain, wide)
+                let Place { iteration, offset } = place_in_list(printer, word, *words, *rows, entry);
+                let inside = printer.widen(offset);
+                printer.offset_in_iteration((iteration, inside), chain, wide)
             },
         )
     }
@@ -76,17 +77,18 @@ pub struct List {
 }
 
 impl List {
-    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
-    /// innermost loop comes first in `loops`, and the outermost loop last. The first byte of the
-    /// layout lies `start` bytes after the address of the user's buffer. Returns `None` if one
-    /// iteration of the outermost loop has more than [`MAX_ITERATION`](crate::loops::MAX_ITERATION)
-    /// packed bytes.
+    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`, which
+    /// must not have more than [`MAX_ITERATION`](crate::loops::MAX_ITERATION) bytes in total, and
+    /// must lie within 4 GiB of user memory. The innermost loop comes first in `loops`, and the
+    /// outermost loop last. The first byte of the layout lies `start` bytes after the address of
+    /// the user's buffer. Returns `None` if there is not enough host memory for the table.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<List> {
-        let loops = Loops::new(start, loops, rows.innermost(), disjoint)?;
         let length = rows.common_length();
-        let offsets = rows.pieces(length).map(|piece| piece.offset as u32);
-        let table: Vec<u32> = offsets.collect();
-        let chain = chain(loops.list());
+        let mut table = Vec::new();
+        table.try_reserve_exact(rows.number_of_pieces(length) as usize).ok()?;
+        table.extend(rows.pieces(length).map(|piece| piece.offset as u32));
+        let loops = Loops::new(start, loops, rows.innermost(), disjoint);
+        let chain = chain(loops.in_kernel());
         Some(List { length, rows: Split::new(table.len() as u32), table, chain, loops })
     }
 

@@ -4,6 +4,12 @@
 //! The outermost loop repeats the instances of a call that packs or unpacks. So its trip count is
 //! not known before the call. A long transfer is split into launches that each cover a limited
 //! number of iterations of the outermost loop.
+//!
+//! The indices of a kernel have 32 bits. If one iteration of the outermost loop has too many bytes
+//! for them, the kernel knows only the inner loops. The loops around these are the *host loops*:
+//! the host computes the address at which one iteration of the host loops begins, and a launch
+//! moves bytes of one such iteration only. So that this costs few launches, as many loops as
+//! possible are left to the kernel, and an iteration of the host loops has more than 1 GiB.
 
 use std::ops::Range;
 
@@ -11,9 +17,10 @@ use ddtc::internal::nest::Disjoint;
 
 use crate::index::{Chain, Divisor};
 
-/// Maximum number of packed bytes in one iteration of the outermost loop of a layout. With this
-/// limit, one iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte. Kernels
-/// can divide indices below [`MAX_WORD`](crate::index::MAX_WORD).
+/// Maximum number of packed bytes in one iteration of the outermost loop that a kernel knows. With
+/// this limit, one iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte.
+/// Kernels can divide indices below [`MAX_WORD`](crate::index::MAX_WORD). Only the kernel `pieces`
+/// moves longer iterations, because it counts pieces, not words.
 pub const MAX_ITERATION: u64 = 1 << 30;
 
 /// Exclusive upper limit of the offsets in user memory that a kernel can compute with 32-bit
@@ -51,14 +58,17 @@ pub struct Loops {
     start: i64,
     /// The loops, from the innermost to the outermost. There is at least one loop.
     list: Vec<Loop>,
-    /// Number of packed bytes in one iteration of the outermost loop.
+    /// Number of loops that the kernel knows, which are the first ones of `list`. The others are
+    /// the host loops. The kernel knows at least one loop.
+    in_kernel: usize,
+    /// Number of packed bytes in one iteration of the outermost loop that the kernel knows.
     iteration: u64,
     unit: u32,
     wide: bool,
-    /// Maximum number of iterations of the outermost loop in one launch. With more iterations, an
-    /// offset in user memory might be too large for the kernel's 32-bit arithmetic. The value
-    /// `u64::MAX` means that there is no limit: the kernel computes with 64 bits, or the stride of
-    /// the outermost loop is 0.
+    /// Maximum number of iterations of the outermost loop of the kernel in one launch. With more
+    /// iterations, an offset in user memory might be too large for the kernel's 32-bit arithmetic.
+    /// The value `u64::MAX` means that there is no limit: the kernel computes with 64 bits, or the
+    /// stride of that loop is 0.
     reach: u64,
     disjoint: Disjoint,
 }
@@ -67,11 +77,11 @@ pub struct Loops {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Address in user memory to which the kernel adds the offsets that it computes. It is the
-    /// address at which one iteration of the outermost loop begins: the iteration that contains the
-    /// first byte of the launch.
+    /// address at which one iteration of the outermost loop of the kernel begins: the iteration
+    /// that contains the first byte of the launch.
     pub user: u64,
     /// Position of the first byte of the launch in the packed stream, counted from the beginning of
-    /// the iteration of the outermost loop that contains this byte.
+    /// the iteration of the outermost loop of the kernel that contains this byte.
     pub first: u64,
     /// Number of packed bytes that the launch moves.
     pub bytes: u64,
@@ -100,32 +110,29 @@ impl Loops {
     /// Describes the nested loops `list`, whose body is `innermost`. The innermost loop comes first
     /// in `list`, and the outermost loop last. The first byte of the layout lies `start` bytes
     /// after the address of the user's buffer, and all offsets of the layout are counted from this
-    /// byte. Returns `None` if one iteration of the outermost loop has more than [`MAX_ITERATION`]
-    /// packed bytes.
-    pub(crate) fn new(
-        start: i64,
-        list: Vec<Loop>,
-        innermost: Innermost,
-        disjoint: Disjoint,
-    ) -> Option<Loops> {
-        let (outer, inner) = list.split_last().expect("the instance count is a loop");
-        let iteration = inner
-            .iter()
-            .try_fold(innermost.bytes, |bytes, l| bytes.checked_mul(l.trip))
-            .filter(|&bytes| bytes <= MAX_ITERATION)?;
+    /// byte.
+    pub(crate) fn new(start: i64, list: Vec<Loop>, innermost: Innermost, disjoint: Disjoint) -> Loops {
+        let (mut iteration, mut in_kernel) = (innermost.bytes, 1);
+        for inner in &list[..list.len() - 1] {
+            match iteration.checked_mul(inner.trip).filter(|&bytes| bytes <= MAX_ITERATION) {
+                Some(bytes) => (iteration, in_kernel) = (bytes, in_kernel + 1),
+                None => break,
+            }
+        }
         let strides = list.iter().map(|l| power(l.stride as u64));
         let unit = strides.fold(innermost.unit, u32::min);
+        let (outer, inner) = list[..in_kernel].split_last().expect("the kernel knows a loop");
         // `span` is the number of bytes of user memory over which one iteration of the outermost
-        // loop extends. If no stride is negative, the offsets of all bytes of the iteration are at
-        // least 0 and less than `span`.
+        // loop of the kernel extends. If no stride is negative, the offsets of all bytes of the
+        // iteration are at least 0 and less than `span`.
         let span = inner.iter().fold(innermost.span, |span, l| {
             span.saturating_add((l.trip - 1).saturating_mul(l.stride.unsigned_abs()))
         });
-        let forward = list.iter().all(|l| l.stride >= 0);
+        let forward = list[..in_kernel].iter().all(|l| l.stride >= 0);
         let step = outer.stride.unsigned_abs();
         let wide = !forward || span > NARROW / 2 || step > NARROW / 2;
         let reach = if wide || step == 0 { u64::MAX } else { 1 + (NARROW - span) / step };
-        Some(Loops { start, iteration, unit, wide, reach, disjoint, list })
+        Loops { start, in_kernel, iteration, unit, wide, reach, disjoint, list }
     }
 
     /// Returns the loops, from the innermost to the outermost.
@@ -133,7 +140,13 @@ impl Loops {
         &self.list
     }
 
-    /// Returns the number of packed bytes in one iteration of the outermost loop.
+    /// Returns the loops that the kernel knows, from the innermost to the outermost.
+    pub fn in_kernel(&self) -> &[Loop] {
+        &self.list[..self.in_kernel]
+    }
+
+    /// Returns the number of packed bytes in one iteration of the outermost loop that the kernel
+    /// knows.
     pub fn iteration(&self) -> u64 {
         self.iteration
     }
@@ -175,14 +188,24 @@ impl Loops {
     /// Returns the first packed bytes of `range`: as many as a single launch can move, and at most
     /// `max_bytes`. `user` is the address of the user's buffer.
     pub fn part(&self, user: u64, range: Range<u64>, max_bytes: u64) -> Part {
-        let (outer, first) = (range.start / self.iteration, range.start % self.iteration);
-        let stride = self.list.last().map_or(0, |l| l.stride) as u64;
-        let reached = outer.saturating_add(self.reach).saturating_mul(self.iteration);
-        let end = reached.min(range.end).min(range.start.saturating_add(max_bytes));
-        Part {
-            user: user.wrapping_add(self.start as u64).wrapping_add(outer.wrapping_mul(stride)),
-            first,
-            bytes: end - range.start,
+        let (in_kernel, host) = self.list.split_at(self.in_kernel);
+        let outermost = in_kernel[self.in_kernel - 1];
+        // `bytes` is the number of packed bytes in one iteration of the host loops, and `inside` is
+        // the position of the first byte of the range within its iteration. Without host loops,
+        // all bytes belong to a single iteration.
+        let bytes = if host.is_empty() { u64::MAX } else { self.iteration * outermost.trip };
+        let (mut index, inside) = (range.start / bytes, range.start % bytes);
+        let mut user = user.wrapping_add(self.start as u64);
+        for (i, l) in host.iter().enumerate() {
+            // The trip count of the outermost loop depends on the number of instances of a call.
+            let trip = if i + 1 < host.len() { l.trip } else { u64::MAX };
+            user = user.wrapping_add((index % trip).wrapping_mul(l.stride as u64));
+            index /= trip;
         }
+        let (outer, first) = (inside / self.iteration, inside % self.iteration);
+        user = user.wrapping_add(outer.wrapping_mul(outermost.stride as u64));
+        let reached = outer.saturating_add(self.reach).saturating_mul(self.iteration).min(bytes) - inside;
+        let left = range.end - range.start;
+        Part { user, first, bytes: reached.min(left).min(max_bytes) }
     }
 }

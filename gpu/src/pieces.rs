@@ -12,11 +12,11 @@ use std::ops::Range;
 use ddtc::internal::kind::Direction;
 use ddtc::internal::nest::Disjoint;
 
-use crate::index::{Arithmetic, Chain, Split, part_of_piece};
+use crate::index::{Arithmetic, Chain, PieceTable, Split, part_of_piece};
 use crate::kernel::{Addresses, Kernel, Launch, Mover, Parameters, THREADS};
 use crate::loops::{Loop, Loops, MAX_ITERATION, chain};
 use crate::ptx::{self, Printer, Type, Word};
-use crate::rows::Rows;
+use crate::rows::{MAX_SPAN, Rows};
 
 /// Number of threads that together move one piece of a block.
 pub const LANES: u32 = 16;
@@ -28,11 +28,12 @@ pub const MAX_PIECE: u32 = 512;
 /// these loads overlap.
 const IN_FLIGHT: usize = 4;
 
-/// Maximum number of packed bytes that one launch moves. A launch counts positions in the packed
-/// stream, and indices of pieces, from the beginning of the iteration of the outermost loop that
-/// contains its first byte. Since an iteration has at most [`MAX_ITERATION`] bytes, all these
-/// positions and indices are less than [`MAX_WORD`](crate::index::MAX_WORD). This also holds for
-/// those that surplus threads of the last block compute for pieces after the end.
+/// Maximum number of packed bytes that one launch moves. A launch counts indices of pieces from the
+/// beginning of the iteration of the outermost loop that contains its first byte. An iteration has
+/// at most [`MAX_ITERATION`] bytes, or is one table, which has at most
+/// [`MAX_ROWS`](crate::rows::MAX_ROWS) pieces. So all indices are less than
+/// [`MAX_WORD`](crate::index::MAX_WORD). This also holds for those that surplus threads of the last
+/// block compute for pieces after the end.
 const MAX_BYTES: u64 = MAX_ITERATION / 2;
 
 /// Properties on which the text of a kernel `pieces` depends. The text also depends on the
@@ -44,9 +45,19 @@ pub struct Shape {
     /// Number of nested loops, not counting the outermost one. To compute an offset, a thread
     /// divides once for each of them.
     pub divisions: usize,
-    /// Whether a thread computes the offset of a loop iteration in user memory with 64 bits.
-    /// Otherwise it computes this offset with 32 bits.
-    pub wide: bool,
+    /// Number of bits of offsets in user memory.
+    pub offsets: Offsets,
+}
+
+/// Number of bits of offsets in user memory in a kernel `pieces`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Offsets {
+    /// The offsets of loop iterations and of pieces have 32 bits.
+    Narrow,
+    /// The offsets of loop iterations have 64 bits, and those of pieces in the table 32 bits.
+    Wide,
+    /// The offsets of loop iterations and of pieces have 64 bits.
+    Far,
 }
 
 impl Shape {
@@ -58,23 +69,23 @@ impl Shape {
     /// * the address of the first packed byte that the launch moves (64 bits),
     /// * the address of the table (64 bits),
     /// * the index of the first piece (32 bits),
-    /// * the positions in the packed stream at which the launch begins and ends (32 bits each),
-    /// * the number of packed bytes in an iteration of the innermost loop (32 bits),
-    /// * the parameters that `Printer::split` declares for a division by the number of pieces in
-    ///   such an iteration, and
+    /// * the numbers `origin`, `end` and `bytes` of [`PieceTable`] (32 bits each),
+    /// * the parameters that `Printer::split` declares for a division by the number of pieces in an
+    ///   iteration of the innermost loop, and
     /// * the parameters that `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
-        let Shape { width, divisions, wide } = self;
-        let sums = if wide { 64 } else { 32 };
-        let name = format!("ddtc_pieces_{width}_{divisions}_{sums}_{}", ptx::direction(direction));
+        let Shape { width, divisions, offsets } = self;
+        let (wide, far) = (offsets != Offsets::Narrow, offsets == Offsets::Far);
+        let (sums, kind) = (if wide { 64 } else { 32 }, if far { "far_" } else { "" });
+        let name = format!("ddtc_pieces_{kind}{width}_{divisions}_{sums}_{}", ptx::direction(direction));
         let mut printer = Printer::default();
         let (user, packed) = (printer.global("user"), printer.global("packed"));
         let table = printer.global("table");
         let first = printer.parameter("first", Type::Word);
-        let begin = printer.parameter("begin", Type::Word);
+        let origin = printer.parameter("origin", Type::Word);
         let end = printer.parameter("end", Type::Word);
         let bytes = printer.parameter("bytes", Type::Word);
-        let rows = printer.split("rows");
+        let pieces = PieceTable { rows: printer.split("rows"), bytes, origin, end };
         let chain = printer.chain(divisions, wide);
         // Compute the index of the piece that the thread helps to move, and the number `lane` of
         // the thread among the threads that move this piece.
@@ -83,13 +94,14 @@ impl Shape {
         let lane = printer.mask(in_block, LANES - 1);
         let index = printer.scale(in_grid, THREADS / LANES, group);
         let index = printer.add(index, first);
+        let begin = printer.constant(MAX_PIECE);
         let entry = |printer: &mut Printer, index| printer.entry(table, index);
-        let part = part_of_piece(&mut printer, index, rows, bytes, (begin, end), entry);
+        let part = part_of_piece(&mut printer, index, pieces, (begin, far), entry);
         // Compute the position of the thread's first word in the packed stream, and the addresses
         // of this word in user memory and in the packed bytes. Surplus threads of the last block
         // have pieces after the end of the launch. For them `part` has no bytes, so they move
         // nothing.
-        let offset = printer.offset_of_place(part.place, &chain, wide);
+        let offset = printer.offset_in_iteration((part.iteration, part.offset), &chain, wide);
         let user = printer.add_long(user, offset);
         let user = printer.address(lane, width, user);
         let position = printer.scale(lane, width, part.begin);
@@ -116,12 +128,17 @@ impl Shape {
 /// A layout that consists of nested loops around a list of blocks of different lengths.
 #[derive(Clone, Debug)]
 pub struct Pieces {
-    /// The table that the kernel reads. It describes one iteration of the innermost loop, and has
-    /// two entries for each piece: the position of the piece in the packed stream, and its offset
-    /// in user memory. Both are counted from the beginning of the iteration. One more entry at the
-    /// end has the number of packed bytes in the iteration.
+    /// The table that the kernel reads ([`part_of_piece`]).
     table: Vec<u32>,
+    /// Whether the table has offsets of 64 bits.
+    is_far: bool,
     rows: Split<u32>,
+    /// Number of packed bytes in an iteration of the innermost loop.
+    bytes: u64,
+    /// Entry `i` is the index of the first piece whose position in the packed stream is `i * 2^32`
+    /// or more. The table has only the lower halves of positions, so these indices say where the
+    /// upper half changes.
+    halves: Vec<usize>,
     loops: Loops,
     chain: Chain<u32, u64>,
 }
@@ -129,38 +146,63 @@ pub struct Pieces {
 impl Pieces {
     /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
     /// innermost loop comes first in `loops`, and the outermost loop last. The first byte of the
-    /// layout lies `start` bytes after the address of the user's buffer. Returns `None` if one
-    /// iteration of the outermost loop has more than [`MAX_ITERATION`] packed bytes.
+    /// layout lies `start` bytes after the address of the user's buffer. [`Pieces::number`] must
+    /// not be more than [`MAX_ROWS`](crate::rows::MAX_ROWS). Returns `None` if there is not enough
+    /// host memory for the table.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<Pieces> {
-        let loops = Loops::new(start, loops, rows.innermost(), disjoint)?;
-        let (mut table, mut position) = (Vec::new(), 0);
-        for piece in rows.pieces(u64::from(MAX_PIECE)) {
-            table.extend([position, piece.offset as u32]);
-            position += piece.bytes as u32;
+        let is_far = rows.span() > MAX_SPAN;
+        let entries = if is_far { 3 } else { 2 };
+        let pieces = Pieces::number(rows) as usize;
+        let (mut table, mut halves, mut bytes) = (Vec::new(), Vec::new(), 0);
+        table.try_reserve_exact(pieces * entries + 1).ok()?;
+        for (i, piece) in rows.pieces(u64::from(MAX_PIECE)).enumerate() {
+            if bytes >> 32 == halves.len() as u64 {
+                halves.push(i);
+            }
+            let entry = [bytes as u32, piece.offset as u32, (piece.offset >> 32) as u32];
+            table.extend_from_slice(&entry[..entries]);
+            bytes += piece.bytes;
         }
-        let pieces = table.len() as u32 / 2;
-        table.push(position);
-        Some(Pieces { table, rows: Split::new(pieces), chain: chain(loops.list()), loops })
+        table.push(bytes as u32);
+        let loops = Loops::new(start, loops, rows.innermost(), disjoint);
+        let (rows, chain) = (Split::new(pieces as u32), chain(loops.in_kernel()));
+        Some(Pieces { table, is_far, rows, bytes, halves, chain, loops })
+    }
+
+    /// Returns the number of pieces into which the blocks `rows` are cut.
+    pub(crate) fn number(rows: &Rows) -> u64 {
+        rows.number_of_pieces(u64::from(MAX_PIECE))
     }
 
     /// Returns the properties of the kernel that moves the layout in words of `width` bytes.
     pub fn shape(&self, width: u32) -> Shape {
-        Shape { width, divisions: self.chain.divisions.len(), wide: self.loops.is_wide() }
-    }
-
-    /// Returns the number of packed bytes in an iteration of the innermost loop.
-    fn bytes(&self) -> u32 {
-        *self.table.last().expect("a table has a last entry")
+        let offsets = match (self.is_far, self.loops.is_wide()) {
+            (true, _) => Offsets::Far,
+            (false, true) => Offsets::Wide,
+            (false, false) => Offsets::Narrow,
+        };
+        Shape { width, divisions: self.chain.divisions.len(), offsets }
     }
 
     /// Returns the index of the piece that contains the packed byte at `position`. The index and
     /// the position are counted from the beginning of the same iteration of the outermost loop.
     fn piece(&self, position: u64) -> u64 {
-        let (iteration, inside) =
-            (position / u64::from(self.bytes()), (position % u64::from(self.bytes())) as u32);
-        let pieces = self.table.as_chunks::<2>().0;
-        let after = pieces.partition_point(|&[position, _]| position <= inside);
-        iteration * u64::from(self.rows.number) + after as u64 - 1
+        let (iteration, inside) = (position / self.bytes, position % self.bytes);
+        // Search for the first piece that begins after `inside`, among the pieces at positions with
+        // the same upper half. The piece before it contains the byte, and may have another half.
+        let half = (inside >> 32) as usize;
+        let of_half = |half: usize| self.halves.get(half).map_or(self.rows.number as usize, |&first| first);
+        let (mut from, mut to) = (of_half(half), of_half(half + 1));
+        let entries = if self.is_far { 3 } else { 2 };
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.table[middle * entries] <= inside as u32 {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        iteration * u64::from(self.rows.number) + from as u64 - 1
     }
 }
 
@@ -183,7 +225,9 @@ impl Mover for Pieces {
         let first = self.piece(part.first);
         let pieces = self.piece(end - 1) + 1 - first;
         let mut parameters = Parameters::new(&[part.user, addresses.packed, addresses.table, first]);
-        parameters.extend(&[part.first, end, u64::from(self.bytes())]);
+        let position = u64::from(MAX_PIECE);
+        let origin = position.wrapping_sub(part.first);
+        parameters.extend(&[origin, position + part.bytes, self.bytes]);
         parameters.split(self.rows);
         parameters.chain(&self.chain);
         let blocks = (pieces as u32).div_ceil(THREADS / LANES);

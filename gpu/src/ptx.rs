@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 use ddtc::internal::kind::Direction;
 
-use crate::index::{Arithmetic, Chain, Divisor, Place, Split, offset_32, offset_64};
+use crate::index::{Arithmetic, Chain, Divisor, Split, offset_32, offset_64};
 use crate::kernel::{Kernel, THREADS};
 
 /// Type of a register.
@@ -151,17 +151,16 @@ impl Printer {
         if wide { offset_64(self, index, chain) } else { offset_32(self, index, chain) }
     }
 
-    /// Returns a register with the offset in user memory of the place `place`. The nested loops
-    /// `chain` give the offset of the iteration that `place` names, which is computed with 64 bits
-    /// if `wide` is true, and with 32 bits otherwise. The final sum always has 64 bits.
-    pub(crate) fn offset_of_place(
+    /// Returns a register with the sum of the offset `inside` and the offset in user memory of an
+    /// iteration of the innermost loop of `chain`. The offset of the iteration is computed with 64
+    /// bits if `wide` is true, and with 32 bits otherwise. `inside` and the sum have 64 bits.
+    pub(crate) fn offset_in_iteration(
         &mut self,
-        place: Place<Register>,
+        (iteration, inside): (Register, Register),
         chain: &Chain<Register, Register>,
         wide: bool,
     ) -> Register {
-        let iteration = self.offset(place.iteration, chain, wide);
-        let inside = self.widen(place.offset);
+        let iteration = self.offset(iteration, chain, wide);
         self.add_long(iteration, inside)
     }
 
@@ -191,10 +190,6 @@ impl Printer {
     /// Returns a register with the bits of `a` that are set in `mask`.
     pub(crate) fn mask(&mut self, a: Register, mask: u32) -> Register {
         self.instruction(Type::Word, "and.b32", &format!("{a}, {mask}"))
-    }
-
-    pub(crate) fn add_long(&mut self, a: Register, b: Register) -> Register {
-        self.instruction(Type::Long, "add.u64", &format!("{a}, {b}"))
     }
 
     pub(crate) fn is_less(&mut self, a: Register, b: Register) -> Register {
@@ -368,6 +363,14 @@ impl Arithmetic for Printer {
 
     fn widen(&mut self, a: Register) -> Register {
         self.instruction(Type::Long, "cvt.u64.u32", &a.to_string())
+    }
+
+    fn join(&mut self, low: Register, high: Register) -> Register {
+        self.instruction(Type::Long, "mov.b64", &format!("{{{low}, {high}}}"))
+    }
+
+    fn add_long(&mut self, a: Register, b: Register) -> Register {
+        self.instruction(Type::Long, "add.u64", &format!("{a}, {b}"))
     }
 
     fn multiply_long(&mut self, a: Register, b: Register) -> Register {

@@ -6,11 +6,16 @@ use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 
 use crate::loops::{Innermost, power};
 
-/// Maximum number of blocks in a list. The limit bounds the memory and the time that opening a
-/// layout takes: a block needs 16 bytes of host memory while the layout is opened. Until the layout
-/// is closed, each block, or each piece into which a block is cut, needs 4 or 8 bytes for its
-/// entries in the table, both in host memory and in device memory.
-pub(crate) const MAX_ROWS: u64 = 1 << 24;
+/// Maximum number of blocks in a list, and of pieces into which these blocks are cut. The limit
+/// bounds the memory and the time that opening a layout takes: a block needs 16 bytes of host
+/// memory while the layout is opened. Until the layout is closed, each block, or each piece into
+/// which a block is cut, needs 4, 8 or 12 bytes for its entries in the table, both in host memory
+/// and in device memory. With this limit, the indices of the entries fit into 32 bits.
+pub(crate) const MAX_ROWS: u64 = 1 << 28;
+
+/// Maximum number of bytes of user memory from the lowest byte of all blocks to the end of the
+/// highest block for which a table can store the offsets of the blocks in 32 bits.
+pub(crate) const MAX_SPAN: u64 = 1 << 32;
 
 /// A block of contiguous bytes, or a section of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +37,9 @@ pub(crate) struct Rows {
     lowest: i64,
 }
 
-/// Returns the number of blocks of contiguous bytes that one execution of `body` moves, or `None`
-/// if they are more than [`MAX_ROWS`].
-pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> Option<u64> {
+/// Returns the number of blocks of contiguous bytes that one execution of `body` moves, or
+/// `u64::MAX` if it is larger.
+pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> u64 {
     // In the list of nodes, the nodes of a body come before the node that has this body. So when a
     // node is reached, the numbers of blocks of the nodes in its body are already in `counts`.
     let mut counts: Vec<u64> = Vec::with_capacity(body.range().end);
@@ -46,39 +51,11 @@ pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> Option<u64> {
             Node::Copy { .. } => 1,
         });
     }
-    Some(sum(&counts[body.range()])).filter(|&rows| rows <= MAX_ROWS)
+    sum(&counts[body.range()])
 }
 
 fn sum(counts: &[u64]) -> u64 {
     counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
-}
-
-/// Appends the blocks of `body` to `list`, whose capacity must suffice for them. `at` is the offset
-/// in user memory at which the body is executed. Offsets in `list` are signed, but stored as `u64`
-/// in two's complement.
-fn gather(nest: &LoopNest<Normal>, body: Body, at: i64, list: &mut Vec<Row>) {
-    for node in nest.body(body) {
-        let at = at.wrapping_add(node.offsets().user);
-        match node {
-            Node::Copy { n, .. } => list.push(Row { offset: at as u64, bytes: n.k }),
-            Node::Blocks { user, len, .. } => {
-                let rows = user.iter().zip(len.iter());
-                list.extend(
-                    rows.map(|(user, len)| Row { offset: at.wrapping_add(user) as u64, bytes: len as u64 }),
-                );
-            }
-            Node::Loop { trip, step, body, .. } => {
-                for i in 0..trip.k as i64 {
-                    gather(nest, *body, at.wrapping_add(step.user.wrapping_mul(i)), list);
-                }
-            }
-            Node::Table { displacements, body, .. } => {
-                for displacement in displacements.iter() {
-                    gather(nest, *body, at.wrapping_add(displacement), list);
-                }
-            }
-        }
-    }
 }
 
 impl Rows {
@@ -87,16 +64,12 @@ impl Rows {
     pub(crate) fn new(nest: &LoopNest<Normal>, body: Body, count: u64) -> Option<Rows> {
         let mut list = Vec::new();
         list.try_reserve_exact(count as usize).ok()?;
-        gather(nest, body, 0, &mut list);
+        // Offsets are signed, but stored as `u64` in two's complement.
+        nest.visit_body(body, 1, |copy| list.push(Row { offset: copy.at.user as u64, bytes: copy.n }));
         debug_assert_eq!(list.len() as u64, count, "the number of blocks");
         let lowest = list.iter().map(|row| row.offset as i64).min().expect("a block");
         list.iter_mut().for_each(|row| row.offset = row.offset.wrapping_sub(lowest as u64));
         Some(Rows { list, lowest })
-    }
-
-    /// Returns the number of blocks.
-    pub(crate) fn len(&self) -> u64 {
-        self.list.len() as u64
     }
 
     /// Returns the offset in user memory of the lowest byte of all blocks, counted from the offset
@@ -120,6 +93,11 @@ impl Rows {
     pub(crate) fn innermost(&self) -> Innermost {
         let unit = power(self.list.iter().fold(0, |bits, row| bits | row.offset | row.bytes));
         Innermost { bytes: self.bytes(), span: self.span(), unit }
+    }
+
+    /// Returns the number of pieces that [`Rows::pieces`] returns.
+    pub(crate) fn number_of_pieces(&self, length: u64) -> u64 {
+        self.list.iter().map(|row| row.bytes.div_ceil(length)).sum()
     }
 
     /// Returns the greatest common divisor of the lengths of all blocks, in bytes.

@@ -3,16 +3,17 @@
 
 use ddtc::Committed;
 use ddtc::internal::error::{Error, ErrorClass, Result};
+use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 use ddtc::internal::nest::{Body, Node};
 
-use crate::kernel::Mover;
-use crate::list::List;
-use crate::loops::Loop;
-use crate::pieces::Pieces;
-use crate::rows::{self, Rows};
-use crate::strided::{MAX_DIVISIONS, Strided};
-use crate::tile::Tile;
+use crate::kernel::{Kernel, Mover, WIDTHS};
+use crate::list::{self, List};
+use crate::loops::{Loop, MAX_ITERATION};
+use crate::pieces::{self, Offsets, Pieces};
+use crate::rows::{self, MAX_ROWS, MAX_SPAN, Rows};
+use crate::strided::{self, MAX_DIVISIONS, Strided};
+use crate::tile::{self, Tile};
 
 /// Maximum number of nested loops around a table of blocks, including the loop over the instances.
 /// Loops that are nested more deeply are unrolled into blocks of the table.
@@ -25,10 +26,6 @@ pub const MAX_OUTER_LOOPS: usize = 4;
 /// of this size, 4 KiB, stays in the fastest cache of a GPU. No measurement has shown whether
 /// another number is better.
 pub const MAX_CUT_ENTRIES: u64 = 1024;
-
-/// Maximum number of bytes from the lowest byte of all blocks of a table to the end of the highest
-/// block. The table stores the offsets of the blocks in 32 bits.
-const MAX_SPAN: u64 = 1 << 32;
 
 /// How the bytes of a layout are moved.
 #[derive(Debug)]
@@ -45,24 +42,15 @@ pub enum Selection {
     Kernels(Box<dyn Mover>),
 }
 
-fn refuse(operation: &'static str, t: &Committed, rule: &'static str) -> Error {
-    Error::new(ErrorClass::Unsupported, operation, "committed", t.datatype(), rule)
-}
-
-const TOO_LONG: &str =
-    "must have at most 1 GiB in one iteration of the outermost loop to be served in device memory";
-const TOO_MANY: &str =
-    "must have at most 16777216 blocks to be served in device memory, if its blocks are irregular";
-const TOO_FAR: &str =
-    "must have its blocks within 4 GiB to be served in device memory, if they are irregular";
+const TOO_MANY: &str = "must have at most 268435456 blocks to be served in device memory, if its blocks are irregular (a block of more than 512 bytes counts once for every 512 bytes)";
 
 /// Decides whether a kernel or a copy by the driver moves the bytes of the layout `committed`, and
 /// chooses the kernel.
 ///
 /// # Errors
-/// The class of the error is `Unsupported` if neither a kernel nor a copy can move the bytes of the
-/// layout, and `NoMem` if there is not enough host memory for a list of its blocks. The error names
-/// `operation` as the call that failed.
+/// The class of the error is `Unsupported` if a list of the layout's blocks would have more than
+/// [`MAX_ROWS`] entries, and `NoMem` if there is not enough host memory for this list. The error
+/// names `operation` as the call that failed.
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest = committed.nest();
     let mut start = committed.origin() as i64;
@@ -95,7 +83,6 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
             Node::Copy { n, .. } if loops.len() <= MAX_DIVISIONS => {
                 loops.reverse();
                 let strided = Strided::new(inside, n.k, loops, nest.disjoint());
-                let strided = strided.ok_or_else(|| refuse(operation, committed, TOO_LONG))?;
                 return Ok(Selection::Kernels(match Tile::new(&strided) {
                     Some(tile) => Box::new(tile),
                     None => Box::new(strided),
@@ -112,20 +99,50 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
         return Ok(Selection::Nothing);
     };
     loops.reverse();
-    let count = rows::count(nest, body).ok_or_else(|| refuse(operation, committed, TOO_MANY))?;
-    let rows = Rows::new(nest, body, count).ok_or_else(|| {
-        let rule = "there must be memory for a list of its blocks";
-        Error::new(ErrorClass::NoMem, operation, "committed", committed.datatype(), rule)
-    })?;
-    if rows.span() > MAX_SPAN {
-        return Err(refuse(operation, committed, TOO_FAR));
+    let count = rows::count(nest, body);
+    // The errors do not contain the text of the datatype, which may need as much memory as the list
+    // that is refused.
+    let refused = |class, rule| {
+        let value = format!("a datatype with a list of {count} blocks");
+        Error::new(class, operation, "committed", value, rule)
+    };
+    let too_many = || refused(ErrorClass::Unsupported, TOO_MANY);
+    let no_memory = || refused(ErrorClass::NoMem, "must be small enough for the memory of the host");
+    if count > MAX_ROWS {
+        return Err(too_many());
     }
+    let rows = Rows::new(nest, body, count).ok_or_else(no_memory)?;
     let start = start.wrapping_add(rows.lowest());
     let entries = rows.bytes() / rows.common_length();
-    let mover = if entries == rows.len() || entries <= MAX_CUT_ENTRIES {
-        List::new(start, &rows, loops, nest.disjoint()).map(|list| Box::new(list) as Box<dyn Mover>)
+    let fits_list = rows.span() <= MAX_SPAN && rows.bytes() <= MAX_ITERATION;
+    let mover: Option<Box<dyn Mover>> = if fits_list && (entries == count || entries <= MAX_CUT_ENTRIES) {
+        List::new(start, &rows, loops, nest.disjoint()).map(|list| Box::new(list) as _)
+    } else if Pieces::number(&rows) <= MAX_ROWS {
+        Pieces::new(start, &rows, loops, nest.disjoint()).map(|pieces| Box::new(pieces) as _)
     } else {
-        Pieces::new(start, &rows, loops, nest.disjoint()).map(|pieces| Box::new(pieces) as Box<dyn Mover>)
+        return Err(too_many());
     };
-    mover.map(Selection::Kernels).ok_or_else(|| refuse(operation, committed, TOO_LONG))
+    mover.map(Selection::Kernels).ok_or_else(no_memory)
+}
+
+/// Returns every kernel that may move the bytes of a layout, for both directions.
+pub fn all_kernels() -> Vec<Kernel> {
+    let mut kernels = Vec::new();
+    let both_sums = [false, true];
+    for (width, direction) in WIDTHS.into_iter().flat_map(|w| Direction::BOTH.map(|d| (w, d))) {
+        kernels.push(tile::kernel(width, direction));
+        for (wide, divisions) in both_sums.into_iter().flat_map(|w| (0..=MAX_DIVISIONS).map(move |d| (w, d)))
+        {
+            kernels.push(strided::Shape { width, divisions, wide }.kernel(direction));
+        }
+        for divisions in 0..MAX_OUTER_LOOPS {
+            for offsets in [Offsets::Narrow, Offsets::Wide, Offsets::Far] {
+                kernels.push(pieces::Shape { width, divisions, offsets }.kernel(direction));
+            }
+            for (wide, several) in both_sums.into_iter().flat_map(|w| [false, true].map(|s| (w, s))) {
+                kernels.push(list::Shape { width, several, divisions, wide }.kernel(direction));
+            }
+        }
+    }
+    kernels
 }

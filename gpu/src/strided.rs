@@ -8,7 +8,7 @@ use ddtc::internal::nest::Disjoint;
 
 use crate::index::Chain;
 use crate::kernel::{Addresses, Kernel, Launch, Mover};
-use crate::loops::{Innermost, Loop, Loops, chain, power};
+use crate::loops::{Innermost, Loop, Loops, MAX_ITERATION, chain, power};
 use crate::{ptx, words};
 
 /// Maximum number of divisions by which a thread of the kernel `strided` computes the offset of a
@@ -51,6 +51,7 @@ impl Shape {
 /// A layout that consists of nested loops around one run of contiguous bytes.
 #[derive(Clone, Debug)]
 pub struct Strided {
+    /// Number of bytes in a run.
     run: u64,
     /// The nested loops around the run of bytes.
     loops: Loops,
@@ -63,19 +64,24 @@ impl Strided {
     /// Returns the layout that consists of the nested loops `loops` around a run of `run`
     /// contiguous bytes. The innermost loop comes first in `loops`, and the outermost loop last.
     /// The first byte of the layout lies `start` bytes after the address of the user's buffer.
-    /// Returns `None` if one iteration of the outermost loop has more than
-    /// [`MAX_ITERATION`](crate::loops::MAX_ITERATION) packed bytes.
-    pub(crate) fn new(start: i64, run: u64, loops: Vec<Loop>, disjoint: Disjoint) -> Option<Strided> {
+    pub(crate) fn new(start: i64, mut run: u64, mut loops: Vec<Loop>, disjoint: Disjoint) -> Strided {
+        if run > MAX_ITERATION {
+            // The words of such a run are too many for the indices of a kernel. As a loop around
+            // short runs, the long run can be split into several launches.
+            let short = power(run);
+            loops.insert(0, Loop { trip: run / u64::from(short), stride: short.into() });
+            run = short.into();
+        }
         let innermost = Innermost { bytes: run, span: run, unit: power(run) };
-        let loops = Loops::new(start, loops, innermost, disjoint)?;
+        let loops = Loops::new(start, loops, innermost, disjoint);
         // The kernel needs loops whose innermost body is one word. If a run has several words, a
         // loop over the words of the run is put inside of the loops of the layout.
         let chains = (0..=loops.unit().ilog2()).map(|log| {
             let words = run >> log;
             let run = (words > 1).then_some(Loop { trip: words, stride: 1 << log });
-            chain(&run.into_iter().chain(loops.list().iter().copied()).collect::<Vec<_>>())
+            chain(&run.into_iter().chain(loops.in_kernel().iter().copied()).collect::<Vec<_>>())
         });
-        Some(Strided { run, chains: chains.collect(), loops })
+        Strided { run, chains: chains.collect(), loops }
     }
 
     /// Returns the number of bytes in a run.

@@ -47,8 +47,8 @@ const MAX_BYTES: u64 = MAX_ITERATION;
 /// between neighbours along it.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
-    /// Number of elements. It is `None` for the outermost loop of a layout, whose trip count
-    /// depends on the number of instances of a call.
+    /// Number of elements. It is `None` for the outermost loop that the kernel knows. The trip
+    /// count of this loop usually depends on the number of instances of a call.
     number: Option<u64>,
     /// Distance in user memory, in bytes, between elements whose coordinates differ by one.
     user: i64,
@@ -157,16 +157,17 @@ struct Element {
 
 impl Tile {
     /// Returns the layout `strided` as a layout of transposes, or `None` if the kernel `tile`
-    /// cannot move it. The layout must have two or three nested loops around a run, which is the
-    /// element, and the number of bytes in the run must be one of [`WIDTHS`] and divide all
-    /// strides. The innermost loop is the coordinate `y`. Another loop must have the length of an
-    /// element as its stride, and is the coordinate `x`. Both need at least [`SIDE`] iterations,
-    /// unless `x` is the outermost loop, whose trip count is not known. The numbers of blocks along
-    /// `y` and `z` must not exceed [`MAX_BLOCKS`], as far as they are known.
+    /// cannot move it. A kernel of the layout must know two or three nested loops around a run,
+    /// which is the element, and the number of bytes in the run must be one of [`WIDTHS`] and
+    /// divide all strides. The innermost loop is the coordinate `y`. Another loop must have the
+    /// length of an element as its stride, and is the coordinate `x`. Both need at least [`SIDE`]
+    /// iterations, unless `x` is the outermost of these loops, whose trip count is not known. The
+    /// numbers of blocks along `y` and `z` must not exceed [`MAX_BLOCKS`], as far as they are
+    /// known.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {
         let (loops, element) = (strided.loops(), strided.run());
         let width = WIDTHS.into_iter().find(|&width| u64::from(width) == element)?;
-        let list = loops.list();
+        let list = loops.in_kernel();
         if loops.unit() != width || !(2..=3).contains(&list.len()) {
             return None;
         }

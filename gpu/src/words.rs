@@ -13,9 +13,10 @@ use crate::ptx::{Printer, Register, Type, Word};
 
 /// Maximum number of words that one launch moves. A word is the unit that a thread moves by one
 /// load and one store. A launch counts word indices from the beginning of the iteration of the
-/// outermost loop that contains its first word. Since an iteration has at most `MAX_WORD / 2`
-/// words, the indices of all words of the launch are less than [`MAX_WORD`]. This also holds for
-/// the indices that surplus threads of the last block compute for words after the end.
+/// kernel's outermost loop that contains its first word. Since an iteration has at most
+/// `MAX_WORD / 2` words, the indices of all words of the launch are less than [`MAX_WORD`]. This
+/// also holds for the indices that surplus threads of the last block compute for words after the
+/// end.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
 /// Returns the number of words of `width` bytes that one thread moves. Together these words have 8

@@ -530,6 +530,40 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
+/// Checks that a stream is not made to wait for another one if only one of them is being captured,
+/// or if the capture forbids work on the legacy default stream. The capture must go on. The
+/// stand-in reports a fault if a wait would connect a capture with other work.
+#[test]
+fn captures_are_kept_apart() {
+    let turn = turn();
+    let layout = open("resized(0, 16, double)").unwrap();
+    let (mut captured, mut other) = (NONE, NONE);
+    assert_eq!(cuStreamCreate(&raw mut captured, 1), 0);
+    assert_eq!(cuStreamCreate(&raw mut other, 1), 0);
+    let legacy: Opaque = std::ptr::without_provenance_mut(1);
+    assert_eq!(cuStreamBeginCapture_v2(captured, 0), 0);
+    for (first, then, argument, text) in [
+        (other, captured, "user", "no stream but that of the call"),
+        (captured, other, "user", "unless `stream` is captured too"),
+        (legacy, captured, "user", "CUDA error 906"),
+        (captured, legacy, "stream", "CUDA error 906"),
+    ] {
+        // SAFETY: the streams are those of the stand-in, or default streams.
+        let error = unsafe { layout.order("test", "user", first, then) }.unwrap_err();
+        assert!(error.argument() == argument && error.to_string().contains(text), "{error}");
+    }
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    submit(&layout, Direction::Pack, user, 4, packed, captured).unwrap();
+    assert_eq!(cuStreamBeginCapture_v2(other, 0), 0);
+    // SAFETY: as above.
+    unsafe { layout.order("test", "user", other, captured) }.unwrap();
+    assert_eq!((standin_end_capture(other), standin_end_capture(captured)), (0, 0));
+    assert_eq!(standin_replay(captured), 0);
+    assert_eq!(bytes(packed, 32), packed_bytes("resized(0, 16, double)", &sample(64), 4));
+    close(layout);
+    turn.end();
+}
+
 /// Checks `Layout::order`, which makes one stream wait for another one. The function creates an
 /// event, and destroys the event even if another call of the driver fails. The two handles of the
 /// legacy default stream, 0 and 1, mean the same stream. A stream of another context is refused.
@@ -560,7 +594,7 @@ fn streams_wait_for_streams() {
         assert_eq!((error.class(), error.argument()), (ErrorClass::Arg, argument), "{error}");
     }
     let held = standin_held();
-    for n in 0..7 {
+    for n in 0..9 {
         assert_eq!(standin_fail(n, 999), 0);
         let error = order(first, then).unwrap_err();
         assert_eq!(standin_fail(-1, 0), 0);
@@ -660,6 +694,7 @@ fn the_judge_runs() {
         .lines()
         .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
     assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    assert!(said.contains("370 of 410 kernels ran\n") && !said.contains("did not run"), "{said}");
     assert!(
         said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),
         "{said}"

@@ -80,7 +80,7 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
         (aligned + skew, PACKED, 0..total),
         (aligned, PACKED + skew, part),
     ] {
-        let call = Call { mover: &*mover, places: &places, user, packed, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user, packed, range };
         if call.range.is_empty() {
             continue;
         }
@@ -327,7 +327,7 @@ fn ranges_of_transposes() {
         (60 * column + 16..93 * column + 8, "ddtc_tile_8", 2),
         (190 * column + 16..201 * column, "ddtc_tile_8", 7),
     ] {
-        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
         let launch = mover.launch(call.variant(), &call.addresses(), call.range.clone());
         assert!(call.kernel(Direction::Pack).name.starts_with(name), "{:?}", call.range);
         assert_eq!(launch.blocks[0], blocks, "{:?}", call.range);
@@ -414,7 +414,7 @@ fn tails() {
                 let places = displacements(&t, words.div_ceil(words_each));
                 let range = 0..words * width;
                 let user = USER.wrapping_sub(mover.loops().start() as u64);
-                let call = Call { mover: &*mover, places: &places, user, packed: PACKED, range };
+                let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
                 let name = call.kernel(Direction::Pack).name;
                 assert!(name.contains(&format!("_{width}_0_32_")), "{name}");
                 for direction in Direction::BOTH {
@@ -470,25 +470,4 @@ fn launches_of_huge_calls() {
     }
     assert_eq!(next, range.end);
     assert!(number >= 13, "{number}");
-}
-
-/// Checks that layouts that exceed a limit of the kernels are refused, and that the error names the
-/// limit. Also checks that layouts whose instances overlap are recognized.
-#[test]
-fn refusals() {
-    for (text, rule) in [
-        ("resized(0, 1800000000, contiguous(1500000000, byte))", "at most 1 GiB"),
-        ("hindexed([8, 900000000, 900000000], [0, 16, 1000000000], byte)", "at most 1 GiB"),
-        ("hindexed([8, 16, 8], [0, 40, 6000000000], byte)", "within 4 GiB"),
-        (
-            "hvector(2, 1, 30000000000, hvector(2, 1, 10000000000, hvector(2, 1, 3000000000, hvector(20000000, 1, 64, hindexed([1, 2], [0, 8], byte)))))",
-            "at most 16777216 blocks",
-        ),
-    ] {
-        let error = select("test", &ddtc::commit(&parse(text)).unwrap()).unwrap_err();
-        assert!(error.to_string().contains(rule), "{text}: {error}");
-    }
-    for text in ["resized(0, 4, double)", "resized(0, 4, hindexed([8, 8], [0, 12], byte))"] {
-        assert!(!mover(&parse(text)).unwrap().loops().is_disjoint(2), "{text}");
-    }
 }

@@ -7,6 +7,7 @@ mod calls;
 use std::collections::HashMap;
 use std::ops::Range;
 
+use calls::interpreter::{Memory, Module};
 use calls::{Call, PACKED, USER, displacements, mover, parse};
 use ddtc::internal::kind::Direction;
 
@@ -68,12 +69,22 @@ const PIECES_MUTATIONS: [Mutation; 14] = [
     mutation("wrong step", "[step1]", "[stride]"),
     mutation("a range that begins late", "min.u32", "max.u32"),
     mutation("a range that ends late", "max.u32", "min.u32"),
-    mutation("another position as the beginning", "[begin]", "[end]"),
+    mutation("another position as the beginning", "[origin]", "[end]"),
     mutation("another number of bytes in an iteration", "[bytes]", "[end]"),
     mutation("a sum in place of a remainder", "sub.u32", "add.u32"),
     mutation("twice as many lanes", ", 15;", ", 31;"),
     mutation("half as many lanes", ", 15;", ", 7;"),
     mutation("groups that overlap", ", 16, ", ", 8, "),
+    mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
+];
+
+/// Changes that make the kernel `pieces` wrong if its table has offsets of 64 bits. They are
+/// applied in addition to [`MUTATIONS`].
+const FAR_MUTATIONS: [Mutation; 5] = [
+    mutation("wrong size of an entry of the table", ", 4, %d", ", 8, %d"),
+    mutation("another number of bytes in an iteration", "[bytes]", "[end]"),
+    mutation("another position as the beginning", "[origin]", "[end]"),
+    mutation("32 bits of a long sum", "mad.lo.u64", "mad.lo.u32"),
     mutation("one word too many", "setp.lt.u32", "setp.le.u32"),
 ];
 
@@ -141,6 +152,16 @@ fn mutated() -> Vec<Mutated> {
             mutations: all(&PIECES_MUTATIONS),
         },
         Mutated {
+            text: format!(
+                "resized(0, 30000000000, hvector(2, 1, 14000000000, hindexed([{}], [{}], double)))",
+                "1, 2, 140, 20, 64, 65, 40", "9000000000, 16, 48, 2000, 5000000000, 8000, 10400"
+            ),
+            count: 2,
+            range: 1136..4 * 332 * 8 - 39 * 8,
+            kernel: "ddtc_pieces_far_8_1_64_",
+            mutations: all(&FAR_MUTATIONS),
+        },
+        Mutated {
             text: "resized(0, 20000, hvector(37, 1, 8, hvector(35, 1, 400, double)))".to_owned(),
             count: 2,
             range: 40..2 * 35 * 37 * 8 - 8,
@@ -156,7 +177,7 @@ fn mutations_are_found() {
     for Mutated { text, count, range, kernel, mutations } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
         let mut rules: HashMap<String, &str> = HashMap::new();
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
@@ -224,7 +245,7 @@ fn changes_of_every_instruction_are_found() {
     for Mutated { text, count, range, .. } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, user: USER, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
             let changes = changes(&printed.text);
@@ -256,11 +277,52 @@ fn mutations_of_other_shapes_are_found() {
         let places = displacements(&t, 2100);
         let range = 0..places.len() as u64;
         let user = USER.wrapping_sub(mover.loops().start() as u64);
-        let call = Call { mover: &*mover, places: &places, user, packed: PACKED, range };
+        let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
         let printed = call.kernel(Direction::Pack).text;
         call.check(Direction::Pack, Some(&printed)).unwrap();
         let changed = printed.replacen(from, to, 1);
         assert_ne!(changed, printed, "{name}: no {from} in\n{printed}");
         call.check(Direction::Pack, Some(&changed)).expect_err(name);
+    }
+}
+
+/// Text of a kernel whose threads read and write an array of 256 numbers in shared memory. After a
+/// barrier, each thread reads its own number and the number of the next thread, in the order that
+/// `reads` gives, and then writes its own number.
+fn racing(reads: [&str; 2], barrier: bool) -> String {
+    let mut text = String::from(
+        ".version 7.0\n.target sm_70\n.address_size 64\n\n.visible .entry racing(\n    .param .u32 last\n)\n\
+         .maxntid 256, 1, 1\n{\n    .reg .pred %p<1>;\n    .reg .b32 %r<8>;\n    .shared .align 16 .b8 numbers[1024];\n\
+         ld.param.u32 %r0, [last];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, numbers;\n\
+         mad.lo.u32 %r3, %r1, 4, %r2;\nadd.u32 %r4, %r1, 1;\nmin.u32 %r4, %r4, %r0;\n\
+         mad.lo.u32 %r5, %r4, 4, %r2;\nsetp.le.u32 %p0, %r1, %r0;\n\
+         @%p0 st.shared.u32 [%r3], %r1;\nbar.sync 0;\n",
+    );
+    for (i, address) in reads.iter().enumerate() {
+        text += &format!("@%p0 ld.shared.u32 %r{}, [{address}];\n", 6 + i);
+    }
+    if barrier {
+        text += "bar.sync 0;\n";
+    }
+    text + "@%p0 st.shared.u32 [%r3], %r6;\nret;\n}\n"
+}
+
+/// Checks that the interpreter finds a write to shared memory that races with a read of another
+/// thread, even if the writing thread has read the same byte after the other thread.
+#[test]
+fn races_with_earlier_readers_are_found() {
+    let (own, next) = ("%r3", "%r5");
+    for (reads, barrier, is_right) in [
+        ([own, next], true, true),
+        ([own, own], false, true),
+        ([own, next], false, false),
+        ([next, own], false, false),
+    ] {
+        let module = Module::parse(&racing(reads, barrier)).unwrap();
+        let done = module.run(&mut Memory::default(), [1, 1, 1], 256, &[255u32.to_le_bytes().to_vec()]);
+        assert_eq!(done.is_ok(), is_right, "{reads:?}: {done:?}");
+        if let Err(found) = done {
+            assert!(found.contains("without a barrier between them"), "{found}");
+        }
     }
 }

@@ -58,11 +58,18 @@ impl<P: Phase, L: Leaf, S: Side> LoopNest<P, L, S> {
     }
 
     /// Calls `f` for every leaf copy of `count` instances, in type-map order.
-    pub fn visit(&self, count: u64, mut f: impl FnMut(Visit<L>)) {
+    pub fn visit(&self, count: u64, f: impl FnMut(Visit<L>)) {
+        self.visit_body(self.root(), count, f);
+    }
+
+    /// Calls `f` for every leaf copy of one execution of `body`, in type-map order. The offsets are
+    /// counted from the place at which the body is executed. `count` is the number of instances,
+    /// which matters only if the body contains the loop over them.
+    pub fn visit_body(&self, body: Body, count: u64, mut f: impl FnMut(Visit<L>)) {
         // The stack holds the parts of the nest that have not been visited yet, the innermost part
         // last. Such a part is the rest of a body, or the remaining iterations of a loop or table.
         let moving = self.moving();
-        let mut stack = vec![Pending::nodes(self.root(), Offsets::ZERO)];
+        let mut stack = vec![Pending::nodes(body, Offsets::ZERO)];
         while let Some(top) = stack.last_mut() {
             match top {
                 Pending::Nodes { next, end, at } => {

@@ -93,12 +93,12 @@ fn what_needs_no_kernel_or_is_refused_is_said() {
         &good(&["contiguous(0, int)"]),
         &["kernel: none, because the instances have no bytes", "plain copy: moves 0 B"],
     );
-    // An instance of 2 GiB is refused, and its bytes are counted nevertheless.
-    let huge = good(&["hvector(2, 1, 4294967296, contiguous(1073741824, byte))"]);
-    contains(
-        &huge,
-        &["not supported: the datatype must have at most 1 GiB in one", "reads 33554432 granule(s)"],
-    );
+    // Each instance of 2 GiB has a launch of its own.
+    let huge = good(&["--count", "3", "hvector(2, 1, 4294967296, contiguous(1073741824, byte))"]);
+    contains(&huge, &["kernel: ddtc_strided_16_", " in 3 launch(es)", "reads 100663296 granule(s)"]);
+    // A list of too many blocks is refused, and its bytes are counted nevertheless.
+    let long = good(&["struct([1, 1], [0, 8000000000], [hvector(300000000, 1, 16, double), int])"]);
+    contains(&long, &["not supported: the datatype must have at most 268435456 blocks", "granule(s)"]);
     // A structure of several runs: its blocks are listed in a table in device memory.
     let structure = good(&["--count", "100", "resized(0, 24, struct([1, 2], [0, 8], [int, double]))"]);
     contains(

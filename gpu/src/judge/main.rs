@@ -3,9 +3,9 @@
 //!
 //! The table [`ROWS`] has a layout in each row. The program packs and unpacks each of these layouts
 //! with 16 KiB, 1 MiB and 64 MiB of packed bytes. Alternating with these transfers, it times a copy
-//! kernel, which copies the same number of contiguous bytes. If an instance of the layout is one
-//! contiguous block, the program also times the two methods of today's MPI libraries: one copy by
-//! the driver for each block, and one 2-D copy. To measure a time on the device, the program
+//! kernel, which copies the same number of contiguous bytes. The program also times the two methods
+//! of today's MPI libraries: one copy by the driver for each block and, if an instance of the
+//! layout is one contiguous block, one 2-D copy. To measure a time on the device, the program
 //! captures a chain of calls as a CUDA graph and replays the graph several times. The time is the
 //! median of the replays.
 //!
@@ -20,10 +20,13 @@
 #![deny(unsafe_code)]
 
 mod cuda;
+mod kernels;
 mod rows;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use ddtc::Committed;
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::kind::Direction;
@@ -31,6 +34,8 @@ use ddtc::internal::methods::*;
 use ddtc_gpu::bound::Touched;
 use ddtc_gpu::device::{Layout, Transfer};
 use ddtc_gpu::driver::{Driver, Opaque};
+use ddtc_gpu::kernel::Addresses;
+use ddtc_gpu::selection::{Selection, all_kernels, select};
 
 use cuda::{CopyKernel, Cuda, Memory, Rows};
 use rows::{Aim, ROWS, Row};
@@ -51,15 +56,19 @@ const MAX_COPIES: u64 = 500;
 
 /// Maximum number of bytes of user memory over which the instances of a layout may extend for the
 /// check of every byte. Larger layouts are not checked.
-const MAX_SPAN: i64 = 8 << 20;
+const MAX_SPAN: i128 = 8 << 20;
+
+/// Relative difference between a measured speed and its target below which the measurement is
+/// repeated twice.
+const CLOSE: f64 = 0.02;
 
 /// Exit status of this program if a call of the driver failed or the program panicked.
 const BROKEN: i32 = 3;
 
 /// Maximum length, in bytes, of a buffer with unpacked data. A layout of [`ROWS`] is not measured
 /// if its buffer would be longer, since a copy of the buffer is also allocated in host memory. At
-/// 64 MiB of packed bytes, this concerns only the layout `x face, 8 B`, whose buffer would have 16
-/// GiB. The buffers of all other layouts have at most 1 GiB.
+/// 64 MiB of packed bytes, this concerns only the two faces, whose buffers would have 8 and 16 GiB.
+/// The buffers of all other layouts have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
@@ -112,40 +121,60 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
 }
 
 /// Packs and unpacks `count` instances of `t`, and compares every byte of the destination buffers,
-/// including gaps and the [`MARGIN`] bytes after each buffer, with the expected byte. Returns one
-/// message for each direction in which a byte is wrong. Unpacking is skipped if two packed bytes
-/// may belong to the same byte of user memory.
+/// including gaps and the [`MARGIN`] bytes after each buffer, with the expected byte. The packed
+/// bytes begin `skew` bytes after an aligned address. Returns one message for each direction in
+/// which a byte is wrong, and adds the names of the kernels that ran to `ran`. Unpacking is skipped
+/// if two packed bytes may belong to the same byte of user memory.
 ///
 /// Returns `None` without any check in these cases: ddtc does not support the layout in device
-/// memory, it has no bytes or a negative extent, its first byte lies before the address of the
-/// buffer, or the instances extend over more than [`MAX_SPAN`] bytes.
-fn differences(cuda: &Cuda, stream: Opaque, t: &Datatype, count: u64) -> Option<Vec<String>> {
-    let span = t.true_ub() + t.extent() * (count as i64 - 1);
-    if t.true_lb() < 0 || t.extent() < 0 || t.size() == 0 || span > MAX_SPAN {
+/// memory, it has no bytes, or the instances extend over more than [`MAX_SPAN`] bytes.
+fn differences(
+    (cuda, stream): (&Cuda, Opaque),
+    (t, count): (&Datatype, u64),
+    skew: u64,
+    ran: &mut BTreeSet<String>,
+) -> Option<Vec<String>> {
+    // `low` is the displacement of the first byte of all instances, and `high` that of the byte
+    // after the last one.
+    let last = i128::from(t.extent()) * (i128::from(count) - 1);
+    let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
+    if t.size() == 0 || high - low > MAX_SPAN {
         return None;
     }
+    let (low, span) = (low as i64, (high - low) as usize);
     let layout = open(t)?;
-    let user: Vec<u8> = (0..span as usize + MARGIN).map(pattern).collect();
+    let user: Vec<u8> = (0..span + MARGIN).map(pattern).collect();
     let places: Vec<usize> = TypeMap::instances(t, count)
-        .flat_map(|(named, at)| (0..named.size()).map(move |byte| (at + byte) as usize))
+        .flat_map(|(named, at)| (0..named.size()).map(move |byte| (at + byte - low) as usize))
         .collect();
-    let (mut streamed, mut unpacked) = (vec![POISON; places.len() + MARGIN], vec![POISON; user.len()]);
+    let begin = skew as usize;
+    let mut streamed = vec![POISON; begin + places.len() + MARGIN];
+    let mut unpacked = vec![POISON; user.len()];
     let (from, packed) = (cuda.memory(&user), cuda.memory(&streamed));
     let back = cuda.memory(&unpacked);
     for (i, &at) in places.iter().enumerate() {
-        streamed[i] = user[at];
+        streamed[begin + i] = user[at];
         unpacked[at] = user[at];
     }
-    submit(&layout, Direction::Pack, (from.address, count), packed.address, stream);
-    cuda.wait(stream);
+    let origin = |memory: &Memory<'_>| memory.address.wrapping_sub(low as u64);
+    let mut run = |direction, user: &Memory<'_>, packed: &Memory<'_>| {
+        let (user, packed) = (origin(user), packed.address + skew);
+        submit(&layout, direction, (user, count), packed, stream);
+        cuda.wait(stream);
+        if let Ok(Selection::Kernels(mover)) = select("judge", layout.committed()) {
+            let addresses = Addresses { user, packed, table: 0 };
+            let variant = mover.variant(&addresses, &(0..places.len() as u64));
+            ran.insert(mover.kernel(variant, direction).name);
+        }
+    };
     let mut wrong = Vec::new();
+    run(Direction::Pack, &from, &packed);
     wrong.extend(difference("packed", &cuda.bytes(&packed, streamed.len()), &streamed));
     if layout.committed().nest().disjoint().holds(count) {
         // Unpack the expected packed bytes, not those that packing has produced. So a fault of
         // packing is not reported again as a fault of unpacking.
         let right = cuda.memory(&streamed);
-        submit(&layout, Direction::Unpack, (back.address, count), right.address, stream);
-        cuda.wait(stream);
+        run(Direction::Unpack, &back, &right);
         wrong.extend(difference("unpacked", &cuda.bytes(&back, unpacked.len()), &unpacked));
     }
     close(layout);
@@ -174,7 +203,8 @@ impl Rig<'_> {
 /// whole instances, and prints the times. If the buffer with unpacked data would be longer than
 /// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
 /// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. There are
-/// no target speeds for at most 512 KiB of packed bytes.
+/// no target speeds for at most 512 KiB of packed bytes. If a speed is close to its target, it is
+/// measured three times, and the median is compared.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
@@ -190,20 +220,30 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     let touched = || Touched::new(layout.committed(), count).expect("the layout of a row is regular");
     let bound = with_bound.then(|| touched().bytes(payload));
     for direction in Direction::BOTH {
-        let copied = rig.copy_kernel(copy, payload, &packed, &other);
-        let took =
-            rig.time(&|| submit(&layout, direction, (user.address, count), packed.address, rig.stream));
-        let share = copied / took;
-        let of_bound = bound.map(|bytes| share * bytes[direction as usize] as f64 / (2 * payload) as f64);
-        let aim = match (of_bound, payload > MIB / 2) {
+        let measured = || {
+            let copied = rig.copy_kernel(copy, payload, &packed, &other);
+            let took =
+                rig.time(&|| submit(&layout, direction, (user.address, count), packed.address, rig.stream));
+            (copied / took, copied, took)
+        };
+        // The share of the bound is the share of the speed of the copy kernel, times this factor.
+        let of_bound = bound.map_or(1.0, |bytes| bytes[direction as usize] as f64 / (2 * payload) as f64);
+        let aim = match (with_bound, payload > MIB / 2) {
             (_, false) => None,
-            (None, true) => row.warm[direction as usize].map(|aim| (aim, share, "the copy kernel")),
-            (Some(of_bound), true) => row.cold[direction as usize].map(|aim| match aim {
+            (false, true) => row.warm[direction as usize].map(|aim| (aim, 1.0, "the copy kernel")),
+            (true, true) => row.cold[direction as usize].map(|aim| match aim {
                 Aim::Bound(aim) => (aim, of_bound, "the bound"),
-                Aim::Copy(aim) => (aim, share, "the copy kernel"),
+                Aim::Copy(aim) => (aim, 1.0, "the copy kernel"),
             }),
         };
-        let verdict = aim.map_or(String::new(), |(aim, share, of)| {
+        let mut all = vec![measured()];
+        if aim.is_some_and(|(aim, factor, _)| (all[0].0 * factor / aim - 1.0).abs() < CLOSE) {
+            all.extend([measured(), measured()]);
+            all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        let (share, copied, took) = all[all.len() / 2];
+        let verdict = aim.map_or(String::new(), |(aim, factor, of)| {
+            let share = share * factor;
             let reached = if share >= aim { "reached" } else { "MISSED" };
             format!("{share:.2} of {of}, aim {aim:.2}: {reached}")
         });
@@ -212,28 +252,36 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
             "{name:20} {direction:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}"
         );
     }
-    today(rig, &t, count, user.address, packed.address);
+    today(rig, layout.committed(), count, user.address, packed.address);
     close(layout);
 }
 
-/// Measures two methods of packing `count` instances of `t` by the driver, without a kernel of
-/// ddtc: one copy for each block, and one 2-D copy. Prints both times. If the driver refuses the
-/// 2-D copy, prints the error code in place of the time. Does nothing if an instance is not a
-/// single contiguous block.
-fn today(rig: &Rig<'_>, t: &Datatype, count: u64, user: u64, packed: u64) {
-    let (size, extent) = (t.size() as u64, t.extent() as u64);
-    if t.true_extent() != t.size() {
-        return;
-    }
-    let copies = count.min(MAX_COPIES);
-    let one = Rig { chain: 1, ..*rig };
-    let each = one.time(&|| {
-        for i in 0..copies {
-            rig.cuda.copy(packed + i * size, user + i * extent, size, rig.stream);
+/// Measures two methods of packing `count` instances of a layout by the driver, without a kernel of
+/// ddtc: one copy for each block and, if an instance is a single block, one 2-D copy. Prints both
+/// times. If the driver refuses the 2-D copy, prints the error code in place of the time.
+fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u64) {
+    let (mut blocks, mut number) = (Vec::new(), 0u64);
+    committed.nest().visit(count, |block| {
+        number += 1;
+        if number <= MAX_COPIES {
+            let from = user.wrapping_add_signed(committed.origin() as i64 + block.at.user);
+            blocks.push((packed + block.at.packed as u64, from, block.n));
         }
     });
-    let all = each / copies as f64 * count as f64;
-    let rows = Rows::new(packed, user, (size, extent, count));
+    let one = Rig { chain: 1, ..*rig };
+    let each = one.time(&|| {
+        for &(to, from, bytes) in &blocks {
+            rig.cuda.copy(to, from, bytes, rig.stream);
+        }
+    });
+    let all = each / blocks.len() as f64 * number as f64;
+    let copies = format!("a copy per block {all:.1} us (from {} of {number} blocks)", blocks.len());
+    let t = committed.datatype();
+    if t.true_extent() != t.size() {
+        println!("{:20} {copies}", "");
+        return;
+    }
+    let rows = Rows::new(packed, user, (t.size() as u64, t.extent() as u64, count));
     // First make the 2-D copy once, without measuring its time, to see whether the driver accepts
     // it. The measurement makes the calls during a stream capture, and a refused call would end the
     // capture.
@@ -300,26 +348,38 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
     close(layout);
 }
 
-/// Checks every byte of two groups of layouts: those of [`ROWS`], and the small datatypes of ddtc's
-/// corpus. Prints a message for each direction in which a layout has a wrong byte. Returns the
-/// number of layouts without a wrong byte, and the number of layouts with one.
+/// Checks every byte of three groups of layouts: those of [`ROWS`], the small datatypes of ddtc's
+/// corpus, and layouts that together are moved by every kernel, except those that only layouts of
+/// more than 4 GiB have. Prints a message for each direction in which a layout has a wrong byte,
+/// and the number of kernels that ran. Returns the number of layouts without a wrong byte, and the
+/// number of layouts with one.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
-    let (mut right, mut wrong) = (0, 0);
-    let mut judge = |name: &str, t: &Datatype, count| {
-        let Some(differences) = differences(cuda, stream, t, count) else { return };
+    let (mut right, mut wrong, mut ran) = (0, 0, BTreeSet::new());
+    let mut judge = |name: &str, t: &Datatype, count, skew| {
+        let Some(differences) = differences((cuda, stream), (t, count), skew, &mut ran) else { return };
         for difference in &differences {
-            println!("WRONG: {name}: {t}, {count} instances, {difference}");
+            println!("WRONG: {name}: {t}, {count} instances, skew {skew}, {difference}");
         }
         *if differences.is_empty() { &mut right } else { &mut wrong } += 1;
     };
     for row in &ROWS {
         let (t, count) = row.compared();
-        judge(row.name, &t, count);
+        judge(row.name, &t, count, 0);
     }
     for entry in corpus::application().into_iter().chain(corpus::corner()) {
         if entry.datatype.size() < 64 << 10 {
-            judge(&entry.name, &entry.datatype, 3);
+            judge(&entry.name, &entry.datatype, 3, 0);
         }
+    }
+    for (t, count) in kernels::layouts() {
+        for skew in kernels::SKEWS {
+            judge("layout of a kernel", &t, count, skew);
+        }
+    }
+    let all: BTreeSet<String> = all_kernels().into_iter().map(|kernel| kernel.name).collect();
+    println!("{} of {} kernels ran", ran.len(), all.len());
+    for name in all.difference(&ran).filter(|name| !name.contains("far")) {
+        println!("kernel {name} did not run");
     }
     (right, wrong)
 }

@@ -8,7 +8,7 @@
 
 #[allow(dead_code, reason = "the stand-in uses the rest")]
 #[path = "../interpreter/mod.rs"]
-mod interpreter;
+pub(crate) mod interpreter;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -50,12 +50,16 @@ pub(crate) fn displacements(t: &Datatype, count: u64) -> Vec<i64> {
         .collect()
 }
 
-/// Arguments of a transfer: the layout, the displacement in user memory of each of its packed
-/// bytes, the addresses of the user's buffer and of the packed bytes, and the range of packed bytes
-/// that is moved.
+/// Arguments of a transfer: the layout, the displacements in user memory of its packed bytes, the
+/// addresses of the user's buffer and of the packed bytes, and the range of packed bytes that is
+/// moved.
 pub(crate) struct Call<'s> {
     pub(crate) mover: &'s dyn Mover,
+    /// The displacements of consecutive packed bytes, to which all bytes of `range` belong. User
+    /// memory consists only of the bytes with these displacements.
     pub(crate) places: &'s [i64],
+    /// Position in the packed stream of the first byte of `places`.
+    pub(crate) from: u64,
     pub(crate) user: u64,
     pub(crate) packed: u64,
     pub(crate) range: Range<u64>,
@@ -76,7 +80,7 @@ impl Call<'_> {
     }
 
     /// Returns sparse memory that consists only of those bytes of user memory to which the
-    /// instances refer. The byte that belongs to packed byte `i` has the value `value(i)`.
+    /// instances refer. The byte that belongs to entry `i` of `places` has the value `value(i)`.
     fn user_memory(&self, value: impl Fn(u64) -> u8) -> Memory {
         let mut bytes = BTreeMap::new();
         for (i, &at) in self.places.iter().enumerate() {
@@ -133,20 +137,21 @@ impl Call<'_> {
         }
         for i in 0..self.places.len() as u64 {
             let at = self.user.wrapping_add(self.places[i as usize] as u64);
-            let inside = self.range.contains(&i);
+            let position = self.from + i;
+            let inside = self.range.contains(&position);
             let user = memory.bytes(at, 1)?[0];
             let expected = match (direction, inside) {
                 (Direction::Pack, _) => place(i),
-                (Direction::Unpack, true) => pattern(i - self.range.start),
+                (Direction::Unpack, true) => pattern(position - self.range.start),
                 (Direction::Unpack, false) => POISON,
             };
             if user != expected {
-                return Err(format!("byte {i} is {user:#x} in user memory, not {expected:#x}"));
+                return Err(format!("byte {position} is {user:#x} in user memory, not {expected:#x}"));
             }
             if inside && direction == Direction::Pack {
-                let byte = memory.bytes(self.packed + (i - self.range.start), 1)?[0];
+                let byte = memory.bytes(self.packed + (position - self.range.start), 1)?[0];
                 if byte != expected {
-                    return Err(format!("packed byte {i} is {byte:#x}, not {expected:#x}"));
+                    return Err(format!("packed byte {position} is {byte:#x}, not {expected:#x}"));
                 }
             }
         }

@@ -5,11 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ddtc::internal::kind::Direction;
-use ddtc_gpu::kernel::{Kernel, WIDTHS};
-use ddtc_gpu::selection::MAX_OUTER_LOOPS;
-use ddtc_gpu::strided::MAX_DIVISIONS;
-use ddtc_gpu::{list, pieces, strided, tile};
+use ddtc_gpu::selection::all_kernels;
 
 /// Line of a pip requirements file for the package that contains the assembler. This release of the
 /// package is the last one whose assembler supports sm_70. The hashes are those of the package's
@@ -55,28 +51,6 @@ fn assembler(folder: &Path) -> PathBuf {
     packages.join("nvidia/cuda_nvcc/bin/ptxas")
 }
 
-/// Returns every kernel that ddtc may print.
-fn all() -> Vec<Kernel> {
-    let mut kernels = Vec::new();
-    for direction in Direction::BOTH {
-        for width in WIDTHS {
-            kernels.push(tile::kernel(width, direction));
-            for wide in [false, true] {
-                for divisions in 0..=MAX_DIVISIONS {
-                    kernels.push(strided::Shape { width, divisions, wide }.kernel(direction));
-                }
-                for divisions in 0..MAX_OUTER_LOOPS {
-                    kernels.push(pieces::Shape { width, divisions, wide }.kernel(direction));
-                    for several in [false, true] {
-                        kernels.push(list::Shape { width, several, divisions, wide }.kernel(direction));
-                    }
-                }
-            }
-        }
-    }
-    kernels
-}
-
 #[test]
 fn every_kernel_is_assembled() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ptxas");
@@ -84,7 +58,7 @@ fn every_kernel_is_assembled() {
     // Write all kernels into the file of a single module. The text of each kernel is a module of
     // its own, which begins with the directives `.version`, `.target` and `.address_size`. Keep
     // these directives only once, at the beginning of the file.
-    let kernels = all();
+    let kernels = all_kernels();
     let mut text = String::new();
     for kernel in &kernels {
         let at = kernel.text.find(".visible").expect("a kernel");

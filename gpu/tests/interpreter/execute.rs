@@ -129,6 +129,9 @@ impl Thread<'_> {
         if i.opcode.starts_with("st.shared") {
             return self.store(i, |at, width, value, thread| shared.store(at, width, value, thread));
         }
+        if let ("mov.b64", [to, Operand::Pair(low, high)]) = (i.opcode.as_str(), &i.operands[..]) {
+            return self.set(to, self.register(*low)? | self.register(*high)? << 32);
+        }
         let sources: Vec<u64> = i.operands[1..].iter().map(|o| self.value(o)).collect::<Result<_, _>>()?;
         let result = match (i.opcode.as_str(), &sources[..]) {
             ("ld.param.u32" | "ld.param.u64" | "mov.u32" | "cvta.to.global.u64" | "cvt.u64.u32", [a]) => *a,

@@ -248,6 +248,11 @@ impl Reader {
                 return Ok(());
             }
             "ld.global.nc.u32" => return self.access(i, 0, Some(B32), B64),
+            "mov.b64" => {
+                let fits = matches!(i.operands[..], [Operand::Register(to), Operand::Pair(low, high)]
+                    if [to, low, high].map(|r| self.kinds[r]) == [B64, B32, B32]);
+                return if fits { Ok(()) } else { Err(format!("operands of: {}", i.text)) };
+            }
             opcode => {
                 let (load, rest) = match (opcode.strip_prefix("ld."), opcode.strip_prefix("st.")) {
                     (Some(rest), _) => (true, rest),

@@ -11,8 +11,18 @@ struct Byte {
     value: Option<u8>,
     /// Number of the thread that has written the byte since the last barrier, if there is one.
     writer: Option<u64>,
-    /// Number of the last thread that has read the byte since the last barrier, if there is one.
-    reader: Option<u64>,
+    /// Threads that have read the byte since the last barrier.
+    readers: Readers,
+}
+
+/// Threads that have read a byte of shared memory since the last barrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Readers {
+    #[default]
+    None,
+    /// A single thread, with this number.
+    One(u64),
+    Several,
 }
 
 /// The array that one block of threads has in shared memory.
@@ -29,7 +39,7 @@ impl Shared {
     /// all threads of the block have reached a barrier.
     pub(super) fn barrier(&mut self) {
         for byte in &mut self.0 {
-            (byte.writer, byte.reader) = (None, None);
+            (byte.writer, byte.readers) = (None, Readers::None);
         }
     }
 
@@ -50,18 +60,22 @@ impl Shared {
                 ));
             }
             *place = byte.value.ok_or_else(|| format!("shared {address:#x} was not set"))?;
-            byte.reader = Some(thread);
+            byte.readers = match byte.readers {
+                Readers::None => Readers::One(thread),
+                Readers::One(reader) if reader == thread => byte.readers,
+                Readers::One(_) | Readers::Several => Readers::Several,
+            };
         }
         Ok(u64::from_le_bytes(value))
     }
 
     pub(super) fn store(&mut self, address: u64, width: u64, value: u64, thread: u64) -> Result<(), String> {
         for (byte, value) in self.bytes(address, width)?.iter_mut().zip(value.to_le_bytes()) {
-            let others = [byte.writer, byte.reader];
-            if others.into_iter().flatten().any(|other| other != thread) {
+            let is_read = byte.readers != Readers::None && byte.readers != Readers::One(thread);
+            if is_read || byte.writer.is_some_and(|writer| writer != thread) {
                 return Err(format!("two threads access shared {address:#x} without a barrier between them"));
             }
-            *byte = Byte { value: Some(value), writer: Some(thread), reader: byte.reader };
+            (byte.value, byte.writer) = (Some(value), Some(thread));
         }
         Ok(())
     }

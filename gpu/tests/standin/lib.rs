@@ -38,6 +38,8 @@ const INVALID_HANDLE: c_int = 400;
 const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
+const CAPTURE_ISOLATION: c_int = 905;
+const CAPTURE_IMPLICIT: c_int = 906;
 
 /// Maximum number of bytes in one allocation by `cuMemAlloc_v2`. A larger allocation fails as if
 /// the device had too little memory.
@@ -357,6 +359,25 @@ unsafe extern "C" fn cuStreamGetCtx(stream: Opaque, context: *mut Opaque) -> c_i
     })
 }
 
+/// Reports whether a stream is being captured. All streams of the stand-in are taken to synchronize
+/// with the legacy default stream, so the call fails for that stream during any capture.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuStreamIsCapturing(stream: Opaque, status: *mut c_int) -> c_int {
+    call("cuStreamIsCapturing", |state| {
+        context_of(state, stream)?;
+        if number(stream) <= 1 && state.streams.values().any(|s| s.capturing) {
+            return Err(CAPTURE_IMPLICIT);
+        }
+        let captured = is_captured(state, number(stream));
+        // SAFETY: the caller does what cuda.h requires.
+        unsafe { set(status, c_int::from(captured)) }
+    })
+}
+
+fn is_captured(state: &State, stream: u64) -> bool {
+    state.streams.get(&stream).is_some_and(|s| s.capturing)
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuPointerGetAttributes(
     n: c_uint,
@@ -419,6 +440,9 @@ unsafe extern "C" fn cuStreamWaitEvent(stream: Opaque, event: Opaque, flags: c_u
         context_of(state, stream)?;
         let recorded = state.events.get(&number(event)).copied().ok_or(INVALID_HANDLE)?;
         match recorded {
+            Some(first) if is_captured(state, first) != is_captured(state, number(stream)) => {
+                return Err(state.fault("a wait between a capture and other work", CAPTURE_ISOLATION));
+            }
             Some(first) if flags == 0 => state.orders.push((first, number(stream))),
             _ => return Err(state.fault("a wait for an event that was not recorded", INVALID_VALUE)),
         }
