@@ -1,19 +1,22 @@
-//! Node, the structure in which this library stores a datatype: the size and bounds that callers
-//! ask for, the arguments of the type's constructor, and its child types. A node has at most 128
-//! bytes and is one allocation; its arrays are further allocations. It is kept small because most
-//! types of a program are never used, and many are made anew for every message.
+//! Node, the structure in which this library stores a datatype. It has the size and bounds that
+//! callers ask for, the arguments of the type's constructor, and the child types. A node has at
+//! most 128 bytes and is one allocation; its arrays are further allocations. It must be small and
+//! quick to make, because most types of a program are never used, and many are made anew for every
+//! message.
 //!
 //! **Bounds** of a type are the minimum of the lower bounds and the maximum of the upper bounds of
 //! all copies of its child types, unless the constructor sets other bounds ([`Shape::Bounded`]).
-//! There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Padding at the end is added only
-//! to a struct, and only if its members do not all count as one type ([`crate::builtin::same`]).
+//! There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Only a struct is padded at its
+//! end, and only if its members have different types. (Some types count as the same type here, see
+//! [`crate::builtin::same`].)
 //!
 //! **Pieces** are the contiguous parts of user memory that `yaksa_iov` lists for one instance of a
-//! type, that is, for one of the `count` repetitions in a call. The number of pieces follows from a
-//! rule that considers only a constructor and its child types. A block of copies of a child is one
-//! piece if there are no gaps in the copies and between them; otherwise each copy is listed
-//! separately. If each block of a constructor is one piece and begins where the block before it
-//! ends, all blocks together are one piece. (Blocks without data are ignored.)
+//! type. (An instance is one of the `count` repetitions in a call.) Two rules determine which bytes
+//! are one piece. They are applied to each constructor separately, so pieces that touch are not
+//! always joined. First, a block of copies of a child is one piece if there are no gaps in the
+//! copies and between them; otherwise each copy is listed separately. Second, if each block of a
+//! constructor is one piece and begins where the block before it ends, all blocks together are one
+//! piece. (Blocks without data are ignored.)
 //!
 //! The instances of a call are listed like the copies in a block. If the type is contiguous for any
 //! count, or has no data, `yaksa_iov` lists one piece for all instances. Otherwise a piece never
@@ -54,8 +57,8 @@ pub(crate) struct Facts {
 }
 
 /// Number of contiguous pieces of memory that one instance of a type occupies. The highest bit is
-/// set if the instance is dense, that is, if it is one ascending run of bytes without a gap, which
-/// begins at the true lower bound.
+/// set if the instance is dense: its data are one run of bytes without gaps, in the order of the
+/// packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing(u64);
 
@@ -70,19 +73,19 @@ impl Listing {
     }
 }
 
-/// Properties of a type that callers cannot ask for: depth and alignment, and how many pieces calls
-/// have copied one by one.
+/// Properties of a type that callers cannot ask for: its depth, its alignment, and the number of
+/// its pieces that were copied one by one.
 #[derive(Debug)]
 struct Marks {
     /// Number of child types on the longest path from this type down to a predefined type. The
     /// count stops at the maximum of a `u8`.
     depth: u8,
-    /// Strictest alignment of a basic element of the type, in bytes. The highest bit ([`FLAT`]) is
-    /// set if the constructor lists displacements, and the block at each displacement is one
+    /// Strictest alignment of a basic element of the type, in bytes. The highest bit ([`FLAT`])
+    /// marks a flat type: its constructor lists displacements, and each of its blocks is one
     /// contiguous piece of memory or empty.
     alignment: u8,
-    /// 0 if no call has packed or unpacked data of the type. Otherwise 1 more than the number of
-    /// contiguous pieces that calls after the first one have copied one by one.
+    /// 0 if no call has packed or unpacked data of the type. Otherwise this is 1 plus the number of
+    /// contiguous pieces that were copied one by one by calls after the first one.
     listed: AtomicU16,
 }
 
@@ -120,9 +123,10 @@ pub(crate) struct Extra {
     /// number of contiguous pieces and of packed bytes in all blocks before block `i`. The last
     /// entry has the totals over all blocks.
     before: Once<Box<[Before]>>,
-    /// Place at which the last call ended that copied pieces one by one and did not reach the end
-    /// of the packed data. A call that continues the same message begins at this place, and takes
-    /// the value. `None` if there was no such call since the value was taken.
+    /// Place at which a call stopped before the end of the packed data, after it had copied pieces
+    /// one by one. If there were several such calls, this is the place of the last one. A call that
+    /// begins at this place continues the same message. It removes the value from this field, which
+    /// is then `None` until another call stops before the end.
     pub(crate) cursor: Mutex<Option<Cursor>>,
     /// Offset of the cursor in the packed data; 0 if there is no cursor. A call reads this number
     /// without a lock, and locks the cursor only if the packed range of the call begins at this
@@ -174,16 +178,19 @@ pub(crate) struct Node {
 /// Limits the size of a node, because a program may hold millions of types.
 const _: () = assert!(size_of::<Node>() <= 128);
 
-/// Bit in `Marks::alignment` that marks a flat type. In a flat type the constructor lists
-/// displacements, and the block at each displacement is one contiguous piece of memory or empty.
+/// Bit in `Marks::alignment` that marks a flat type. The constructor of a flat type lists
+/// displacements, and each of its blocks is one contiguous piece of memory or empty.
 const FLAT: u8 = 0x80;
 
-/// Maximum number of contiguous pieces of a type that the calls after the first one, all together,
-/// copy one by one. Later calls use a layout of ddtc, which must be built from the type first
-/// (lowering). Copying this many pieces takes 2 to 4 us, about as long as lowering a small type if
-/// the machine code of the lowering passes is in the caches. If it is not in the caches, lowering
-/// takes 20 to 60 us. Without this allowance, the second call took more than three times as long as
-/// in yaksa for 19 of 21 layouts whose call takes less than 5 us there (Zen 3, 2026-11-30,
+/// Maximum number of contiguous pieces of a type that are copied one by one after its first call.
+/// The pieces of all later calls are added up. A call that would exceed the maximum uses a layout
+/// of ddtc, which must be built from the type first. Building a layout is called lowering.
+///
+/// Copying this many pieces takes 2 to 4 us. Lowering a small type takes about as long if the
+/// machine code of the lowering passes is in the caches, and 20 to 60 us if it is not. Without
+/// pieces that are copied one by one after the first call, the second call lowered the type. This
+/// was tried with 21 layouts for which a call takes less than 5 us in yaksa. For 19 of them, the
+/// second call took more than three times as long as in yaksa (Zen 3, 2026-11-30,
 /// `tests/runtime/bench first`).
 const MAX_LISTED: u16 = 2048;
 
@@ -202,7 +209,8 @@ impl Facts {
     const EMPTY: Facts =
         Facts { size: 0, lb: 0, extent: 0, true_lb: 0, true_extent: 0, listing: Listing::NONE };
 
-    /// Returns true if one instance of the type is one ascending run of bytes without a gap.
+    /// Returns true if the data of one instance are one run of bytes without gaps, in the order of
+    /// the packed data.
     #[inline]
     pub(crate) fn dense(&self) -> bool {
         self.listing.0 & Listing::DENSE != 0
@@ -311,8 +319,8 @@ impl Node {
         if flat { FLAT } else { 0 }
     }
 
-    /// Returns true if the constructor lists displacements, and the block at each displacement is
-    /// one contiguous piece of memory or empty.
+    /// Returns true if the type is flat: its constructor lists displacements, and each of its
+    /// blocks is one contiguous piece of memory or empty.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
@@ -332,12 +340,13 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Decides whether a call that packs or unpacks `count` instances, or begins to do so in parts,
-    /// should copy the contiguous pieces one by one. Returns true for the first call that packs or
-    /// unpacks this type. For a later call, returns true if at most [`MAX_LISTED`] pieces have been
-    /// copied one by one after the first call, including those of the new call, and counts the
-    /// pieces of the new call. The pieces of all `count` instances are counted, even if the call
-    /// moves only a part of them.
+    /// Decides whether a call that packs or unpacks data of `count` instances should copy the
+    /// contiguous pieces one by one. Returns true for the first call that packs or unpacks this
+    /// type. For a later call, adds the pieces of all `count` instances to those that were copied
+    /// one by one since the first call. If the sum is at most [`MAX_LISTED`], stores the sum and
+    /// returns true. Otherwise returns false. The pieces of all instances are counted even if the
+    /// call moves only a part of the data. (If a part of a message was copied one by one, the
+    /// caller does so with the next part without a call of this function.)
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -491,9 +500,9 @@ impl Node {
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
-        // Members with block length 0 affect only the depth of the new type. Members with a
-        // positive block length, but a type without data, affect the bounds, but not the true
-        // bounds.
+        // Members with block length 0 affect only the depth of the new type. If a member has a
+        // positive block length and its type has no data, it also affects the bounds, but not the
+        // true bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
@@ -545,7 +554,7 @@ impl Node {
     }
 
     /// Returns the data about the type that are computed only when a call needs them. The first
-    /// call of this function creates the structure, with all its fields empty.
+    /// call of this function makes the [`Extra`] for these data, with all its fields empty.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
             Box::new(Extra {
@@ -565,8 +574,8 @@ impl Node {
         self.extra.get().map(|extra| &**extra)
     }
 
-    /// Returns the `Datatype` of ddtc, a tree of constructors, with the same elements and bounds.
-    /// The first call makes that tree.
+    /// Returns the `Datatype` of ddtc that is equivalent to this node: it has the same elements and
+    /// the same bounds. The first call makes the `Datatype`, which is a tree of constructors.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
@@ -584,8 +593,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of blocks at listed displacements; 0 if the constructor does not list
-    /// displacements, as a vector does not.
+    /// Returns the number of blocks, if the constructor lists their displacements. Returns 0 for
+    /// other constructors, for example for a vector.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.displacements().len(),
@@ -626,9 +635,10 @@ impl Node {
             });
             std::iter::once(Before { pieces: 0, bytes: 0 }).chain(sums).collect()
         };
-        // The sums are computed before `get_or_init` is called and not inside it. A fork of the
-        // process waits while the closure of `get_or_init` runs, and the computation may take long.
-        // If two threads compute the sums at the same time, one of the two results is dropped.
+        // Computing the sums may take long, so they are computed before `get_or_init` is called.
+        // `get_or_init` runs its closure in a fork section: a fork of the process waits for the
+        // closure, so that the child does not inherit a half-made value. If two threads compute the
+        // sums at the same time, one of the two results is dropped.
         let known = &self.extra().before;
         match known.get() {
             Some(sums) => sums,
@@ -645,7 +655,8 @@ impl Node {
     pub(crate) fn block_at(&self, byte: i64) -> (&Node, Before) {
         let before = self.before();
         // The byte is in the last block that has at most `byte` packed bytes before it. This block
-        // is never empty, because an empty block has the same sums as the block after it.
+        // is not empty, because the number of bytes before an empty block is equal to that in the
+        // next entry of `before`.
         let i = before.partition_point(|before| before.bytes <= byte) - 1;
         (self.block(i).0, before[i])
     }

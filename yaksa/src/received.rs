@@ -1,11 +1,12 @@
-//! Cache of the types that were recently received from other processes. The keys are their wire
-//! forms, that is, serialized types without the head that `flatten.rs` describes. The target of
-//! one-sided operations gets a serialized type with each message, and it is mostly the same as in
-//! the message before.
+//! Cache of the types that were recently received from other processes. The key of an entry is a
+//! wire form, that is, a serialized type without the head that `flatten.rs` describes. The target
+//! of one-sided operations gets a serialized type with each message. In most cases it is the same
+//! one as in the message before.
 //!
-//! The lookup compares all bytes of the wire form. If they are equal to the bytes of an entry, they
-//! have passed all checks before and stand for the same type. The data structures that were made
-//! for that type, such as its compiled code, then serve the next message too.
+//! A lookup compares all bytes of the received wire form with those of an entry. If they are equal,
+//! the wire form needs no further checks, because an equal one has passed them before, and it
+//! stands for the type in the entry. The data structures that were made for this type, such as its
+//! compiled code, are then used for the next message too.
 
 use ddtc::internal::process::SpinLock;
 
@@ -15,8 +16,9 @@ use crate::node::Ref;
 const PLACES: usize = 8;
 /// Maximum length in bytes of a wire form that the cache stores.
 const LONGEST: usize = 8 << 10;
-/// Offset in a wire form of the hash of the datatype, in bytes. In this module, names with `form`
-/// mean a wire form, which is a serialized type without the head that `flatten.rs` describes.
+/// Offset in bytes at which a wire form contains the hash of its datatype. In this module, names
+/// with `form` mean a wire form, which is a serialized type without the head that `flatten.rs`
+/// describes.
 const HASH: usize = 16;
 
 struct Form {
@@ -27,7 +29,8 @@ struct Form {
 static FORMS: SpinLock<[Option<Form>; PLACES]> = SpinLock::new([const { None }; PLACES]);
 
 /// Returns the index in [`FORMS`] of the only entry that may contain a wire form; `None` if the
-/// wire form is too long or too short to be stored.
+/// wire form is longer than [`LONGEST`], or too short to contain a hash. Such wire forms are not
+/// stored.
 fn form_index(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
@@ -43,7 +46,7 @@ pub(crate) fn find(form: &[u8]) -> Option<Ref> {
 }
 
 /// Stores a wire form and its type in the cache, in place of the previous wire form at the same
-/// index. Does nothing if the wire form is too long or too short to be stored.
+/// index. Does nothing if the wire form is longer than [`LONGEST`], or too short to contain a hash.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
     let Some(index) = form_index(form) else { return };
     let known = Form { bytes: form.into(), node: node.clone() };

@@ -73,8 +73,7 @@ int main(void)
     FAILS(INTERNAL, yaksa_request_test(1, &done));
     FAILS(INTERNAL, yaksa_request_wait(0xdeadbeef));
 
-    /* The `yaksa_finalize` that matches the first `yaksa_init` frees all types, but no info
-     * objects. */
+    /* The last `yaksa_finalize`, which ends the library, frees all types, but no info objects. */
     OK(yaksa_finalize());
     FAILS(INTERNAL, yaksa_type_get_size(t, &n));
     FAILS(INTERNAL, yaksa_finalize());

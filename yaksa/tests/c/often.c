@@ -1,6 +1,7 @@
-/* Tests types with few and with many contiguous pieces of memory, which are used repeatedly. The
- * first calls copy the pieces one by one, and later calls use ddtc's interpreter or compiled code.
- * All must move the same bytes. Also tests serialized types that are received repeatedly. */
+/* Tests types that are used repeatedly. Some have few contiguous pieces of memory, others have
+ * many. The first calls for a type copy its pieces one by one, and later calls use ddtc's
+ * interpreter or compiled code. All calls must move the same bytes. Also tests serialized types
+ * that are received repeatedly. */
 #include "interface.h"
 
 enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };

@@ -1,6 +1,7 @@
-/* Tests the functions that list the contiguous pieces of memory which instances of a type
- * occupy. Checks the number and the places of the pieces, lists that begin at any piece, and the
- * number of pieces that lie completely within a given number of packed bytes. */
+/* Tests the functions that list the contiguous pieces of memory which instances of a type occupy.
+ * Checks the number of pieces and their places. Some calls ask for a list that begins at a later
+ * piece, and others for the number of pieces that lie completely within a given number of packed
+ * bytes. */
 #include "interface.h"
 
 static char memory[4096];

@@ -215,10 +215,10 @@ pub(crate) struct Mirror<'y> {
     keep: Vec<Datatype>,
 }
 
-/// Decides whether the library must pad a struct, which it does if the members do not all count as
-/// one type. `types` has the types of the members. Returns `Some(true)` if their sizes or bounds
-/// differ, because then they cannot count as one type. Returns `None` if all sizes and bounds are
-/// equal. Then the library may treat the members as one type or not, which a test cannot know.
+/// Returns `Some(true)` if the library must pad a struct whose members have the types `types`. The
+/// library pads a struct if its members have different types. If their sizes or bounds differ, the
+/// types are certainly different. Otherwise returns `None`: the members may have the same type or
+/// different types in the library, and the test cannot know which.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -230,7 +230,8 @@ impl<'y> Mirror<'y> {
     }
 
     /// Makes the type `t` with the library's constructors. Returns the handle of this type, and the
-    /// `Datatype` to which the type must be equal.
+    /// `Datatype` that is equivalent to it. The `Datatype` may differ from `t`, because the library
+    /// replaces some predefined types by others, and has rules of its own for bounds.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -252,8 +253,8 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the library's handle for a predefined type, and the predefined type as which the
-    /// library treats it.
+    /// Returns the library's handle for the predefined type `named`, and the predefined type that
+    /// the library uses in place of `named`.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -295,8 +296,10 @@ impl<'y> Mirror<'y> {
         (number, Datatype::named(seen))
     }
 
-    /// Makes the type `t` by one constructor of the library, after its children. Returns the handle
-    /// of this type, and the `Datatype` to which the type must be equal.
+    /// Makes the children of `t`, and then `t` itself by one constructor of the library. Returns
+    /// the handle of this type, and the `Datatype` that is equivalent to it. The `Datatype` may
+    /// differ from `t`, because the library replaces some predefined types by others, and has rules
+    /// of its own for bounds.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -458,9 +461,10 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
-        // `tree` must get the bounds of the library's type. For most types these are the minimum
-        // and the maximum of the bounds of all copies, which `plain` computes. A resized type and a
-        // subarray keep the bounds that `tree` has. A type without data is the null type.
+        // `tree` has the bounds that ddtc gives to the type. They are replaced by those that the
+        // library must give to it. For most types, `plain` computes them from the bounds of all
+        // copies of the children. The bounds of a resized type or of a subarray are right already.
+        // A type without data becomes the null type.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
@@ -475,10 +479,10 @@ impl<'y> Mirror<'y> {
         (made, tree)
     }
 
-    /// Returns the lower bound and the extent that the library must give to a type with the
-    /// constructor of `t`. The bounds are the minimum of the lower bounds and the maximum of the
-    /// upper bounds of all copies of its children, which are visited one by one. The extent of a
-    /// struct may be padded.
+    /// Returns the lower bound and the extent that the library must have given to the type with the
+    /// handle `made`. This type has the same constructor and children as `t`. The bounds are the
+    /// minimum of the lower bounds and the maximum of the upper bounds of all copies of the
+    /// children. A loop visits each of these copies. The extent of a struct may be padded.
     fn plain(&self, made: u64, t: &Datatype) -> (i64, i64) {
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let mut block = |child: &Datatype, length: i64, at: i64| {
