@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// Duration of a round in milliseconds
     #[arg(long, default_value_t = 2.0)]
     budget: f64,
-    /// File for the table [default: ddtc/policy in the user's configuration folder]
+    /// File to which the policy table is written [default: ddtc/policy in the user's configuration
+    /// folder]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Folder in which files are written and read for measurements [default: a temporary folder]

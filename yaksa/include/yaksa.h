@@ -28,8 +28,8 @@ extern "C" {
 #define YAKSA_ERR__INTERNAL 2
 #define YAKSA_ERR__NOT_SUPPORTED 3
 
-/* Operations. A call that packs or unpacks has one. It says whether the moved data replace the data
- * at the destination, or how the two are combined. */
+/* Operations of calls that pack or unpack. An operation says whether the moved data replace the
+ * data at the destination, or how the two are combined. */
 typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__MAX ((yaksa_op_t) 0)
 #define YAKSA_OP__MIN ((yaksa_op_t) 1)

@@ -85,9 +85,9 @@ pub(crate) struct Out<T>(NonNull<T>);
 impl<T> Out<T> {
     #[inline]
     pub(crate) fn set(&self, value: T) {
-        // SAFETY: `out` made this pointer from one that is not null. Its caller promises that the
-        // place can be written as long as `self` is used. `write_unaligned` is used because some
-        // callers pass pointers that are not aligned, and it costs nothing.
+        // SAFETY: `out` made this pointer from one that is not null. The caller of `out` promises
+        // that the place can be written as long as `self` is used. `write_unaligned` is used
+        // because some programs pass pointers that are not aligned, and it costs nothing.
         unsafe { self.0.as_ptr().write_unaligned(value) };
     }
 }

@@ -17,13 +17,14 @@ use crate::call::Call;
 use crate::list;
 use crate::node::{Cursor, Node, Position};
 
-/// Returns the position of the first byte of the packed range of a call, if the call copies the
-/// pieces of its type one by one. Returns `None` if the bytes must be moved by ddtc's interpreter
-/// or by compiled code instead.
+/// Decides whether a call copies the pieces of its type one by one. If so, returns the position at
+/// which it begins: that of the first byte of its packed range. Returns `None` if the bytes must be
+/// moved by ddtc's interpreter or by compiled code instead.
 #[inline]
 fn start(node: &Node, call: &Call) -> Option<Position> {
     let start = call.range.start;
-    // A part that continues a message never begins at packed byte 0.
+    // The call may continue a message that an earlier call has begun. It does so if it begins at
+    // the stored cursor, which is never at packed byte 0.
     if start > 0 {
         let next = node.made_extra().filter(|extra| extra.cursor_offset.load(Relaxed) == start);
         let next = next.and_then(|extra| {
@@ -41,9 +42,13 @@ fn start(node: &Node, call: &Call) -> Option<Position> {
 }
 
 /// Moves the bytes of a call by copying contiguous pieces one by one, and returns true, in three
-/// cases: the call is the first one for its type, few pieces of the type have been copied in this
-/// way so far ([`Node::begin_by_pieces`]), or the call continues a message whose last part was
-/// copied in this way. Otherwise moves nothing and returns false.
+/// cases:
+///
+/// * The call is the first one for its type.
+/// * Few pieces of the type have been copied one by one so far ([`Node::begin_by_pieces`]).
+/// * The call continues a message whose last part was copied piece by piece.
+///
+/// In all other cases, the function moves nothing and returns false.
 ///
 /// # Safety
 /// The arguments in `call` must have been checked, as [`Call`] says. `node` must be the type of the
@@ -89,9 +94,11 @@ struct Mover {
     /// of the call.
     left: i64,
     /// Number of bytes to be skipped at the beginning of the next piece. For the first piece, these
-    /// are the bytes that precede the packed range of the call. For all other pieces this is 0. If
-    /// the packed range ends inside a piece, this is finally the number of bytes of that piece that
-    /// precede the end of the range, where the next part of the message begins.
+    /// are the bytes that precede the packed range of the call. For all other pieces this is 0.
+    ///
+    /// When all bytes of the range have been moved, the field has a last use. If the range ends
+    /// inside a piece, it is the number of bytes of that piece before the end of the range. The
+    /// next part of the message begins after these bytes.
     moved: i64,
     /// Number of pieces whose last byte this call has moved.
     passed: u64,
@@ -148,8 +155,8 @@ unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize)
 impl Length for Any {
     #[inline]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // Blocks of at most 64 bytes are frequent, and a call of `memmove` would take longer than
-        // these copies.
+        // Blocks of at most 64 bytes are frequent. For them, a call of `memmove` would take longer
+        // than the loads and stores of `both_ends`.
         // SAFETY: the caller promises that the block can be read at `from` and written at `to`. In
         // each case, the length of the block is at least the `N` of `both_ends`. `ptr::copy` allows
         // the two blocks to overlap.
@@ -167,8 +174,8 @@ impl Length for Any {
 }
 
 /// Evaluates the expression `$result`, in which the variable `$length` is a [`Length`] of `$bytes`
-/// bytes. It is a [`Fixed`] for the sizes of the usual basic types and for small multiples of them,
-/// otherwise an [`Any`].
+/// bytes. `$length` is a [`Fixed`] for the sizes of the usual basic types and for small multiples
+/// of them, otherwise an [`Any`].
 macro_rules! with_length {
     ($bytes:expr, $length:ident => $result:expr) => {
         with_length!($bytes, $length => $result, 1 2 4 8 12 16 24 32)
@@ -454,8 +461,8 @@ mod tests {
 
         /// Packs a range of the packed bytes with the type `to_pack`, unpacks the same range with
         /// the type `to_unpack`, and compares all bytes with the expected ones. Returns false if
-        /// `try_move` returns false for packing or for unpacking, because copying piece by piece is
-        /// not allowed there.
+        /// `try_move` does so for packing or for unpacking, that is, if it does not copy piece by
+        /// piece.
         fn moves(&mut self, [to_pack, to_unpack]: [&Node; 2], range: Range<usize>) -> bool {
             let wide = range.start as u64..range.end as u64;
             let mut packed = vec![0xee; range.len() + 1];
@@ -504,8 +511,9 @@ mod tests {
                 let all = 0..memory.stream.len();
                 assert!(memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(nodes.iter().all(|node| node.made_extra().is_none()));
-                // A later call for the same number of instances does not copy piece by piece,
-                // whether it is for all packed bytes or for a part of them.
+                // The instances have more than `MAX_LISTED` pieces. So a later call for the same
+                // number of instances does not copy piece by piece, whether it is for all packed
+                // bytes or for a part of them.
                 assert!(!memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 0..1));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 1..all.end));

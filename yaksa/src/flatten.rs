@@ -4,12 +4,14 @@
 //!
 //! The head protects jobs in which other ranks use yaksa itself: it makes yaksa end a process that
 //! receives a serialized type of this library. Without the head, the receive would succeed and the
-//! data would be wrong. The reason is that `yaksa_unflatten` of yaksa checks nothing, and takes
-//! even arrays and addresses from the bytes that were received. This function first reads the `int`
-//! at byte 4, the kind of the type. Kind 0 is a predefined type, for which yaksa looks up the type
-//! handle at byte 80 and reads nothing else. So the head has kind 0 and a handle that no type has.
-//! As a result, the receiving process ends: an assertion fails or, in a build without assertions,
-//! the process reads through a null pointer.
+//! data would be wrong, because yaksa's own `yaksa_unflatten` checks nothing, and takes even arrays
+//! and addresses from the bytes that were received.
+//!
+//! The head works as follows. `yaksa_unflatten` of yaksa first reads the `int` at byte 4, the kind
+//! of the type. Kind 0 is a predefined type, for which yaksa looks up the type handle at byte 80
+//! and reads nothing else. The head has kind 0 and a handle that no type has. So yaksa finds no
+//! type, and the process ends: an assertion fails or, in a build without assertions, the process
+//! reads through a null pointer.
 //!
 //! If this library receives a serialized type of yaksa, it also ends the process, with a line on
 //! standard error that says why ([`refuse_foreign`]). An error code would not suffice: MPICH

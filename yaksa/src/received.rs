@@ -1,12 +1,14 @@
 //! Cache of the types that were recently received from other processes. The key of an entry is a
 //! wire form, that is, a serialized type without the head that `flatten.rs` describes. The target
-//! of one-sided operations gets a serialized type with each message. In most cases it is the same
-//! one as in the message before.
+//! of one-sided operations gets a serialized type with each message, in most cases the same one as
+//! with the message before.
 //!
 //! A lookup compares all bytes of the received wire form with those of an entry. If they are equal,
-//! the wire form needs no further checks, because an equal one has passed them before, and it
-//! stands for the type in the entry. The data structures that were made for this type, such as its
-//! compiled code, are then used for the next message too.
+//! the type in the entry is used again, with all that was made for it, such as its compiled code.
+//! The wire form need not be checked, because an equal wire form was checked when the entry was
+//! made.
+//!
+//! In this module, the parameters named `form` are wire forms.
 
 use ddtc::internal::process::SpinLock;
 
@@ -16,11 +18,11 @@ use crate::node::Ref;
 const PLACES: usize = 8;
 /// Maximum length in bytes of a wire form that the cache stores.
 const LONGEST: usize = 8 << 10;
-/// Offset in bytes at which a wire form contains the hash of its datatype. In this module, names
-/// with `form` mean a wire form, which is a serialized type without the head that `flatten.rs`
-/// describes.
+/// Offset in bytes of the hash of a datatype in its wire form, which is the part of a serialized
+/// type after the head.
 const HASH: usize = 16;
 
+/// Entry of the cache: a wire form, and the type that was made from it.
 struct Form {
     bytes: Box<[u8]>,
     node: Ref,
@@ -28,9 +30,9 @@ struct Form {
 
 static FORMS: SpinLock<[Option<Form>; PLACES]> = SpinLock::new([const { None }; PLACES]);
 
-/// Returns the index in [`FORMS`] of the only entry that may contain a wire form; `None` if the
-/// wire form is longer than [`LONGEST`], or too short to contain a hash. Such wire forms are not
-/// stored.
+/// Returns the index in [`FORMS`] of the only entry in which the wire form `form` may be stored.
+/// Returns `None` if it is never stored, because it is longer than [`LONGEST`], or too short to
+/// contain a hash.
 fn form_index(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;

@@ -44,10 +44,12 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
             }
             // ddtc has reductions only for unpacking, from packed data to instances of a type. Here
             // the source is instances, and the destination is packed data. But the type is
-            // contiguous, so instances and packed data have the same layout. So user memory
-            // (`from`) is passed as if it were packed data, and packed memory (`to`) as if it were
-            // instances. The first byte at `call.packed` is packed byte `start`, so `to` is the
-            // address that the instances would have if that byte were their byte `start`.
+            // contiguous, so instances and packed data have the same layout, and can be exchanged:
+            // user memory (`from`) is passed as if it were packed data, and packed memory (`to`) as
+            // if it were instances.
+            //
+            // The first byte at `call.packed` is packed byte `start` of all instances. So `to` is
+            // the address for which byte `start` of the instances lies at `call.packed`.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
@@ -64,9 +66,10 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
             Direction::Pack => {
                 // ddtc has reductions only for unpacking, from packed data to instances of a type.
                 // Here the source is instances with gaps, which cannot be passed as packed data. So
-                // a chunk of whole elements is packed to a temporary buffer. Then the chunk is
-                // unpacked to the destination with the reduction. For this step, packed memory is
-                // treated as instances of a type without gaps.
+                // the loop packs a chunk of whole elements to a temporary buffer, and then unpacks
+                // the chunk to the destination with the reduction. For the second step, the
+                // destination, which is packed memory, is treated as instances of a type without
+                // gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];

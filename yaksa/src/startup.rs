@@ -15,9 +15,9 @@ use crate::{info, received, table};
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
 /// Lock that `yaksa_init` and `yaksa_finalize` hold while they change [`STARTS`]. The call of
-/// `yaksa_finalize` that changes it to 0 also removes all types from the table of handles and from
-/// the cache of received types. It still holds the lock while it does so. So these types are gone
-/// before a later call of `yaksa_init` returns.
+/// `yaksa_finalize` that sets `STARTS` to 0 also removes all types from the table of handles and
+/// from the cache of received types, while it still holds the lock. So these types are gone before
+/// a later call of `yaksa_init` returns.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// True once a call of `yaksa_init` in this process has begun to look for what this library does

@@ -197,9 +197,9 @@ pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
     let node = slot.filled(number).ok_or(Code::Internal)?;
-    // SAFETY: the slot holds a reference that was given away. It is taken back only under the lock,
-    // which `_table` holds here, so the node stays alive during this call. Nobody changes it, since
-    // `Ref::alone` needs the only reference.
+    // SAFETY: the slot holds a reference to the node, which `Ref::away` has given away. The
+    // reference is taken back only under the lock, which `_table` holds here, so the node stays
+    // alive during this call. Nobody changes the node, since `Ref::alone` needs the only reference.
     Ok(f(unsafe { node.as_ref() }))
 }
 

@@ -3,7 +3,7 @@
 //! The list consists of [`Piece`]s, in packed order. If the instances have at most [`MAX_LISTED`]
 //! contiguous blocks, each block is a piece. If they have more, the packed stream is divided into
 //! [`SAMPLES`] ranges, and each range is a piece. If the bytes of such a range are not contiguous
-//! in memory, one of them, found by a query of [`Segments`], stands for all of them. So time and
+//! in memory, one byte, found by a query of [`Segments`], represents the whole range. So time and
 //! memory are bounded for any type, and the lengths of the pieces still add up to the number of
 //! packed bytes.
 
@@ -31,7 +31,7 @@ const MAX_ARGUMENTS: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Displacement of the piece's first byte if `exact` is true. Otherwise the displacement of one
-    /// of its bytes, which stands for all of them.
+    /// byte of the piece, which represents the whole piece in the picture.
     pub(crate) at: i128,
     /// Number of packed bytes in the piece.
     pub(crate) len: i128,
@@ -46,9 +46,9 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Returns the displacement after the last byte of the piece. If the bytes are not contiguous
-    /// in memory, returns the displacement after the one byte, at `at`, that stands for all of
-    /// them.
+    /// Returns the displacement after the last byte of the piece. If the bytes of the piece are not
+    /// contiguous in memory, the piece counts as the single byte at displacement `at`, and the
+    /// result is `at + 1`.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
@@ -176,10 +176,11 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     let (mut pieces, mut seen) = (Vec::with_capacity(SAMPLES as usize), 0);
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
-        // Choose a pseudorandom byte of the range. It stands for all bytes of the range if they are
-        // not contiguous in memory. If the same byte were chosen in every range, the chosen bytes
-        // would be at equal distances in the packed stream. A stride of the type could coincide
-        // with this distance, and the picture would show only some of the blocks.
+        // Choose a byte at a pseudorandom place in the range. This byte represents the whole range
+        // if the bytes of the range are not contiguous in memory. If it were, for example, the
+        // first byte of every range, the chosen bytes would be at equal distances in the packed
+        // stream. A stride of the type could coincide with this distance, and the picture would
+        // show only some of the blocks.
         let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;

@@ -80,8 +80,9 @@ fn numbers_that_were_not_recorded_are_not_zero() {
     assert!(!missing.contains("Seed, case"), "{missing}");
 }
 
-/// If a run was killed or its disk was full, its folder is read as far as possible. So is a folder
-/// in which a program is missing, or in which a line is not a finding.
+/// If files of a run's folder are missing or damaged, the folder is read as far as possible. This
+/// happens, for example, if the run was killed or its disk was full. In this test, `run.json` and a
+/// C program are missing, and some lines of `findings.jsonl` are not findings.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
     let folder = folder();

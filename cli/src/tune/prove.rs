@@ -248,14 +248,18 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
     }
 }
 
-/// Tests which kinds of calls give right results if they are converted, and writes the proof. Does
-/// nothing if the developers of ddtc have tried the MPI library, or if messages are never converted
-/// under it.
+/// Tests which kinds of calls give right results if the preload library converts them, that is, if
+/// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
+/// which the preload library later reads which kinds of calls it may convert.
+///
+/// Does nothing if the developers of ddtc have tried the MPI library, or if messages are never
+/// converted under it.
 ///
 /// # Errors
 /// - If the program does not compile or run.
 /// - If the file of proofs cannot be read, written or locked.
-/// - If messages give wrong results, or too few of them were converted to prove anything.
+/// - If messages give wrong results when they are converted, or if too few of them were converted
+///   to prove anything.
 /// - If the ranks are on several nodes and `--only-prove` was given.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;

@@ -1,11 +1,12 @@
 //! References to nodes (types), with a reference count in the node itself.
 //!
 //! A node is allocated and freed with every type, so the reference count is a large part of the
-//! cost of a type. `Arc` would cost more, for two reasons. It has a second count, for weak
-//! references, and even the only owner changes both counts, by locked instructions, when it drops
-//! its reference. It also changes a count each time that a reference to a predefined type is made
-//! or dropped. A node instead has one count of four bytes. The last owner only reads this count,
-//! and references to predefined nodes are not counted.
+//! cost of a type. A node has one count of four bytes. The last owner only reads this count, and
+//! references to the nodes of predefined types that have a handle are not counted.
+//!
+//! `Arc` would cost more, for two reasons. First, it has a second count, for weak references, and
+//! even the only owner changes both counts, by locked instructions, when it drops its reference.
+//! Second, it changes a count each time that a reference to a predefined type is made or dropped.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use super::{Extra, Node, Shape};
 
 /// Minimum count of a node that is never freed. A count of at least this value is not decremented.
-/// [`Ref::forever`] stores such a count in a node. Counting references does not lead to it in
+/// [`Ref::forever`] stores such a count in a node. Counting references does not reach this value in
 /// practice, because 2^31 references to one node would take 16 GiB of memory.
 const MIN_PERMANENT_COUNT: u32 = 1 << 31;
 /// Limit from which on counting stops: a count of at least this value is not incremented when a

@@ -89,9 +89,9 @@ static void anew(void)
     }
 }
 
-/* Packs all data of a type in order, in parts of at most `size` bytes. Then unpacks up to 20 parts,
- * from the beginning of the data, with a second, equal type. Does both twice with the same two
- * types. All of this is done for several sizes, with two new types for each size. */
+/* Makes two equal types. Twice, packs all data with the first type, in parts of at most `size`
+ * bytes that follow each other, and then unpacks up to 20 parts, from the beginning of the data,
+ * with the second type. Then frees both types. All of this is done for several sizes. */
 static void in_order(void)
 {
     for (int size = 4; size < TOTAL; size = size * 3 + 1) {

@@ -29,8 +29,8 @@ int main(void)
     OK(yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, info, OP_REPLACE));
     EQ(y, 7);
 
-    /* A call fails if its info object has a hint that names a GPU driver. Other valid hints are
-     * accepted. */
+    /* A call fails if its info object has a hint that names a GPU driver. Other hints are accepted
+     * if they are valid. */
     static const char *const drivers[] = {"cuda", "ze", "hip"};
     for (int i = 0; i < 3; i++) {
         OK(yaksa_info_keyval_append(gpu, "yaksa_gpu_driver", drivers[i], (unsigned)strlen(drivers[i]) + 1));

@@ -60,8 +60,9 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
     free(list);
 }
 
-/* Serializes a type, frees it, and makes it anew from the same serialized bytes several
- * times. */
+/* Serializes type `t` and frees it. Then makes three types from the serialized bytes, and checks
+ * the bytes that the last two of them move. Finally checks that the serialized bytes are refused
+ * after one bit of them has been changed. */
 static void forms(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     uintptr_t n;

@@ -215,10 +215,11 @@ pub(crate) struct Mirror<'y> {
     keep: Vec<Datatype>,
 }
 
-/// Returns `Some(true)` if the library must pad a struct whose members have the types `types`. The
-/// library pads a struct if its members have different types. If their sizes or bounds differ, the
-/// types are certainly different. Otherwise returns `None`: the members may have the same type or
-/// different types in the library, and the test cannot know which.
+/// Decides whether the library must pad a struct whose members have the types `types`. The library
+/// pads a struct if its members have different types. Returns `Some(true)` if the sizes or bounds
+/// of the members differ, because their types are then certainly different. Otherwise returns
+/// `None`: the members may have the same type or different types in the library, and the test
+/// cannot know which.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -229,9 +230,10 @@ impl<'y> Mirror<'y> {
         Mirror { yaksa, made: HashMap::new(), numbers: Vec::new(), keep: Vec::new() }
     }
 
-    /// Makes the type `t` with the library's constructors. Returns the handle of this type, and the
-    /// `Datatype` that is equivalent to it. The `Datatype` may differ from `t`, because the library
-    /// replaces some predefined types by others, and has rules of its own for bounds.
+    /// Makes the type `t` with the library's constructors. Returns the handle of the type that the
+    /// library has made, and a `Datatype` with the elements and bounds that this type must have.
+    /// They may differ from those of `t`, because the library lacks some predefined types, for
+    /// which others are used, and has rules of its own for bounds.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -253,8 +255,8 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the library's handle for the predefined type `named`, and the predefined type that
-    /// the library uses in place of `named`.
+    /// Returns the handle of the library's predefined type that is used for `named`, and this
+    /// predefined type as a `Datatype`. It differs from `named` if the library lacks `named`.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -297,9 +299,9 @@ impl<'y> Mirror<'y> {
     }
 
     /// Makes the children of `t`, and then `t` itself by one constructor of the library. Returns
-    /// the handle of this type, and the `Datatype` that is equivalent to it. The `Datatype` may
-    /// differ from `t`, because the library replaces some predefined types by others, and has rules
-    /// of its own for bounds.
+    /// the handle of the type that the library has made, and a `Datatype` with the elements and
+    /// bounds that this type must have. They may differ from those of `t`, because the library
+    /// lacks some predefined types, for which others are used, and has rules of its own for bounds.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -461,10 +463,10 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
-        // `tree` has the bounds that ddtc gives to the type. They are replaced by those that the
-        // library must give to it. For most types, `plain` computes them from the bounds of all
-        // copies of the children. The bounds of a resized type or of a subarray are right already.
-        // A type without data becomes the null type.
+        // `tree` has the bounds that ddtc gives to the type. These bounds are replaced by those
+        // that the library must give to the type. For most types, `plain` computes the new bounds
+        // from the bounds of all copies of the children. A type without data becomes the null type.
+        // The bounds of a resized type or of a subarray stay as they are.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
