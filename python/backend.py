@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """Refuses to build a source distribution, which packaging/sources.sh makes from a checkout."""
+    """Refuses to build a source distribution. In a checkout, packaging/sources.sh makes it."""
     raise SystemExit("ddtc: a source distribution is made by packaging/sources.sh, from a checkout")
 
 

@@ -46,14 +46,15 @@ def setUpModule():
 
 
 def tearDownModule():
-    # Of the objects that the library counts, only the reference to the context that setUpModule has
-    # taken is left, so all layouts have unloaded their kernels. The library has found no mistake of
-    # ddtc.
+    # The library that takes the place of the driver counts the objects that are not freed. Only one
+    # is left, the context that setUpModule has retained, so all layouts have unloaded their
+    # kernels. The library has also found no mistake in the calls of ddtc.
     assert (CUDA.standin_held(), CUDA.standin_faults()) == (1, 0)
 
 
 class Memory:
-    """Memory of the device with given bytes, which is not freed. `call` allocates it."""
+    """Device memory that holds the bytes `content`. It is never freed. `call` is the function of
+    the driver that allocates it."""
 
     def __init__(self, content, call=None, *arguments):
         self.address, self.nbytes = ctypes.c_uint64(), len(content)
@@ -181,12 +182,14 @@ class Transfers(unittest.TestCase):
             expected = bytearray(800)
             self.committed.unpack(bytes(8) + self.packed[8:40], expected)
             self.assertEqual(back.bytes(), expected)
-            # Displacement 0 is 80 bytes after the first byte, which is the second instance.
+            # With `origin=80`, displacement 0 is the byte 80 of `user`, where the second instance
+            # begins.
             self.assertEqual(layout.pack(Interface(user), DLPack(Memory(bytes(40)), offset=0), origin=80, stream=0), 40)
             target = Memory(bytes(40))
             layout.pack(Interface(user), Interface(target), origin=80, stream=0)
             self.assertEqual(target.bytes(), self.packed[40:80])
-            # The first element of the array is 160 bytes after its pointer.
+            # With `offset=160`, the first element of the array is 160 bytes after the pointer that
+            # the array exports.
             layout.pack(DLPack(user, shape=(640,), offset=160), Interface(target), stream=0)
             self.assertEqual(target.bytes(), self.packed[80:120])
             self.assertEqual(layout.pack(Interface(user), Interface(target), 0, stream=0), 0)

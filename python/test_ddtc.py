@@ -1,6 +1,6 @@
-"""Tests the Python module ddtc: python test_ddtc.py.
+"""Tests the Python module ddtc. The command `python test_ddtc.py` runs the tests.
 
-preload/tests/hosts/wheel.rs installs the wheel and runs this file.
+The test of the wheel (preload/tests/hosts/wheel.rs) installs the module and runs this command.
 """
 
 import pickle

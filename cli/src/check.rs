@@ -1,9 +1,10 @@
-//! `ddtc check`: compares compiled code, the nest interpreter and the evaluator of every stage with
-//! the reference interpreter, on random datatypes.
+//! `ddtc check`: tests ddtc with random datatypes. The bytes of a datatype are moved by compiled
+//! code, by the interpreter of nests, and by evaluating the result of each stage of the compiler.
+//! In all cases, the bytes must be those that the reference interpreter moves.
 //!
-//! [`ddtc::internal::fuzzing`] generates the datatypes, compares the results, and shrinks datatypes
-//! for which they differ. With `--mpi`, [`ddtc_hunt`] compares an MPI library with the reference
-//! interpreter instead.
+//! [`ddtc::internal::fuzzing`] generates the datatypes and compares the results. A datatype for
+//! which the results differ is shrunk. With `--mpi`, [`ddtc_hunt`] compares an MPI library with the
+//! reference interpreter instead.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -35,8 +36,9 @@ pub(crate) struct Args {
     /// Check this datatype (text notation or an entry of the corpus) instead of random ones
     #[arg(value_name = "TYPE", conflicts_with_all = ["cases", "seed"])]
     datatype: Option<String>,
-    /// Number of instances of TYPE [default: 3 if TYPE contains a parenthesis, as constructors do;
-    /// otherwise the count of the corpus entry, or 1]
+    /// Number of instances of TYPE [default: 3 if TYPE is written with constructors, that is, with
+    /// parentheses; the count of the entry if TYPE names an entry of the corpus; 1 if TYPE is a
+    /// basic type]
     #[arg(long, value_name = "N", requires = "datatype")]
     count: Option<u64>,
     /// Number of random datatypes [default: 1000; with --mpi, as many as the time allows]
@@ -50,9 +52,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
     /// With --mpi, time limit in seconds. When it is reached, no further case begins, and failing
-    /// datatypes are not shrunk any further. Calls that hang are still waited for (10 seconds), and
-    /// the C programs that show the findings are still run [default: 60, or none if --cases is
-    /// given]
+    /// datatypes are not shrunk any further. After that, calls that hang are waited for, up to 10
+    /// seconds, and the C programs that were written to reproduce the findings are run [default:
+    /// 60, or none if --cases is given]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
     /// With --mpi, run only the named checks, separated by commas: bounds, pack, unpack, decode,
@@ -66,14 +68,14 @@ pub(crate) struct Args {
     /// With --mpi, folder for the findings
     #[arg(long, value_name = "DIR", requires = "mpi", default_value = "ddtc-findings")]
     out: PathBuf,
-    /// With --mpi, folder of the library's mpi.h, with which the C programs that show the findings
-    /// are compiled [default: searched near the library]
+    /// With --mpi, folder that contains the library's mpi.h. The C programs that are written to
+    /// reproduce the findings include this file [default: searched near the library]
     #[arg(short = 'I', long, value_name = "DIR", requires = "mpi")]
     include: Option<PathBuf>,
 }
 
-/// Limit in bytes of memory up to which the check of one type starts without an announcement. A
-/// check that needs more memory first prints its expected time and memory. A smaller check takes
+/// Maximum number of bytes of memory that the check of one type may need without announcing it. A
+/// check that needs more first prints its expected time and memory. A check that needs less takes
 /// only a few seconds.
 const QUIET: u64 = 64 << 20;
 

@@ -22,7 +22,8 @@ pub(crate) struct Args {
     /// Print the entries as a corpus file
     #[arg(long)]
     text: bool,
-    /// With --text, write out all elements of lists that the corpus file describes by a generator
+    /// With --text, print every list element by element, even if the corpus file describes it by a
+    /// short form such as @range
     #[arg(long, requires = "text")]
     expand: bool,
     /// Read the entries from this file instead of the corpora that are built into the program
@@ -33,7 +34,8 @@ pub(crate) struct Args {
 /// Runs the subcommand `ddtc corpus`.
 ///
 /// # Errors
-/// If the corpus file cannot be read, or if one of `args.names` is part of no entry's name.
+/// If the corpus file cannot be read, or if one of the texts in `args.names` occurs in no entry's
+/// name.
 pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let mut entries = match &args.corpus {
         Some(path) => {

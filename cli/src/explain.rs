@@ -27,9 +27,9 @@ use crate::{draw, gpu, tree};
 pub(crate) struct Args {
     #[command(flatten)]
     stage: StageArgs,
-    /// Number of instances whose sizes are printed, which --svg draws, and which --gpu moves. The
-    /// code of the stages does not depend on this number [default: the count of the corpus entry if
-    /// TYPE names one, otherwise 1]
+    /// Number of instances. Their sizes are printed, --svg draws them, and the output of --gpu is
+    /// about packing and unpacking them. The code of the stages does not depend on this number
+    /// [default: the count of the corpus entry if TYPE names one, otherwise 1]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Emit code with Cranelift, even on machines where ddtc has its own code generator (x86-64),
@@ -37,9 +37,10 @@ pub(crate) struct Args {
     #[arg(long)]
     clif: bool,
     /// Instead of the stages, show how the instances would be packed and unpacked in the memory of
-    /// an NVIDIA GPU: the kernel and its grid, or why the datatype is not supported; the bytes of
-    /// device memory that this moves; and an upper bound of the speed, as a share of the speed of a
-    /// plain copy. Nothing is run, and no GPU is needed
+    /// an NVIDIA GPU. This prints the kernel and its grid, or the reason why the datatype is not
+    /// supported. It also prints how many bytes of device memory would be read and written, and an
+    /// upper bound of the speed, as a share of the speed of a plain copy. Nothing is run, and no
+    /// GPU is needed
     #[arg(long, conflicts_with_all = ["unpack", "kind", "target", "clif"])]
     gpu: bool,
     /// Write a picture of the instances, as `ddtc draw` makes it, into this file, whose name must
@@ -60,12 +61,12 @@ pub(crate) struct StageArgs {
     /// Show the stages for unpack instead of pack
     #[arg(long)]
     unpack: bool,
-    /// What to do with each value: bytes (copy it), external32 (convert it), or a reduction
-    /// (combine it with the value in memory). The reductions are sum, prod, min, max, band, bor,
-    /// bxor, land, lor, lxor, minloc, maxloc, replace and no_op; for them, the stages of unpack are
-    /// shown. A colon and a basic type after a reduction require that all elements are of that
-    /// type, as in sum:double. With copy:TYPE, the stages of a direct copy to the datatype TYPE are
-    /// shown
+    /// What to do with each value. With bytes it is copied, with external32 it is converted, and
+    /// with a reduction it is combined with the value in memory. The reductions are sum, prod, min,
+    /// max, band, bor, bxor, land, lor, lxor, minloc, maxloc, replace and no_op. A reduction always
+    /// shows the stages of unpack. A reduction, a colon and a basic type, as in sum:double, require
+    /// that all elements are of that type. With copy:TYPE, the stages of a direct copy to the
+    /// datatype TYPE are shown
     #[arg(long, value_name = "OPERATION", default_value = "bytes")]
     kind: RequestedKind,
     /// Target to plan and emit code for, even if this machine does not run it: baseline, avx2,
@@ -192,9 +193,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         "origin: {} B between the buffer address and the address that the code gets",
         explanation.origin
     );
-    // Print how the bytes would be moved after a commit. If no code can be compiled, print the
-    // reason: the layout is then interpreted or, for a copy, the bytes go through a buffer.
-    // Otherwise list the code.
+    // Print how the bytes would be moved after a commit. If no code can be compiled, print that the
+    // layout is interpreted or, for a copy, that the bytes go through a buffer, and print the
+    // reason. Otherwise list the code.
     match explanation.refusal {
         Some(reason) if matches!(args.stage.kind, RequestedKind::Copy(_)) => {
             println!("copied through a buffer: {reason}")
@@ -238,13 +239,14 @@ fn cut(text: &str) -> String {
 /// Prints the result of one stage in full.
 ///
 /// # Errors
-/// As for [`run`]; also if the stage was not reached, for example because the schedule does not
-/// support the datatype.
+/// As for [`run`]; also if the stage was not reached, for example because the stage `schedule` does
+/// not support the datatype.
 pub(crate) fn stage(name: &str, args: &StageArgs) -> Result<(), Box<dyn Error>> {
     let (t, _) = ddtc::internal::corpus::asked(&args.datatype)?;
     let explanation = args.explanation(&t, true)?;
-    // For a copy, lower and normalize run for each of the two datatypes. Then refine runs, and
-    // normalize runs once more, for the joined nest. Show the last run of the stage.
+    // For a copy, some stages are run several times: the stages `lower` and `normalize` for each of
+    // the two datatypes, and `normalize` once more after the stage `refine` has joined the two
+    // nests. If the wanted stage was run several times, show its last result.
     let stage = explanation.stages.iter().rfind(|s| s.name == name);
     let target = args.target()?;
     let missing = explanation.missing.iter().find(|(stage, _)| *stage == name);

@@ -1,9 +1,9 @@
 //! `ddtc generate --prefix DIR`: writes the files that are generated from the program and installed
 //! with it.
 //!
-//! These files are manual pages and shell completions, generated from the description of the
-//! command line, and the shipped policy, as a file that a user may copy and change. The subcommand
-//! is hidden; packaging/install.sh and packagers call it.
+//! The manual pages and the shell completions are generated from the description of the command
+//! line. The shipped policy is written as a file that a user may copy and change. The subcommand is
+//! hidden; packaging/install.sh and packagers call it.
 
 use std::error::Error;
 use std::fmt::Write as _;

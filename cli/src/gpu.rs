@@ -46,8 +46,8 @@ pub(crate) fn explained(t: &Datatype, count: u64) -> Result<String, Box<dyn Erro
     Ok(text)
 }
 
-/// Describes the kernels that move the `payload` packed bytes of `count` instances, if both buffers
-/// begin at multiples of 16 B.
+/// Describes the kernels that move the `payload` packed bytes of `count` instances. The description
+/// assumes that the user's buffer and the packed buffer both begin at multiples of 16 B.
 fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
     let mut text = String::new();
     let addresses = Addresses { user: 0, packed: 0, table: 0 };
@@ -67,7 +67,9 @@ fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
         } else if one.trip == 1 {
             format!("repeated for all {count} instance(s)")
         } else {
-            // A loop of the datatype continues from one instance to the next.
+            // This loop iterates over a part of the datatype and also over the instances: the first
+            // iteration for an instance follows the last one for the instance before it, at the
+            // same distance.
             format!("{} iterations for each of {count} instance(s)", one.trip)
         };
         let _ = writeln!(text, "  {trip}, {} B apart", one.stride);
@@ -85,9 +87,10 @@ fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
     text
 }
 
-/// Describes the bytes that device memory moves, and the bound that follows from them. `unpacks` is
-/// false if ddtc does not unpack the datatype, because two packed bytes may belong to the same byte
-/// of user memory.
+/// Describes how many bytes are read from and written to device memory, and the upper bound of the
+/// speed that follows from these numbers. `unpacks` is false if ddtc refuses to unpack the
+/// datatype. The reason for this is that two packed bytes may belong to the same byte of user
+/// memory.
 fn bound(committed: &Committed, count: u64, payload: u64, unpacks: bool) -> String {
     let Some(touched) = Touched::new(committed, count) else {
         return "bytes touched: not counted, because the layout is too irregular, or its addresses do not fit in 64 bits\n".to_owned();

@@ -1,8 +1,9 @@
 //! The command `ddtc`, as two programs that share this crate. The program that is installed has the
 //! subcommands that users of MPI programs need: `explain`, `check`, `draw`, `report`, `preload`,
-//! `doctor` and `tune`. The program of a checkout has more: `bench`, a subcommand for each stage of
-//! the compiler, which prints the result of the stage for a datatype, and `corpus`, `segments` and
-//! `wire`.
+//! `doctor` and `tune`. A checkout of the sources builds a program that also has subcommands for
+//! people who work on the compiler. `bench` measures, and `lower`, `refine`, `normalize`,
+//! `schedule`, `legalize` and `emit` each print the result of one stage of the compiler for a
+//! datatype. The others are `corpus`, `segments` and `wire`.
 #![deny(unsafe_code)]
 
 mod check;
@@ -29,7 +30,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 #[derive(Parser, Debug)]
 #[command(name = "ddtc", version, about, max_term_width = 110)]
 struct Cli<V: Subcommand> {
-    /// Log what the compiler does to standard error; give it twice for more details
+    /// Log the steps of the compiler, on standard error; give this option twice for more details
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]
@@ -58,8 +59,8 @@ trait Verbs: Subcommand + Send {
 enum Installed {
     /// Show a datatype after every stage: tree with bounds, nest, plan, machine code, times
     Explain(explain::Args),
-    /// Compare compiled and interpreted code, or an MPI library, with the reference interpreter, on
-    /// random datatypes
+    /// Test ddtc or an MPI library with random datatypes, by comparing its results with those of
+    /// the reference interpreter
     Check(check::Args),
     #[command(hide = true)]
     HuntWorker(ddtc_hunt::worker::Args),
@@ -70,8 +71,8 @@ enum Installed {
     /// Run an MPI program under its own MPI library and the preload library, which packs and
     /// unpacks by compiled code
     Preload(preload::Args),
-    /// Examine the installation, find out whether messages are converted, and say how to fix
-    /// problems
+    /// Examine the installation, find out whether the preload library packs and unpacks messages,
+    /// and say how to fix problems
     Doctor(doctor::Args),
     /// Measure which messages are faster under the preload library, and write its policy table
     Tune(tune::Args),
@@ -110,19 +111,20 @@ A checkout of ddtc has more subcommands, such as bench: cargo run --release -- -
     }
 }
 
-/// Subcommands of the program of a checkout: those of the installed one, and those for people who
-/// work on the compiler.
+/// Subcommands of the program that a checkout of the sources builds: those of the installed
+/// program, and those for people who work on the compiler.
 #[derive(Subcommand, Debug)]
 enum Checkout {
     #[command(flatten)]
     Installed(Installed),
     /// Print the loop nest that a datatype is lowered to
     Lower(explain::StageArgs),
-    /// Print the loop nest that copies directly from a datatype to another one
+    /// Print the loop nest that copies the data of one datatype to the places of another, without
+    /// packing them
     Refine(explain::StageArgs),
     /// Print the canonical loop nest of a datatype
     Normalize(explain::StageArgs),
-    /// Print the plan that the schedule chooses for a datatype
+    /// Print the plan for a datatype, which is the result of the stage `schedule`
     Schedule(explain::StageArgs),
     /// Print the plan of a datatype after operations that the target lacks were replaced
     Legalize(explain::StageArgs),
@@ -181,7 +183,7 @@ pub fn installed() -> ExitCode {
     program::<Installed>()
 }
 
-/// Runs the program of a checkout, which has all subcommands.
+/// Runs the program that a checkout of the sources builds. It has all subcommands.
 pub fn checkout() -> ExitCode {
     program::<Checkout>()
 }

@@ -1,4 +1,4 @@
-//! The program of a checkout: `cargo run --release -- bench`.
+//! The program that a checkout of the sources builds: `cargo run --release -- bench`.
 #![deny(unsafe_code)]
 
 fn main() -> std::process::ExitCode {

@@ -25,7 +25,8 @@ use crate::rank_reports::{self, gather};
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// When datatypes are compiled: off, interpret, lazy or commit
+    /// When datatypes are compiled: never (off or interpret), after enough bytes were moved (lazy),
+    /// or at commit (commit)
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon
@@ -56,8 +57,8 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-/// Runs the user's command with the preload library. Then ends this process as the command ended:
-/// with its exit status, or by the signal that ended it.
+/// Runs the user's command with the preload library. Then ends this process in the same way as the
+/// command ended: with its exit status, or by the signal that ended it.
 ///
 /// Without a report, the command replaces this process. If the command cannot be started, the exit
 /// status is the one that `env` would return: 127 if the command is not found, otherwise 126.
@@ -140,10 +141,10 @@ fn not_started(program: &OsStr, error: &io::Error) -> ExitCode {
     ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// Ends this process as the user's command, whose exit status is `status`, has ended. If the
-/// command exited, returns its exit code, with which `main` ends. If a signal ended the command,
-/// this function ends the process by the same signal and does not return. If that fails, it returns
-/// 128 plus the number of the signal.
+/// Makes this process end in the same way as the user's command. `status` is the exit status of the
+/// command. If the command exited, returns its exit code, which `main` then returns too. If a
+/// signal ended the command, this function ends the process by the same signal and does not return.
+/// If that fails, it returns 128 plus the number of the signal.
 fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal() {
         // Replace this process by a shell that sends itself the signal, because sending a signal
@@ -175,9 +176,9 @@ fn is_sanitizer(library: &Path) -> bool {
     name.starts_with(b"libasan.so") || name.starts_with(b"libclang_rt.asan")
 }
 
-/// Prints a warning if the user's command names a program that is built with AddressSanitizer and
-/// its runtime is not preloaded first. The runtime ends a program in which another library was
-/// loaded before it.
+/// Prints a warning if the user's command names a program that is built with AddressSanitizer. The
+/// runtime of AddressSanitizer ends such a program if another library is loaded before the runtime.
+/// So no warning is printed if the runtime is the first preloaded library.
 fn warn_of_sanitizer(command: &[OsString], preloaded: &OsStr) {
     let first = preloaded.as_encoded_bytes().split(|&byte| byte == b':').next().unwrap_or_default();
     if is_sanitizer(Path::new(OsStr::from_bytes(first))) {

@@ -45,8 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let segments = committed.segments(count)?;
     let start = segments.start(args.from)?;
     match print(&segments, args, start, &mut BufWriter::new(stdout().lock())) {
-        // The process that reads the output through a pipe has closed the pipe, as `head` does.
-        // This is not an error.
+        // A broken pipe is not an error: the process that reads the output, for example `head`, has
+        // closed its end of the pipe.
         Err(error)
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe) =>
         {

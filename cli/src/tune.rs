@@ -1,13 +1,14 @@
 //! `ddtc tune`: measures on this machine which messages, collective calls, calls on files and
-//! one-sided operations are faster if their data are packed first, and writes the policy table of
-//! the preload library.
+//! one-sided operations are faster if compiled code packs and unpacks their data. Writes the policy
+//! table of the preload library.
 //!
 //! The user's `mpicc` compiles the programs that measure: a ping-pong, collective calls of two
 //! ranks, reads and writes of a file by each rank and, with `--windows`, one-sided operations. For
 //! each layout class and payload size, these programs time the preload library, the unmodified MPI
-//! library and packing by hand, in interleaved rounds of one run. The table tells the preload
-//! library to convert the payloads for which packing by compiled code first gained more than 5 %
-//! plus twice the noise.
+//! library and packing by hand, in interleaved rounds of one run. The table lists the payloads for
+//! which the calls of the preload library were faster than those of the unmodified MPI library, by
+//! more than 5 % plus twice the noise. The preload library converts these, that is, it lets
+//! compiled code pack and unpack their data.
 //!
 //! Under an MPI library that the developers of ddtc have not tried, `ddtc tune` first finds out
 //! which calls give right results if they are converted (`prove`).
@@ -53,7 +54,8 @@ pub(crate) struct Args {
     /// Duration of a round in milliseconds
     #[arg(long, default_value_t = 2.0)]
     budget: f64,
-    /// File for the table [default: ddtc/policy in the user's configuration folder]
+    /// File to which the policy table is written [default: ddtc/policy in the user's configuration
+    /// folder]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Folder in which files are written and read for measurements [default: a temporary folder]
@@ -62,8 +64,9 @@ pub(crate) struct Args {
     /// Measure one-sided operations, too
     #[arg(long)]
     windows: bool,
-    /// File for proofs about an MPI library that the developers of ddtc have not tried [default:
-    /// ddtc/proofs in the user's configuration folder]
+    /// File for proofs: records of the calls that gave right results in tests under an MPI library
+    /// that the developers of ddtc have not tried [default: ddtc/proofs in the user's configuration
+    /// folder]
     #[arg(long, value_name = "FILE")]
     proofs: Option<PathBuf>,
     /// Only test calls under an MPI library that the developers of ddtc have not tried, and write
@@ -101,10 +104,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     }
     let text = measure(args, &library, &folder)?;
     let (name, policy, comments) = decide(&text)?;
-    // Under Open MPI, the preload library now gives packed bytes to Open MPI in a buffer that has a
-    // gap. Tables that were measured by releases of ddtc without this gap are no longer valid. To
-    // distinguish the valid tables, the comment `staged bytes have a gap` is written into them
-    // (docs/CALLS.md, "Truncation").
+    // Under Open MPI, the preload library passes packed bytes with a datatype that has a gap before
+    // its last bytes (docs/CALLS.md, "Truncation"). Open MPI then uses different protocols, so
+    // tables that were measured by older releases of ddtc, without this gap, are no longer valid.
+    // Newer tables contain the comment `staged bytes have a gap`, by which they are recognized.
     let staged = if name.starts_with("openmpi") { "# staged bytes have a gap\n" } else { "" };
     let comments = format!("# {}, {}\n{staged}{comments}", Machine::read(None), machine::today());
     let old = match files::read(&output) {
@@ -131,11 +134,13 @@ fn measure(args: &Args, library: &Path, folder: &Path) -> Result<String, Box<dyn
     let mut text = String::new();
     for (i, (name, _)) in programs.iter().enumerate() {
         text += &launch(args, name, library, folder, Baseline::Unmodified)?;
-        // Under Open MPI, run the ping-pong a second time with ddtc's hook in Open MPI's convertor,
-        // the part of Open MPI that packs and unpacks derived types. In this run, compiled code
-        // inside Open MPI moves the messages that are not converted, so conversion is compared
-        // with this code and not with Open MPI's own. The run comes before the programs that write
-        // files, because the system goes on writing to disk for a while after them.
+        // Under Open MPI, run the ping-pong a second time, with ddtc's hook in Open MPI's
+        // convertor. The convertor is the part of Open MPI that packs and unpacks derived types. In
+        // the first run, the messages that the preload library does not convert are packed by Open
+        // MPI's own code. In the second run, they are packed inside Open MPI by code that ddtc has
+        // compiled. The two runs thus compare converted messages with both alternatives. The second
+        // run comes before the programs that write files, because the system goes on writing to
+        // disk for a while after them.
         if i == 0 && library_and_lines(&text).is_ok_and(|(_, library)| library.family == Family::OpenMpi) {
             text += &launch(args, name, library, folder, Baseline::Hook)?;
         }
@@ -231,10 +236,11 @@ fn decide(text: &str) -> Result<(String, Policy, String), Box<dyn Error>> {
     );
     // Maps each call and layout class to one result for each power of two `2^bit`, with `bit` as
     // the key. The result covers all measured payloads of `2^bit` to `2^(bit + 1) - 1` bytes. It is
-    // true if, for every one of them, the calls that the preload library converted were faster than
-    // those of the unmodified library. (A call is converted if compiled code packs or unpacks its
-    // buffer.) The gain must exceed `MIN_GAIN_PERCENT` plus twice the noise. For `Call::Inside`,
-    // compiled code inside the library is compared with converted calls instead.
+    // true if, for every measured payload in this range, the calls that the preload library
+    // converted were faster than those of the unmodified MPI library. (A call is converted if
+    // compiled code packs or unpacks its buffer.) The gain must exceed `MIN_GAIN_PERCENT` plus
+    // twice the noise. For `Call::Inside`, the result is true if messages that compiled code packs
+    // inside the MPI library were faster than converted messages.
     let mut gains_by_bit: BTreeMap<(Call, Class), BTreeMap<u32, bool>> = BTreeMap::new();
     for line in lines {
         let fields: Vec<&str> = line.split(',').collect();
@@ -308,7 +314,8 @@ mod tests {
         assert_eq!(name, "openmpi-5.0.11");
         assert_eq!(policy.set(Class::StridedShort), 0b11 << 8 | u64::MAX << 12);
         assert_eq!(policy.set(Class::TableLong), 0b11 << 10);
-        // If several payloads share a power of two, all of them must gain.
+        // The payloads 12288 and 16320 lie between the same two powers of two, so they have one
+        // result. It is false, because conversion gains only for the first of them.
         assert_eq!(policy.set(Class::StridedLong), 1 << 12 | u64::MAX << 14);
         assert_eq!(policy.set(Class::BlocksLong), 0);
         assert_eq!(policy.set(Class::BlocksShort), 0);

@@ -19,7 +19,8 @@ class Drawing:
         if len(text.encode()) > _MAX_ARGUMENT_BYTES:
             raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_MAX_ARGUMENT_BYTES}")
         self._arguments = ["draw", text, f"--count={count}"]
-        # Text for people who cannot see the picture. Long lists are truncated.
+        # Text for people who cannot see the picture. The text of a datatype with long arrays is
+        # truncated.
         self._words = f"memory of {count} x {text[:200]}"
 
     def _run(self, *more: str) -> str:
@@ -46,7 +47,8 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         # Embed the SVG as an image, so that it shrinks if the notebook is narrower than the
-        # picture. Inline SVG would not shrink, and its notes would be cut off.
+        # picture. Inline SVG would not shrink, and the right part of the picture, which has the
+        # labels, would be cut off.
         data = base64.b64encode(self.svg.encode()).decode()
         return f'<img alt="{html.escape(self._words)}" style="max-width: 100%; height: auto" src="data:image/svg+xml;base64,{data}">'
 
@@ -58,7 +60,8 @@ class Drawing:
 def draw(text: str, count: int) -> Drawing:
     """Implements Datatype.draw.
 
-    The picture is drawn once, so that an error is raised here and not when the picture is shown.
+    The picture is drawn here for a test, and the result is not used. If it cannot be drawn, the
+    error is raised here and not later, when the picture is shown.
     """
     drawing = Drawing(text, count)
     str(drawing)

@@ -28,7 +28,8 @@ impl Memory {
     ///
     /// # Errors
     /// If the object has no buffer, its elements are in device memory, the buffer consists of
-    /// pointers to rows, or its strides do not fit in memory.
+    /// pointers to rows, or the distance between two of its elements does not fit in the address
+    /// space.
     pub fn strided(object: &Bound<'_, PyAny>, name: &'static str) -> PyResult<Memory> {
         let buffer = match PyUntypedBuffer::get(object) {
             Err(_) if is_on_device(object)? => {
@@ -55,7 +56,7 @@ impl Memory {
         Ok(Memory { buffer, name, low: if empty { 0 } else { low }, len })
     }
 
-    /// Exports the buffer of `object`, which must be contiguous, as a packed stream is.
+    /// Exports the buffer of `object`, which is to hold packed bytes and so must be contiguous.
     ///
     /// # Errors
     /// As for [`Memory::strided`]; also if the buffer has gaps, or if `write` is true and the

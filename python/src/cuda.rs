@@ -68,9 +68,9 @@ impl CudaLayout {
         self.layout.is_none()
     }
 
-    /// Alignment in bytes that lets a transfer move the widest words that the layout allows. The
-    /// first byte of data in user memory, the packed bytes, and both ends of a range must have this
-    /// alignment.
+    /// Alignment in bytes at which a transfer moves the widest words that the layout allows. It
+    /// does so if the first byte of data in user memory, the first packed byte, and both ends of
+    /// the range have this alignment. A call accepts any other alignment too.
     #[getter]
     fn unit(&self) -> PyResult<u32> {
         Ok(self.open("unit")?.unit())
@@ -169,7 +169,8 @@ impl CudaLayout {
 
     #[pyo3(signature = (*exception))]
     fn __exit__(slf: &Bound<'_, Self>, exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        // An exception of the body of `with` is raised again after the layout was closed.
+        // Nothing is done with an exception of the body of `with`: Python raises it again after
+        // this function has closed the layout.
         let _ = exception;
         CudaLayout::close(slf)
     }

@@ -2,9 +2,10 @@
 //!
 //! Three kinds of objects are accepted: objects with `__dlpack__`, objects with
 //! `__cuda_array_interface__`, and objects with the buffer protocol, whose memory must be pinned.
-//! Nothing is copied, and all rules are checked before any bytes are moved. To check whether host
-//! memory is pinned, and whether memory belongs to the right device, the driver is asked
-//! ([`ddtc_gpu::device`]). Waits for other streams may be submitted before that.
+//! Nothing is copied, and all rules are checked before any bytes are moved. The driver is asked
+//! whether host memory is pinned, and whether memory belongs to the right device
+//! ([`ddtc_gpu::device`]). At that time, the stream of the call may already wait for other streams
+//! that have work on the buffers, even if the call then fails.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -50,8 +51,8 @@ pub struct DeviceMemory<'py> {
     pub address: u64,
     /// Number of bytes.
     pub len: u64,
-    /// Handle of a stream, if the object names one, that may still have work on the memory. The
-    /// call must make its own stream wait for this work.
+    /// Handle of a stream whose work on the memory may not have ended; `None` if the object names
+    /// no such stream. The call must make its own stream wait for this work.
     pub stream: Option<u64>,
     _owner: Owner<'py>,
 }

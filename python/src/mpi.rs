@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use crate::to_python_error;
 
 /// Access to the module mpi4py for [`decode`], which asks mpi4py for the envelope and the contents
-/// of each datatype. Also has the values that the handles of named types, the combiners and other
-/// constants have in the MPI library of mpi4py.
+/// of each datatype. It also has three kinds of values of the MPI library that mpi4py uses: the
+/// handles of named types, the values of combiners, and the values of other constants.
 struct Mpi4py<'py> {
     named: HashMap<usize, Named>,
     combiners: HashMap<i32, CombinerKind>,
@@ -127,8 +127,8 @@ impl Introspect for Mpi4py<'_> {
         let handle = handle.bind(self.py);
         let predefined = handle.getattr("is_predefined").and_then(|p| p.is_truthy()).unwrap_or(true);
         if !predefined {
-            // An error is ignored: there is nobody to report it to, and the handle only stays
-            // allocated.
+            // An error is ignored, because there is nobody to report it to. Its only consequence is
+            // that the handle stays allocated.
             let _ = handle.call_method0("Free");
         }
     }

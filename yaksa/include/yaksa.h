@@ -1,6 +1,7 @@
 /* Interface of yaksa 0.2 as ddtc's libyaksa.so.0 implements it, for `configure --with-yaksa=` of
  * MPICH (docs/YAKSA.md). The names, the values of constants, and the types are those of yaksa. So a
- * program that was compiled with yaksa's header or with this one runs with both libraries. */
+ * program that was compiled with one of the two headers, yaksa's or this one, runs with either
+ * library, yaksa's or ddtc's. */
 #ifndef YAKSA_H_INCLUDED
 #define YAKSA_H_INCLUDED
 
@@ -27,8 +28,8 @@ extern "C" {
 #define YAKSA_ERR__INTERNAL 2
 #define YAKSA_ERR__NOT_SUPPORTED 3
 
-/* Operations. They determine how a call that packs or unpacks combines the data that it moves
- * with the data at the destination. */
+/* Operations of calls that pack or unpack. An operation says whether the moved data replace the
+ * data at the destination, or how the two are combined. */
 typedef uint64_t yaksa_op_t;
 #define YAKSA_OP__MAX ((yaksa_op_t) 0)
 #define YAKSA_OP__MIN ((yaksa_op_t) 1)

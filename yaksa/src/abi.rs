@@ -1,10 +1,10 @@
-//! Result codes of the interface, and the conversion of two kinds of arguments: pointers to which
-//! results are written, and arrays whose length is a separate argument.
+//! Result codes of the interface, and functions that check two kinds of arguments. [`out`] checks a
+//! pointer through which a result is returned. [`input`] checks an input array whose length is
+//! another argument, and returns it as a slice.
 //!
-//! Pointers to results and arrays of the caller are checked and converted only here. (Strings and
-//! serialized types, whose length the caller does not give, are read in `info.rs` and
-//! `flatten.rs`.) No check can show that the memory behind a pointer is valid. The caller of the
-//! interface promises that it is.
+//! These arguments are checked only here. Strings and serialized types have no argument for their
+//! length, so `info.rs` and `flatten.rs` read them. No check can show that the memory behind a
+//! pointer is valid. The caller of the interface promises that it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -43,10 +43,9 @@ impl From<Error> for Code {
 #[inline]
 pub(crate) fn guard(body: impl FnOnce() -> Result<()>) -> i32 {
     if ddtc::internal::process::is_inconsistent() {
-        // This process is the child of a fork, or a descendant of such a child. During that fork,
-        // another thread of the parent was changing shared state of ddtc. So a lock may be held by
-        // a thread that does not exist in this process, and the body could wait for that lock
-        // forever.
+        // While this process or an ancestor of it was forked, another thread of the parent was
+        // changing shared state of ddtc. So a lock may be held by a thread that does not exist in
+        // this process, and the body could wait for that lock forever.
         return Code::Internal as i32;
     }
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -79,15 +78,16 @@ macro_rules! export {
 }
 pub(crate) use export;
 
-/// Non-null pointer of the caller to which a result is written.
+/// Pointer through which an exported function returns a result. It comes from the caller and is not
+/// null.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
     #[inline]
     pub(crate) fn set(&self, value: T) {
-        // SAFETY: `out` made this pointer from one that is not null. Its caller promises that the
-        // place can be written as long as `self` is used. `write_unaligned` is used because some
-        // callers pass pointers that are not aligned, and it costs nothing.
+        // SAFETY: `out` made this pointer from one that is not null. The caller of `out` promises
+        // that the place can be written as long as `self` is used. `write_unaligned` is used
+        // because some programs pass pointers that are not aligned, and it costs nothing.
         unsafe { self.0.as_ptr().write_unaligned(value) };
     }
 }
@@ -96,19 +96,20 @@ impl<T> Out<T> {
 /// `place` is null.
 ///
 /// # Safety
-/// `place` must be null, or valid for writes of a `T` for as long as the result is used.
+/// `place` must be null, or valid for writes of a `T` as long as the returned [`Out`] is used.
 #[inline]
 pub(crate) unsafe fn out<T>(place: *mut T) -> Result<Out<T>> {
     NonNull::new(place).map(Out).ok_or(Code::Internal)
 }
 
 /// Returns the first `n` entries of an array. Fails with [`Code::Internal`] if `n` is negative. If
-/// `n` is positive, it fails in the same way if the array is null, not aligned, or longer than
-/// memory can be.
+/// `n` is positive, it fails in the same way if the array is null, is not aligned, or has more than
+/// `isize::MAX` bytes.
 ///
 /// # Safety
-/// If `n` is positive, `array` must be null or unaligned, or point to `n` initialized entries that
-/// can be read, and that nobody writes, for as long as the result is used.
+/// If `n` is positive, and `array` is aligned and not null, it must point to `n` initialized
+/// entries. They must be readable, and nobody may write to them as long as the result is used. (If
+/// `array` is null or not aligned, the function fails without reading it.)
 pub(crate) unsafe fn input<'a, T>(array: *const T, n: isize) -> Result<&'a [T]> {
     if n == 0 {
         return Ok(&[]);

@@ -1,7 +1,7 @@
-//! Storage of the arrays that constructors of types take: block lengths and displacements. A node
-//! stores a short array in an allocation of its own, and the array is copied when the node is
-//! converted to a `Datatype` of ddtc. A long array is stored only once and shared by the node and
-//! the `Datatype`.
+//! Storage of the arrays that constructors of types take: block lengths and displacements. They
+//! belong to a node, which is how this library stores a type. A node may later be converted to a
+//! `Datatype` of ddtc. Then a short array is copied, and a long array is shared by the node and the
+//! `Datatype`.
 
 use std::sync::Arc;
 

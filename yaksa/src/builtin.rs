@@ -1,12 +1,11 @@
 //! Predefined types and operations, which have fixed handles in yaksa's interface.
 //!
 //! Integer types of C that have the same size and sign are one type here: for example, the handles
-//! of `int` and `int32_t` name the same type. The character types, `wchar_t` and `_Bool` are
-//! separate types.
+//! of `int` and `int32_t` name the same type. Each character type is a type of its own, though, and
+//! so are `wchar_t` and `_Bool`.
 //!
-//! MPICH passes `MPI_BYTE` under the handle `YAKSA_TYPE__BYTE`. A reduction with a bitwise
-//! operation must work on `MPI_BYTE`. Therefore the type of this handle is an unsigned integer of
-//! 8 bits here.
+//! The handle `YAKSA_TYPE__BYTE`, which MPICH passes for `MPI_BYTE`, stands for an unsigned integer
+//! of 8 bits. The reason is that bitwise reductions must work on `MPI_BYTE`.
 
 use ddtc::internal::datatype::Named;
 use ddtc::internal::kind::Op;
@@ -14,11 +13,12 @@ use ddtc::internal::process::Lazy;
 
 use crate::node::{Node, Ref, Shape};
 
-/// Number of handles of predefined types, which begin at 0 with the handle of the null type.
+/// Number of handles of predefined types. These handles are the numbers from 0 to 56. Handle 0 is
+/// that of the null type, which is counted too.
 pub(crate) const TYPES: u64 = 57;
 
-/// Returns the integer type of `bytes` bytes that is signed or unsigned. A size other than 1, 2 and
-/// 4 is treated as 8.
+/// Returns the integer type that has a size of `bytes` bytes and is signed if `signed` is true. A
+/// size other than 1, 2 and 4 is treated as 8.
 const fn integer(bytes: usize, signed: bool) -> Named {
     match (bytes, signed) {
         (1, true) => Named::Int8,
@@ -64,8 +64,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(LONG, false),
     integer(8, true),
     integer(8, false),
-    // The next handles are those of int_fast8_t to int_fast64_t, uint_fast8_t to uint_fast64_t,
-    // then int_least8_t to int_least64_t and uint_least8_t to uint_least64_t.
+    // The next 16 handles are four groups of four sizes, from 8 to 64 bits. The groups are
+    // int_fast, uint_fast, int_least and uint_least.
     integer(1, true),
     integer(FAST, true),
     integer(FAST, true),

@@ -1,12 +1,13 @@
 //! Packing and unpacking by copying the contiguous pieces of user memory one by one, as `list.rs`
 //! enumerates them. The first call that packs or unpacks a type always works in this way. So a type
 //! that is used only once needs only the node that its constructor made: no `Datatype` of ddtc, no
-//! hash for a cache, no layout and no compiled code. If the type has few pieces, some later calls
-//! also copy piece by piece.
+//! hash for a cache, no layout and no compiled code. If the type has few pieces, a limited number
+//! of later calls also copy piece by piece.
 //!
-//! MPICH packs a long message in parts, by one call of this library for each part. The node stores
-//! the position at which the last part ended that was copied piece by piece. A call that begins at
-//! this position also copies piece by piece, and need not find the piece from its offset.
+//! MPICH packs a long message in parts, by one call of this library for each part. When a call has
+//! copied a part piece by piece, the node stores the position at which the part ended. If the next
+//! part begins at this position, it is also copied piece by piece, and no search for its first
+//! piece is needed.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,13 +17,14 @@ use crate::call::Call;
 use crate::list;
 use crate::node::{Cursor, Node, Position};
 
-/// Returns the position of the first byte of the packed range of a call, if the call copies the
-/// pieces of its type one by one. Returns `None` if the bytes must be moved by ddtc's interpreter
-/// or by compiled code instead.
+/// Decides whether a call copies the pieces of its type one by one. If so, returns the position at
+/// which it begins: that of the first byte of its packed range. Returns `None` if the bytes must be
+/// moved by ddtc's interpreter or by compiled code instead.
 #[inline]
 fn start(node: &Node, call: &Call) -> Option<Position> {
     let start = call.range.start;
-    // A part that continues a message never begins at packed byte 0.
+    // The call may continue a message that an earlier call has begun. It does so if it begins at
+    // the stored cursor, which is never at packed byte 0.
     if start > 0 {
         let next = node.made_extra().filter(|extra| extra.cursor_offset.load(Relaxed) == start);
         let next = next.and_then(|extra| {
@@ -39,16 +41,21 @@ fn start(node: &Node, call: &Call) -> Option<Position> {
     node.begin_by_pieces(call.count).then(|| list::find_position(node, start as i64))
 }
 
-/// Moves the bytes of a checked call by copying contiguous pieces one by one, and returns true, in
-/// three cases: the call is the first one for its type, calls have copied few pieces of the type so
-/// far ([`Node::begin_by_pieces`]), or the call continues a message whose last part was copied in
-/// this way. Otherwise moves nothing and returns false.
+/// Moves the bytes of a call by copying contiguous pieces one by one, and returns true, in three
+/// cases:
+///
+/// * The call is the first one for its type.
+/// * Few pieces of the type have been copied one by one so far ([`Node::begin_by_pieces`]).
+/// * The call continues a message whose last part was copied piece by piece.
+///
+/// In all other cases, the function moves nothing and returns false.
 ///
 /// # Safety
-/// `call` must have been checked, and `node` must be its type, which must not be contiguous. The
-/// bytes of the packed range of the call must be valid in the instances at `call.user` and at
-/// `call.packed`: readable and initialized on the side from which they are moved, and writable on
-/// the other. The two sides must not overlap.
+/// The arguments in `call` must have been checked, as [`Call`] says. `node` must be the type of the
+/// call, and must not be contiguous. The bytes to be moved are in one of two memories, the
+/// instances at `call.user` and the packed data at `call.packed`, and are moved to the other one.
+/// They must be readable and initialized at the source, and writable at the destination. The two
+/// memories must not overlap.
 #[inline]
 pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     let Some(start) = start(node, call) else {
@@ -64,8 +71,8 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     };
     let at = call.user.expose_provenance() as i64;
     list::list(node, at, call.count, start.piece, &mut mover);
-    // The product `call.count * size` is the number of packed bytes of all instances. The check of
-    // the call has shown that it fits in 63 bits.
+    // The product `call.count * size` is the number of packed bytes of all instances. The arguments
+    // were checked before the call, and that check has shown that the product fits in 63 bits.
     if call.range.end < call.count * node.facts.size as u64 {
         let position = Position { piece: start.piece + mover.passed, inside: mover.moved };
         let extra = node.extra();
@@ -76,9 +83,9 @@ pub(crate) unsafe fn try_move(call: &Call, node: &Node) -> bool {
     true
 }
 
-/// Receiver that copies each contiguous piece of a checked call as soon as the enumeration of
-/// `list.rs` passes it. Only [`try_move`] makes this value, and its caller promises that all bytes
-/// in the packed range of the call are valid both in user memory and in packed memory.
+/// Receiver that copies each contiguous piece of a call as soon as the enumeration of `list.rs` has
+/// given it the piece. Only [`try_move`] makes a `Mover`. The caller of `try_move` promises that
+/// all bytes to be moved are valid both in user memory and in packed memory.
 struct Mover {
     direction: Direction,
     /// Address in packed memory of the next byte to be moved.
@@ -86,10 +93,12 @@ struct Mover {
     /// Number of packed bytes from the beginning of the next piece to the end of the packed range
     /// of the call.
     left: i64,
-    /// Number of bytes at the beginning of the next piece that are not moved again. Before the
-    /// first piece, these are the bytes of that piece before the packed range of the call. Later
-    /// this is 0, until the packed range ends inside a piece: then these are the bytes of that
-    /// piece that this call has moved.
+    /// Number of bytes to be skipped at the beginning of the next piece. For the first piece, these
+    /// are the bytes that precede the packed range of the call. For all other pieces this is 0.
+    ///
+    /// When all bytes of the range have been moved, the field has a last use. If the range ends
+    /// inside a piece, it is the number of bytes of that piece before the end of the range. The
+    /// next part of the message begins after these bytes.
     moved: i64,
     /// Number of pieces whose last byte this call has moved.
     passed: u64,
@@ -132,9 +141,9 @@ struct Any(usize);
 /// `N`.
 #[inline]
 unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the first and the last `N` bytes lie inside the block, which the caller promises to
-    // be valid on both sides. Arrays of bytes need no alignment. Both reads come before the writes,
-    // so the blocks may overlap.
+    // SAFETY: the first and the last `N` bytes lie inside the block. The caller promises that the
+    // block can be read at `from` and written at `to`. Arrays of bytes need no alignment. Both
+    // reads come before the writes, so the blocks may overlap.
     unsafe {
         let first = from.cast::<[u8; N]>().read();
         let last = from.add(length - N).cast::<[u8; N]>().read();
@@ -146,11 +155,11 @@ unsafe fn both_ends<const N: usize>(from: *const u8, to: *mut u8, length: usize)
 impl Length for Any {
     #[inline]
     unsafe fn copy(self, from: *const u8, to: *mut u8) {
-        // Blocks of at most 64 bytes are frequent, and a call of `memmove` would take longer than
-        // these copies.
-        // SAFETY: the caller promises that the block is valid on both sides. In each case, the
-        // length of the block is at least the `N` of `both_ends`. `ptr::copy` allows the two blocks
-        // to overlap.
+        // Blocks of at most 64 bytes are frequent. For them, a call of `memmove` would take longer
+        // than the loads and stores of `both_ends`.
+        // SAFETY: the caller promises that the block can be read at `from` and written at `to`. In
+        // each case, the length of the block is at least the `N` of `both_ends`. `ptr::copy` allows
+        // the two blocks to overlap.
         unsafe {
             match self.0 {
                 8..=16 => both_ends::<8>(from, to, self.0),
@@ -165,8 +174,8 @@ impl Length for Any {
 }
 
 /// Evaluates the expression `$result`, in which the variable `$length` is a [`Length`] of `$bytes`
-/// bytes. It is a [`Fixed`] for the sizes of the usual basic types and for small multiples of them,
-/// otherwise an [`Any`].
+/// bytes. `$length` is a [`Fixed`] for the sizes of the usual basic types and for small multiples
+/// of them, otherwise an [`Any`].
 macro_rules! with_length {
     ($bytes:expr, $length:ident => $result:expr) => {
         with_length!($bytes, $length => $result, 1 2 4 8 12 16 24 32)
@@ -383,13 +392,14 @@ mod tests {
             case(floats, &[(0, 4), (8, 4), (16, 4)]),
             // Two copies of the type `floats`.
             case(|| Node::copies(2, floats()).unwrap(), &[0, 8, 16, 20, 28, 36].map(|at| (at, 4))),
-            // Two copies of the type `floats`, 64 bytes apart, with an extent of 128 bytes.
+            // Two copies of the type `floats`, 64 bytes apart. The extent of the new type is 128
+            // bytes.
             case(
                 || Node::bounded(Node::strided(2, 1, 64, floats()).unwrap(), 0, 128).unwrap(),
                 &[0, 8, 16, 64, 72, 80].map(|at| (at, 4)),
             ),
-            // Two types of blocks at displacements. All blocks of the first type have 12 bytes, and
-            // all blocks of the second type have 72 bytes.
+            // The next two test types are made of blocks of equal length at listed displacements. A
+            // block has 12 bytes in the first type, and 72 bytes in the second.
             case(
                 || Node::blocks(3, Places::new(&[40, 0, 21], 1).unwrap(), Node::named(Named::Float)).unwrap(),
                 &[(40, 12), (0, 12), (21, 12)],
@@ -398,8 +408,8 @@ mod tests {
                 || Node::blocks(9, Places::new(&[100, 0], 1).unwrap(), Node::named(Named::Double)).unwrap(),
                 &[(100, 72), (0, 72)],
             ),
-            // Two types of blocks of different lengths at displacements. Only the second type has
-            // an empty block.
+            // The next two test types are made of blocks of different lengths at listed
+            // displacements. Only the second type has an empty block.
             case(
                 || Node::listed(blocks(&[1, 5, 2], &[60, 0, 30]), Node::named(Named::Int32)).unwrap(),
                 &[(60, 4), (0, 20), (30, 8)],
@@ -413,8 +423,9 @@ mod tests {
                 || Node::blocks(1, Places::new(&[32, 0], 1).unwrap(), floats()).unwrap(),
                 &[32, 40, 48, 0, 8, 16].map(|at| (at, 4)),
             ),
-            // A struct of a byte, a copy of the type `floats`, a member of doubles with block
-            // length 0, a pair with a gap between its parts, and 33 bytes.
+            // A struct of five members: a byte, a copy of the type `floats`, doubles with block
+            // length 0, an `MPI_SHORT_INT`, which has a gap between the short and the int, and 33
+            // bytes.
             case(
                 || {
                     let [byte, double, pair] =
@@ -450,7 +461,8 @@ mod tests {
 
         /// Packs a range of the packed bytes with the type `to_pack`, unpacks the same range with
         /// the type `to_unpack`, and compares all bytes with the expected ones. Returns false if
-        /// `try_move` refuses one of the two calls, because the call must not copy piece by piece.
+        /// `try_move` does so for packing or for unpacking, that is, if it does not copy piece by
+        /// piece.
         fn moves(&mut self, [to_pack, to_unpack]: [&Node; 2], range: Range<usize>) -> bool {
             let wide = range.start as u64..range.end as u64;
             let mut packed = vec![0xee; range.len() + 1];
@@ -499,8 +511,9 @@ mod tests {
                 let all = 0..memory.stream.len();
                 assert!(memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(nodes.iter().all(|node| node.made_extra().is_none()));
-                // A later call for the same number of instances does not copy piece by piece,
-                // whether it is for all packed bytes or for a part of them.
+                // The instances have more than `MAX_LISTED` pieces. So a later call for the same
+                // number of instances does not copy piece by piece, whether it is for all packed
+                // bytes or for a part of them.
                 assert!(!memory.moves([&nodes[0], &nodes[1]], all.clone()));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 0..1));
                 assert!(!memory.moves([&nodes[0], &nodes[1]], 1..all.end));
@@ -555,8 +568,8 @@ mod tests {
     }
 
     /// After the first call, up to 2048 pieces (`MAX_LISTED`) may be copied one by one. For a type
-    /// of 3 pieces, these are 682 calls. The calls for the parts of one message count together as
-    /// one call.
+    /// of 3 pieces, this suffices for 682 calls, which copy 2046 pieces. The calls for the parts of
+    /// one message count together as one call.
     #[test]
     fn types_of_few_pieces_are_lowered_late() {
         let case = &cases()[0];

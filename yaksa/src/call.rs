@@ -1,10 +1,12 @@
-//! Call that packs or unpacks, after its arguments have been checked.
+//! Arguments of a call that packs or unpacks, after they have been checked.
 
 use std::ops::Range;
 
 use ddtc::internal::kind::Direction;
 
-/// Checked arguments of a call that packs or unpacks.
+/// Arguments of a call that packs or unpacks. `moves.rs` has checked them: the range lies inside
+/// the packed data of all instances, `packed` is not null, and the instances lie in the address
+/// space.
 pub(crate) struct Call {
     pub(crate) direction: Direction,
     /// Address of displacement 0 of the first instance, as MPI defines a buffer's address.
@@ -13,8 +15,8 @@ pub(crate) struct Call {
     /// `range.start` of the instances.
     pub(crate) packed: *mut u8,
     pub(crate) count: u64,
-    /// Range of the packed bytes of all instances that the call moves. It ends at the end of a
-    /// basic element, but may begin inside one.
+    /// Bytes that the call moves, as a range of offsets in the packed data of all instances. The
+    /// range ends at the end of a basic element, but may begin inside one.
     pub(crate) range: Range<u64>,
     pub(crate) ty: u64,
 }

@@ -1,16 +1,18 @@
-//! Creation of what calls use to move the bytes of a type with ddtc's interpreter or with compiled
-//! code. For each type this is a committed type, which packs and unpacks and is made by the first
-//! call that needs it, and one reduction handle for each reduction operation that was used with the
-//! type. The module `node::compiled` stores them in the node, so that all type handles of a node
-//! share them.
+//! Functions that make the committed type and the reduction handles of a type. A call that moves
+//! bytes by ddtc's interpreter or by compiled code needs one of these objects. The committed type
+//! packs and unpacks. Each reduction handle combines data by one reduction operation. A committed
+//! type or a handle is made by the first call that needs it. The module `node::compiled` stores it
+//! in the node, so that all type handles of the node share it.
 //!
-//! Yaksa's interface has no call that commits a type. A type may never be used, be used once, or be
-//! made anew for every message, so its code is not compiled when it is made. In ddtc, types that
-//! move the same bytes share one layout. ddtc compiles the code of a layout when enough bytes have
-//! been moved by it in one direction. The bytes of all types that share the layout are counted
-//! together, because types that are made anew for every message have only their layout in common.
-//! Calls that copy piece by piece, such as the first call of a type, use no layout
-//! (`by_pieces.rs`), so their bytes do not count.
+//! Yaksa's interface has no call that commits a type. Programs make types that they never use,
+//! types that they use only once, and types that they make anew for every message. So the code of a
+//! type is not compiled when the type is made, but only when it has been used enough.
+//!
+//! In ddtc, types that move the same bytes share one layout, and the code belongs to the layout. It
+//! is compiled when enough bytes have been moved with the layout in one direction. The bytes of all
+//! types that share the layout are counted together, because types that are made anew for every
+//! message have only their layout in common. Calls that copy piece by piece, such as the first call
+//! of a type, use no layout (`by_pieces.rs`), so their bytes do not count.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::{Op, Operation};
@@ -36,9 +38,10 @@ pub(crate) fn committed(node: &Node) -> Result<&Committed> {
     if let Some(committed) = known.get() {
         return Ok(committed);
     }
-    // The committed type is made before `get_or_init` is called and not inside it. A fork of the
-    // process waits while the closure of `get_or_init` runs, and making a committed type may take
-    // long. If two threads make it at the same time, one of the two results is dropped.
+    // `get_or_init` runs its closure in a fork section: a fork of the process waits for the
+    // closure, so that the child does not inherit a half-made value. Making a committed type may
+    // take long, so it is made before `get_or_init` is called, and no fork waits for it. If two
+    // threads make the committed type at the same time, one of the two results is dropped.
     let made = engine().commit(node.datatype()?)?;
     Ok(known.get_or_init(|| made))
 }

@@ -65,8 +65,8 @@ enum Unit {
 }
 
 impl Unit {
-    /// Returns the size of the unit in bytes. If the unit is the extent, it is that of the old
-    /// type, whose copies lie at the displacements.
+    /// Returns the size of the unit in bytes. For [`Unit::Extents`], this is the extent of `old`,
+    /// the type whose copies lie at the displacements.
     fn bytes(self, old: &Ref) -> i64 {
         match self {
             Unit::Bytes => 1,
@@ -170,8 +170,9 @@ fn subarray(dimensions: &[Dimension], child: Ref) -> Result<Ref> {
     let times = |a: i64, b: i64| a.checked_mul(b).ok_or(Code::Internal);
     let (mut stride, mut start) = (child.facts.extent, 0i64);
     // In the dimensions that the loop has handled so far, the subarray consists of `row` copies of
-    // `inner`. Each slower dimension makes these copies a block of a strided type, unless the
-    // subarray has only one element in that dimension.
+    // `inner`. For each slower dimension in which the subarray has more than one element, the loop
+    // makes a strided type with one block for each of these elements. A block has the `row` copies
+    // of the old `inner`, and the strided type is the new `inner`.
     let (mut inner, mut row) = (child, 1);
     for (i, d) in dimensions.iter().enumerate() {
         start = times(d.start, stride)?.checked_add(start).ok_or(Code::Internal)?;

@@ -24,10 +24,11 @@ pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
 
 /// Returns the node that is equivalent to the datatype `t`.
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
-    // A datatype may be nested deeply, so an explicit stack replaces recursion. It may contain the
-    // same child several times, so `known` has the nodes of all datatypes that have been converted
-    // already. A datatype is pushed a second time before its children, and is converted when it is
-    // popped again, after its children.
+    // A datatype may be nested deeply, so an explicit stack replaces recursion. Each datatype is
+    // popped from the stack twice. The first time, it is pushed again, and its children are pushed
+    // above it. The second time, its children have been converted, and it is converted too. The
+    // same child may occur several times, so `known` has the nodes of all datatypes that have been
+    // converted already.
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {

@@ -2,13 +2,16 @@
 //! type is a head of 88 bytes, followed by the bytes that [`Datatype::to_wire`] returns, called the
 //! wire form. The wire form starts with its magic number, version and length.
 //!
-//! The head protects jobs in which other ranks use yaksa itself. The function `yaksa_unflatten` of
-//! yaksa copies the bytes that it gets into a type, arrays and addresses included, and checks
-//! nothing. It first reads the `int` at byte 4, the kind of the type. Kind 0 is a predefined type,
-//! for which yaksa looks up the type handle at byte 80 and reads nothing else. So the head has kind
-//! 0 and a handle that no type has. As a result, the receiving process ends: an assertion fails or,
-//! in a build without assertions, the process reads through a null pointer. Without the head, the
-//! receive would succeed and the data would be wrong.
+//! The head protects jobs in which other ranks use yaksa itself: it makes yaksa end a process that
+//! receives a serialized type of this library. Without the head, the receive would succeed and the
+//! data would be wrong, because yaksa's own `yaksa_unflatten` checks nothing, and takes even arrays
+//! and addresses from the bytes that were received.
+//!
+//! The head works as follows. `yaksa_unflatten` of yaksa first reads the `int` at byte 4, the kind
+//! of the type. Kind 0 is a predefined type, for which yaksa looks up the type handle at byte 80
+//! and reads nothing else. The head has kind 0 and a handle that no type has. So yaksa finds no
+//! type, and the process ends: an assertion fails or, in a build without assertions, the process
+//! reads through a null pointer.
 //!
 //! If this library receives a serialized type of yaksa, it also ends the process, with a line on
 //! standard error that says why ([`refuse_foreign`]). An error code would not suffice: MPICH
@@ -27,7 +30,8 @@ use crate::{convert, received, recent};
 
 /// First four bytes of a serialized type of this library. A serialized type of yaksa begins with
 /// the type's reference count in four bytes. Read as a number, the bytes of `MAGIC` are larger than
-/// any reference count in practice.
+/// any reference count in practice. So they distinguish the serialized types of this library from
+/// those of yaksa.
 const MAGIC: [u8; 4] = *b"ddty";
 /// Length in bytes of the head of a serialized type. The wire form begins after the head.
 const HEAD_LENGTH: usize = 88;
@@ -67,9 +71,10 @@ fn length(wire: usize) -> Result<usize> {
     wire.checked_add(HEAD_LENGTH).filter(|&n| n <= c_int::MAX as usize).ok_or(Code::NotSupported)
 }
 
-/// Ends the process if a serialized type was written by yaksa, or by a version of this library that
-/// wrote no head. `start` has the first eight bytes of the serialized type. In yaksa, these are two
-/// 32-bit numbers: the reference count of the type, and its kind, which stands for its constructor.
+/// Ends the process if a serialized type was written by yaksa, or by an old version of this
+/// library, whose serialized types had no head. `start` has the first eight bytes of the serialized
+/// type. If yaksa has written them, they are two 32-bit numbers: the reference count of the type,
+/// and its kind, which stands for its constructor.
 fn refuse_foreign(start: [u8; 8]) {
     let (first, second) = start.split_at(4);
     let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
@@ -83,17 +88,17 @@ fn refuse_foreign(start: [u8; 8]) {
     }
 }
 
-/// Returns the wire form in the serialized type at address `form`, which is the part after the
-/// head. The length of the result is read from the wire form itself.
+/// Returns the wire form, that is, the part after the head, of the serialized type at address
+/// `form`. The length of the result is read from the wire form itself.
 ///
 /// Fails with [`Code::Internal`] if `form` is null or does not point to a serialized type, and with
 /// [`Code::NotSupported`] if the length in the wire form is too large. Ends the process if the
-/// serialized type was written by another library.
+/// serialized type was written by yaksa or has no head ([`refuse_foreign`]).
 ///
 /// # Safety
-/// `form` must be null, or point to a serialized type of this library or of yaksa, or to eight
-/// bytes of which the first four are not [`MAGIC`]. These bytes must be readable, and stay
-/// unchanged as long as the result is used.
+/// If `form` is not null, it must point to a serialized type, of this library or of yaksa, or to
+/// eight other bytes that do not begin with [`MAGIC`]. The serialized type or the eight bytes must
+/// be readable, and stay unchanged as long as the result is used.
 unsafe fn wire<'a>(form: *const u8) -> Result<&'a [u8]> {
     require(!form.is_null())?;
     // SAFETY: `form` is not null, so it points to at least eight readable bytes: those of a

@@ -1,9 +1,9 @@
 //! Info objects, which pass hints to the library as pairs of key and value. A program may make them
 //! before it calls `yaksa_init` and free them after `yaksa_finalize`.
 //!
-//! C code gets a pointer for an info object. This pointer is only a handle: no address of a process
-//! has its value, and it is never dereferenced. Only a hint that names a GPU driver has an effect:
-//! a call that gets an info object with this hint is refused.
+//! The handle of an info object has a pointer type in C. It is never dereferenced, and its value is
+//! larger than all addresses of user programs. Only a hint that names a GPU driver has an effect: a
+//! call that gets an info object with this hint is refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -78,11 +78,12 @@ unsafe fn text<'a>(text: *const c_char, most: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(text.cast(), length) }
 }
 
-/// Checks a hint, and returns whether it names a GPU driver. Returns `None` if the hint does not
-/// have the key that selects a GPU driver.
+/// Checks a hint. If its key is `yaksa_gpu_driver`, returns `Some(true)` if the value names a GPU
+/// driver, and `Some(false)` if the value is `nogpu`. Returns `None` for all other keys.
 ///
-/// Fails with [`Code::Internal`] if `key` is null, if `val` is null and `vallen` is not 0, or if
-/// this function knows the key and the value has the wrong length or is not permitted for that key.
+/// Fails with [`Code::Internal`] if `key` is null, or if `val` is null although `vallen` is not 0.
+/// Also fails with this code if the key is one of those that the function knows, and its value has
+/// the wrong length or is not permitted.
 ///
 /// # Safety
 /// `key` must be null or point to a C string, or to [`MAX_KEY`] readable bytes. `val` must be null

@@ -77,8 +77,9 @@ export! {
             length.set(0);
             bytes.set(0);
         } else {
-            // `max_bytes` is less than `total`, the packed bytes of all instances. So packed byte
-            // `max_bytes` belongs to one of the instances, and `size` is not 0.
+            // `max_bytes` is less than `total`, the number of packed bytes of all instances. So
+            // packed byte `max_bytes` belongs to one of the instances, and the size of the type, by
+            // which the next line divides, is not 0.
             let (whole, rest) = (max_bytes as i64 / facts.size, max_bytes as i64 % facts.size);
             let (pieces, inside) = with_node(ty, |node| list::within(node, rest))?;
             length.set((whole as u64 * facts.pieces() + pieces) as usize);

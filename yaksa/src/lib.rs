@@ -1,9 +1,9 @@
-//! Library that has the C interface of yaksa, the library of MPICH that packs and unpacks
-//! datatypes, and does its work with ddtc. An MPI library that was built with an external yaksa
-//! (MPICH 4.0 to 5.0) loads it in place of yaksa's `libyaksa.so.0`. Then this library packs and
-//! unpacks data, also with reductions, lists their contiguous pieces, and serializes datatypes.
-//! docs/YAKSA.md says what is the same as in yaksa, what differs, and how to exchange the
-//! libraries.
+//! Replacement for yaksa, the library with which MPICH packs and unpacks datatypes. It has the C
+//! interface of yaksa, and ddtc does the work. If MPICH was built with an external yaksa (MPICH 4.0
+//! to 5.0), it can load this library in place of yaksa's `libyaksa.so.0`. This library packs and
+//! unpacks data, with and without reductions, lists the contiguous pieces of the data, and
+//! serializes datatypes. docs/YAKSA.md says what is the same as in yaksa, what differs, and how to
+//! exchange the libraries.
 //!
 //! The handles of types and requests, and the codes of operations, are 64-bit numbers, which are
 //! never used as addresses. Handles of info objects have a pointer type in C, but are never used as

@@ -2,9 +2,9 @@
 //! can begin at any piece.
 //!
 //! The pieces are enumerated in the order of their packed bytes. The module comment of
-//! [`crate::node`] has the rule that determines the number of pieces. If the enumeration does not
-//! begin at piece 0, divisions and binary searches find its first piece. An explicit stack replaces
-//! recursion.
+//! [`crate::node`] has the rules that determine which bytes are one piece. If the enumeration does
+//! not begin at piece 0, divisions and binary searches find its first piece. A type may be nested
+//! deeply, so an explicit stack replaces recursion.
 
 use crate::node::{Node, Position, Shape};
 
@@ -89,7 +89,7 @@ impl<'n> Leaf<'n> {
     fn from_node(node: &'n Node) -> Option<Leaf<'n>> {
         if node.facts.dense() {
             // An instance without gaps is a single piece, whatever its constructor is. `Lister`
-            // passes this piece to the receiver itself.
+            // enumerates such instances without a `Leaf`.
             return None;
         }
         let node = match node.shape() {
@@ -160,9 +160,10 @@ fn flat(node: &Node, at: i64, next: usize, take: &mut impl Pieces) -> bool {
 
 impl<'n> Lister<'n> {
     /// Enumerates the contiguous pieces of a block of `length` copies of a type. The block is at
-    /// address `at`. If no pieces are to be skipped, and the block is a single piece or its type is
-    /// a [`Leaf`], the pieces are passed to `take` at once. Otherwise the block is pushed on the
-    /// stack, so that it is enumerated next. Returns false if `take` wants no further pieces.
+    /// address `at`. If pieces are to be skipped, the block is pushed on the stack, so that it is
+    /// enumerated next. Otherwise, if the block is a single piece or its type is a [`Leaf`], the
+    /// pieces are passed to `take` immediately. All other blocks are pushed on the stack, too. A
+    /// block without data is ignored. Returns false if `take` wants no further pieces.
     #[inline]
     fn block(&mut self, node: &'n Node, at: i64, length: i64, take: &mut impl Pieces) -> bool {
         let facts = &node.facts;
@@ -194,8 +195,9 @@ impl<'n> Lister<'n> {
             return passed
                 || take.one(at.wrapping_add(facts.true_lb), (left as i64).wrapping_mul(facts.size));
         }
-        // No piece extends over two copies, and all copies have the same number of pieces. So a
-        // division finds the copy that contains the first piece that is not skipped.
+        // The type is not contiguous, so no piece extends over two copies. All copies have the same
+        // number of pieces. So a division finds the copy that contains the first piece that is not
+        // skipped.
         let passed = left.min(self.skip / facts.pieces());
         self.skip -= passed * facts.pieces();
         (at, left) = (at.wrapping_add(facts.extent.wrapping_mul(passed as i64)), left - passed);
@@ -222,8 +224,9 @@ impl<'n> Lister<'n> {
         let next = match node.shape() {
             _ if self.skip == 0 => 0,
             Shape::Empty | Shape::Copies { .. } | Shape::Bounded { .. } => 0,
-            // A predefined type of which pieces are skipped has more than one piece. So it is a
-            // pair with a gap between its two parts, and each part is one piece.
+            // A predefined type has at most two pieces, and two only if it is a pair with a gap
+            // between its two parts. At least one piece is skipped here, and the type has more
+            // pieces than are skipped. So it has two pieces, and the first one is skipped.
             Shape::Named(_) => std::mem::take(&mut self.skip) as usize,
             Shape::Strided { length, child, .. } | Shape::Blocks { length, child, .. } => {
                 let each = child.facts.block(*length).0.max(1);
@@ -231,8 +234,9 @@ impl<'n> Lister<'n> {
                 self.skip %= each;
                 next as usize
             }
-            // Each block is one contiguous piece, and no block is empty. So the number of blocks to
-            // skip is the number of pieces to skip.
+            // Each block is one contiguous piece or empty, and there are as many pieces as blocks.
+            // So no block is empty, and the number of blocks to skip is the number of pieces to
+            // skip.
             Shape::Listed { .. } | Shape::Struct { .. }
                 if node.is_flat() && node.facts.pieces() == node.blocks_listed() as u64 =>
             {
@@ -241,8 +245,8 @@ impl<'n> Lister<'n> {
             Shape::Listed { .. } | Shape::Struct { .. } => {
                 let before = node.before();
                 // The first piece that is not skipped is in the last block that has at most `skip`
-                // pieces before it. This block is never empty, because an empty block has the same
-                // sums as the block after it.
+                // pieces before it. An empty block is never the last such block, because the next
+                // entry of `before` has the same number of pieces.
                 let next = before.partition_point(|before| before.pieces <= self.skip) - 1;
                 self.skip -= before[next].pieces;
                 next
@@ -260,10 +264,11 @@ impl<'n> Lister<'n> {
         let depth = self.stack.len();
         let blocks = node.blocks_listed();
         // The loop ends as soon as a block has been pushed on the stack, because the pieces of that
-        // block come before the pieces of the blocks after it.
+        // block must be enumerated before those of the blocks after it.
         while self.stack.len() == depth {
-            // Each iteration enumerates block `next`. If all remaining blocks are alike and need no
-            // stack, one iteration enumerates all of them.
+            // Each iteration enumerates block `next`. But if the blocks are equally spaced, have
+            // equal contents, and can be enumerated without the stack, one iteration enumerates all
+            // remaining blocks.
             let more = match node.shape() {
                 Shape::Empty => return true,
                 Shape::Copies { count, child } => return self.block(child, at, *count, take),
@@ -275,8 +280,9 @@ impl<'n> Lister<'n> {
                 Shape::Strided { count, length, stride, child } => {
                     let facts = &child.facts;
                     if self.skip == 0 && facts.dense() && (*length == 1 || facts.contiguous()) {
-                        // Each block is a single contiguous piece, so the remaining blocks are
-                        // equal pieces at equal distances, which the receiver takes in one call.
+                        // Each block is a single contiguous piece. So the remaining blocks are
+                        // pieces of equal length at equal distances, and one call of `run` passes
+                        // all of them to `take`.
                         let first =
                             at.wrapping_add(facts.true_lb).wrapping_add(stride.wrapping_mul(next as i64));
                         let left = (*count as u64).saturating_sub(next as u64);
@@ -320,9 +326,9 @@ impl<'n> Lister<'n> {
 }
 
 /// Returns the position of packed byte `offset`: the index of the contiguous piece of user memory
-/// that contains the byte, and the number of bytes of that piece before it. The type must have
-/// data. It must not be contiguous, because all instances of a contiguous type together are one
-/// piece.
+/// that contains the byte, and the number of bytes of that piece that precede the byte. The type
+/// must have data. It must not be contiguous: this function counts the pieces of each instance
+/// separately, but all instances of a contiguous type together are one piece.
 pub(crate) fn find_position(node: &Node, offset: i64) -> Position {
     let (whole, rest) = (offset / node.facts.size, offset % node.facts.size);
     let (pieces, bytes) = if rest == 0 { (0, 0) } else { within(node, rest) };
@@ -333,9 +339,14 @@ pub(crate) fn find_position(node: &Node, offset: i64) -> Position {
 /// basic elements. The type must have data. A pair is one element, and so is a complex number.
 pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
     let (mut node, mut left) = (node, bytes);
-    // The byte at offset `bytes` of the packed data is at offset `left` in the packed data of a
-    // sequence of copies of `node`. All copies before the one that contains this byte consist of
-    // whole elements, so each iteration skips these copies.
+    // The loop descends from the type through its child types to the element that contains the byte
+    // at offset `bytes` of the packed data. At the start of each iteration, `node` is the type that
+    // has been reached. The byte lies in a sequence of copies of `node`, at offset `left` in their
+    // packed data.
+    //
+    // Every copy consists of whole elements. So the copies before the byte are skipped, and only
+    // the offset of the byte inside its own copy remains. If this offset is 0, `bytes` is a
+    // boundary between elements.
     loop {
         left %= node.facts.size;
         if left == 0 {
@@ -361,13 +372,15 @@ pub(crate) fn whole_elements(node: &Node, bytes: i64) -> i64 {
 /// packed bytes of one instance of a type, and the total length of these pieces in bytes. An
 /// instance must have more than `bytes` packed bytes.
 pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
-    // The byte to find is the first one after the given range: the byte at offset `bytes` of the
-    // packed data. The search descends from the type through its child types to the piece that
-    // contains this byte. At the start of each iteration, the byte is at offset `left` in the
-    // packed data of an instance of `node`, and `pieces` is the number of pieces before that
-    // instance. The iteration adds the pieces of all blocks before the block that contains the
-    // byte, and of all copies in this block before the copy that contains the byte. Then it
-    // descends into this copy.
+    // The loop descends from the type through its child types to the piece that contains the byte
+    // at offset `bytes` of the packed data. It counts the pieces before this byte. At the start of
+    // each iteration, the byte is at offset `left` in the packed data of a copy of `node`, and
+    // `pieces` is the number of pieces before that copy.
+    //
+    // Each iteration has two steps. The first step finds the block of `node` that contains the
+    // byte, and adds the pieces of all blocks before it to `pieces`. The second step finds the copy
+    // in this block that contains the byte, and adds the pieces of all copies before it in the
+    // block. The next iteration continues inside this copy.
     let (mut node, mut pieces, mut left) = (node, 0, bytes);
     loop {
         // Type of the copy that contains the byte, or `None` if the search stops at this node. In
@@ -398,7 +411,8 @@ pub(crate) fn within(node: &Node, bytes: i64) -> (u64, i64) {
             }
         };
         // If the child is contiguous, the copies in a block are one piece. This piece contains the
-        // byte, so it does not lie completely in the given range.
+        // byte at offset `bytes`, so it does not lie completely in the first `bytes` packed bytes
+        // and is not counted.
         let Some(child) = inside.filter(|child| !child.facts.contiguous()) else {
             return (pieces, bytes - left);
         };

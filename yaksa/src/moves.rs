@@ -30,9 +30,9 @@ struct Piece {
     room: usize,
 }
 
-/// Returns the range of packed bytes of `count` instances that a call moves. Fails with
-/// [`Code::Internal`] if the number of packed bytes of all instances does not fit in 63 bits, or if
-/// the offset is larger than that number.
+/// Returns the bytes that a call moves, as a range of offsets in the packed data of `count`
+/// instances. Fails with [`Code::Internal`] if the number of packed bytes of all instances does not
+/// fit in 63 bits, or if the offset is larger than that number.
 #[inline]
 fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>> {
     let total = i64::try_from(count).ok().and_then(|n| n.checked_mul(facts.size)).ok_or(Code::Internal)?;
@@ -42,9 +42,9 @@ fn range(ty: u64, facts: &Facts, count: u64, piece: &Piece) -> Result<Range<u64>
     if end == total { Ok(offset..end) } else { cut(ty, offset, end) }
 }
 
-/// Returns the range of packed bytes from `offset` to `end`, shortened so that it does not end
-/// inside a basic element. The result is empty if it would otherwise end before `offset`. `end`
-/// must be less than the number of packed bytes of all instances.
+/// Returns the range of packed bytes from `offset` to `end`, with its end moved back to a boundary
+/// between basic elements. The result is empty if this boundary lies before `offset`. `end` must be
+/// less than the number of packed bytes of all instances.
 #[cold]
 fn cut(ty: u64, offset: u64, end: u64) -> Result<Range<u64>> {
     // `end` is less than the number of packed bytes of all instances, which fits in 63 bits, so the
@@ -62,12 +62,13 @@ fn spans(facts: &Facts, user: *const u8, count: u64) -> Result<()> {
     require(low >= FIRST_PAGE as i128 && high <= i128::from(u64::MAX))
 }
 
-/// Packs or unpacks the bytes of a checked call without a reduction.
+/// Packs or unpacks the bytes of a call without a reduction.
 ///
 /// # Safety
-/// `call` must have been checked. The bytes of its packed range must be valid in the instances at
-/// `call.user` and at `call.packed`: readable and initialized at the source, and writable at the
-/// destination. Except for contiguous types, the two sides must not overlap.
+/// The arguments in `call` must have been checked, as [`Call`] says. The bytes to be moved are in
+/// one of two memories, the instances at `call.user` and the packed data at `call.packed`, and are
+/// moved to the other one. They must be readable and initialized at the source, and writable at the
+/// destination. Except for contiguous types, the two memories must not overlap.
 #[inline]
 unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
     if facts.contiguous() {
@@ -79,21 +80,23 @@ unsafe fn copy(call: &Call, facts: &Facts) -> Result<()> {
             Direction::Unpack => (call.packed, user),
         };
         // SAFETY: the instances are one run of bytes, so the `n` bytes of the range are contiguous
-        // on both sides. The caller promises that they are valid. `ptr::copy` allows an overlap:
-        // some callers pass the same memory for both sides.
+        // in user memory, as they are in packed memory. The caller promises that they are valid at
+        // the source and at the destination. `ptr::copy` allows an overlap: some callers pass the
+        // same memory for both.
         unsafe { std::ptr::copy(from, to, n) };
         return Ok(());
     }
     with_node(call.ty, |node| {
-        // SAFETY: the call has been checked, and its type is not contiguous. The caller promises
-        // that the bytes of the range are valid on both sides, and that the sides do not overlap.
+        // SAFETY: the arguments in `call` have been checked, and its type is not contiguous. The
+        // caller promises that the bytes to be moved are valid at the source and at the
+        // destination, and that the two memories do not overlap.
         if unsafe { by_pieces::try_move(call, node) } {
             return Ok(());
         }
         let committed = compile::committed(node)?;
-        // SAFETY: the call has been checked, so its range lies inside the packed bytes of `count`
-        // instances. The caller promises that the bytes of the range are valid on both sides, and
-        // that the sides do not overlap.
+        // SAFETY: the arguments in `call` have been checked, so its range lies inside the packed
+        // bytes of `count` instances. The caller promises that the bytes to be moved are valid at
+        // the source and at the destination, and that the two memories do not overlap.
         unsafe {
             committed.range_raw(call.direction, call.user, call.count, call.packed, call.range.clone())
         };
@@ -129,9 +132,9 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
-    // `range` does not end inside a basic element unless it is empty, so it may be shorter than the
-    // part that the caller asked for. If it is empty, the buffers are not used, and their addresses
-    // may be null.
+    // `range` may be shorter than the part that the caller asked for, because its end is moved back
+    // to a boundary between basic elements. It may even be empty. Then the buffers are not used,
+    // and their addresses may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {

@@ -1,28 +1,34 @@
-//! Node, the structure in which this library stores a datatype: the size and bounds that callers
-//! ask for, the arguments of the type's constructor, and its child types. A node has at most 128
-//! bytes and is one allocation; its arrays are further allocations. It is kept small because most
-//! types of a program are never used, and many are made anew for every message.
+//! Node, the structure in which this library stores a datatype. It has the size and bounds that
+//! callers ask for, the arguments of the type's constructor, and the child types.
 //!
-//! **Bounds** of a type are the minimum of the lower bounds and the maximum of the upper bounds of
-//! all copies of its child types, unless the constructor sets other bounds ([`Shape::Bounded`]).
-//! There are no sticky bounds like those of `MPI_LB` and `MPI_UB`. Padding at the end is added only
-//! to a struct, and only if its members do not all count as one type ([`crate::builtin::same`]).
+//! A node must be small and quick to make, because most types of a program are never used, and many
+//! are made anew for every message. It has at most 128 bytes and is one allocation; its arrays are
+//! further allocations.
+//!
+//! **Bounds.** The lower bound of a type is the minimum of the lower bounds of all copies of its
+//! child types, and its upper bound is the maximum of their upper bounds. There are two exceptions.
+//! First, a constructor may set other bounds ([`Shape::Bounded`]). Second, a struct is padded at
+//! its end if its members have different types. (Some types count as the same type here, see
+//! [`crate::builtin::same`].) There are no sticky bounds like those of `MPI_LB` and `MPI_UB`.
 //!
 //! **Pieces** are the contiguous parts of user memory that `yaksa_iov` lists for one instance of a
-//! type, that is, for one of the `count` repetitions in a call. The number of pieces follows from a
-//! rule that considers only a constructor and its child types. A block of copies of a child is one
-//! piece if there are no gaps in the copies and between them; otherwise each copy is listed
-//! separately. If each block of a constructor is one piece and begins where the block before it
-//! ends, all blocks together are one piece. (Blocks without data are ignored.)
+//! type. (An instance is one of the `count` repetitions in a call.) Pieces that touch each other in
+//! memory are joined only in two cases, which are examined for each constructor separately:
 //!
-//! The instances of a call are listed like the copies in a block. If the type is contiguous for any
-//! count, or has no data, `yaksa_iov` lists one piece for all instances. Otherwise a piece never
-//! extends over two instances, even if they touch, so two instances have exactly twice as many
-//! pieces as one. MPICH relies on this: it computes the number of pieces of one instance as half of
-//! the number for two instances.
+//! * The copies of a child in one block are one piece if there are no gaps inside the copies and
+//!   between them. Otherwise the pieces of each copy are listed separately.
+//! * The blocks of one constructor are one piece if each block is one piece and begins where the
+//!   block before it ends. Otherwise the pieces of each block are listed separately. (Blocks
+//!   without data are ignored.)
 //!
-//! Invariant: sizes, bounds and the displacements of data fit in 64 bits, or the construction
-//! fails. An instance has at most as many pieces as bytes.
+//! For most types, a piece does not extend over two instances, even if their data touch. So two
+//! instances have exactly twice as many pieces as one. MPICH relies on this: it computes the number
+//! of pieces of one instance as half of the number for two instances. The exceptions are types that
+//! are contiguous for any count, and types without data: for these, `yaksa_iov` lists one piece for
+//! all instances together.
+//!
+//! **Invariants.** The size, the bounds and the displacements of the data of a node fit in 64 bits;
+//! otherwise its construction fails. An instance has at most as many pieces as bytes.
 
 mod compiled;
 mod shared;
@@ -54,8 +60,8 @@ pub(crate) struct Facts {
 }
 
 /// Number of contiguous pieces of memory that one instance of a type occupies. The highest bit is
-/// set if the instance is dense, that is, if it is one ascending run of bytes without a gap, which
-/// begins at the true lower bound.
+/// set if the instance is dense: its data are one run of bytes without gaps, in the order of the
+/// packed data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listing(u64);
 
@@ -70,19 +76,19 @@ impl Listing {
     }
 }
 
-/// Properties of a type that callers cannot ask for: depth and alignment, and how many pieces calls
-/// have copied one by one.
+/// Properties of a type that callers cannot ask for: its depth, its alignment, and the number of
+/// its pieces that were copied one by one.
 #[derive(Debug)]
 struct Marks {
     /// Number of child types on the longest path from this type down to a predefined type. The
     /// count stops at the maximum of a `u8`.
     depth: u8,
-    /// Strictest alignment of a basic element of the type, in bytes. The highest bit ([`FLAT`]) is
-    /// set if the constructor lists displacements, and the block at each displacement is one
+    /// Strictest alignment of a basic element of the type, in bytes. The highest bit ([`FLAT`])
+    /// marks a flat type: its constructor lists displacements, and each of its blocks is one
     /// contiguous piece of memory or empty.
     alignment: u8,
-    /// 0 if no call has packed or unpacked data of the type. Otherwise 1 more than the number of
-    /// contiguous pieces that calls after the first one have copied one by one.
+    /// 0 if no call has packed or unpacked data of the type. Otherwise this is 1 plus the number of
+    /// contiguous pieces that were copied one by one by calls after the first one.
     listed: AtomicU16,
 }
 
@@ -120,9 +126,10 @@ pub(crate) struct Extra {
     /// number of contiguous pieces and of packed bytes in all blocks before block `i`. The last
     /// entry has the totals over all blocks.
     before: Once<Box<[Before]>>,
-    /// Place at which the last call ended that copied pieces one by one and did not reach the end
-    /// of the packed data. A call that continues the same message begins at this place, and takes
-    /// the value. `None` if there was no such call since the value was taken.
+    /// Place at which a call stopped before the end of the packed data, after it had copied pieces
+    /// one by one. If there were several such calls, this is the place of the last one. A call that
+    /// begins at this place continues the same message. It removes the value from this field, which
+    /// is then `None` until another call stops before the end.
     pub(crate) cursor: Mutex<Option<Cursor>>,
     /// Offset of the cursor in the packed data; 0 if there is no cursor. A call reads this number
     /// without a lock, and locks the cursor only if the packed range of the call begins at this
@@ -174,16 +181,19 @@ pub(crate) struct Node {
 /// Limits the size of a node, because a program may hold millions of types.
 const _: () = assert!(size_of::<Node>() <= 128);
 
-/// Bit in `Marks::alignment` that marks a flat type. In a flat type the constructor lists
-/// displacements, and the block at each displacement is one contiguous piece of memory or empty.
+/// Bit in `Marks::alignment` that marks a flat type. The constructor of a flat type lists
+/// displacements, and each of its blocks is one contiguous piece of memory or empty.
 const FLAT: u8 = 0x80;
 
-/// Maximum number of contiguous pieces of a type that the calls after the first one, all together,
-/// copy one by one. Later calls use a layout of ddtc, which must be built from the type first
-/// (lowering). Copying this many pieces takes 2 to 4 us, about as long as lowering a small type if
-/// the machine code of the lowering passes is in the caches. If it is not in the caches, lowering
-/// takes 20 to 60 us. Without this allowance, the second call took more than three times as long as
-/// in yaksa for 19 of 21 layouts whose call takes less than 5 us there (Zen 3, 2026-11-30,
+/// Maximum number of contiguous pieces of a type that are copied one by one after its first call.
+/// The pieces of all later calls are added up. A call that would exceed the maximum uses a layout
+/// of ddtc, which must be built from the type first. Building a layout is called lowering.
+///
+/// Copying this many pieces takes 2 to 4 us. Lowering a small type takes about as long if the
+/// machine code of the lowering passes is in the caches, and 20 to 60 us if it is not. It was also
+/// measured what happens if only the first call copies its pieces one by one, so that the second
+/// call lowers the type. For 19 of 21 layouts for which a call takes less than 5 us in yaksa, the
+/// second call then took more than three times as long as in yaksa (Zen 3, 2026-11-30,
 /// `tests/runtime/bench first`).
 const MAX_LISTED: u16 = 2048;
 
@@ -202,7 +212,8 @@ impl Facts {
     const EMPTY: Facts =
         Facts { size: 0, lb: 0, extent: 0, true_lb: 0, true_extent: 0, listing: Listing::NONE };
 
-    /// Returns true if one instance of the type is one ascending run of bytes without a gap.
+    /// Returns true if the data of one instance are one run of bytes without gaps, in the order of
+    /// the packed data.
     #[inline]
     pub(crate) fn dense(&self) -> bool {
         self.listing.0 & Listing::DENSE != 0
@@ -277,9 +288,12 @@ struct Sequence {
 impl Sequence {
     const EMPTY: Sequence = Sequence { pieces: 0, dense: true, end: 0, flat: true };
 
-    /// Adds a block of `length` copies of a type at displacement `at`. `child` has the properties
-    /// of that type. Overflow is not detected here: the callers check the same sums, and discard
-    /// this counter if a sum overflows.
+    /// Adds a block of `length` copies of a type at displacement `at`. `child` has the size, the
+    /// bounds and the number of pieces of that type.
+    ///
+    /// The arithmetic wraps around on overflow. This does no harm, because the callers compute the
+    /// size and the bounds of the new type from the same blocks by checked arithmetic. If that
+    /// arithmetic overflows, the construction of the type fails and the `Sequence` is not used.
     #[inline]
     fn push(&mut self, child: &Facts, length: i64, at: i64) {
         let (pieces, dense) = child.block(length);
@@ -311,8 +325,8 @@ impl Node {
         if flat { FLAT } else { 0 }
     }
 
-    /// Returns true if the constructor lists displacements, and the block at each displacement is
-    /// one contiguous piece of memory or empty.
+    /// Returns true if the type is flat: its constructor lists displacements, and each of its
+    /// blocks is one contiguous piece of memory or empty.
     #[inline]
     pub(crate) fn is_flat(&self) -> bool {
         self.marks.alignment & FLAT != 0
@@ -332,12 +346,18 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Decides whether a call that packs or unpacks `count` instances, or begins to do so in parts,
-    /// should copy the contiguous pieces one by one. Returns true for the first call that packs or
-    /// unpacks this type. For a later call, returns true if at most [`MAX_LISTED`] pieces have been
-    /// copied one by one after the first call, including those of the new call, and counts the
-    /// pieces of the new call. The pieces of all `count` instances are counted, even if the call
-    /// moves only a part of them.
+    /// Decides whether a call that packs or unpacks data of `count` instances should copy the
+    /// contiguous pieces one by one. Returns true for the first call that packs or unpacks this
+    /// type. Later, it returns true as long as at most [`MAX_LISTED`] pieces are copied one by one
+    /// by all calls after the first one.
+    ///
+    /// For this purpose, each call of this function after the first one adds the pieces of all its
+    /// `count` instances to a sum in the node, even if the caller moves only a part of their data.
+    /// If the new sum would be larger than the maximum, the sum stays as it is and the result is
+    /// false.
+    ///
+    /// The caller does not ask this function about a call that begins at the stored cursor
+    /// ([`Extra::cursor`]). Such a call continues a message, and is always copied piece by piece.
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -346,8 +366,8 @@ impl Node {
         };
         let by_pieces = now <= u64::from(MAX_LISTED) + 1;
         if by_pieces {
-            // The load and the store are not one atomic step, so a thread may overwrite what
-            // another thread has added. The count need not be exact.
+            // The load and the store are not one atomic step, so a thread may overwrite the sum
+            // that another thread has stored. This is permitted, because the sum need not be exact.
             self.marks.listed.store(now as u16, Relaxed);
         }
         by_pieces
@@ -392,9 +412,9 @@ impl Node {
     pub(crate) fn strided(count: i64, length: i64, stride: i64, child: Ref) -> Result<Ref> {
         let c = &child.facts;
         let (first, last) = fits(c.reach(length))?;
-        // `first` and `last` are the displacements of the lowest and the highest copy in a block.
-        // The displacement of the last block is added to `last` if the stride is positive, else to
-        // `first`.
+        // `first` and `last` are the displacements of the lowest and the highest copy in the first
+        // block. They are now extended to all blocks: `tail`, the displacement of the last block,
+        // is added to `last` if it is positive, else to `first`.
         let tail = fits((count - 1).checked_mul(stride))?;
         let first = fits(first.checked_add(tail.min(0)))?;
         let last = fits(last.checked_add(tail.max(0)))?;
@@ -491,9 +511,9 @@ impl Node {
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
-        // Members with block length 0 affect only the depth of the new type. Members with a
-        // positive block length, but a type without data, affect the bounds, but not the true
-        // bounds.
+        // Members with block length 0 affect only the depth of the new type. A member with a
+        // positive block length whose type has no data affects the bounds and the alignment, too,
+        // but not the true bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {
@@ -504,8 +524,8 @@ impl Node {
             }
             let (low, high) = fits(c.reach(length))?;
             let low = fits(d.checked_add(low))?;
-            // `placed` fails if a bound of the block does not fit in 64 bits. So the sums `lb +
-            // extent` and `true_lb + true_extent` below cannot overflow.
+            // `placed` fails if a bound of the block does not fit in 64 bits. So the upper bounds
+            // below, `lb + extent` and `true_lb + true_extent`, cannot overflow.
             let block = fits(c.placed(length, low, fits(d.checked_add(high))?))?;
             (facts.lb, ub) = (facts.lb.min(block.lb), ub.max(block.lb + block.extent));
             if block.size > 0 {
@@ -545,7 +565,7 @@ impl Node {
     }
 
     /// Returns the data about the type that are computed only when a call needs them. The first
-    /// call of this function creates the structure, with all its fields empty.
+    /// call of this function makes the [`Extra`] for these data, with all its fields empty.
     pub(crate) fn extra(&self) -> &Extra {
         self.extra.get_or_init(|| {
             Box::new(Extra {
@@ -565,8 +585,8 @@ impl Node {
         self.extra.get().map(|extra| &**extra)
     }
 
-    /// Returns the `Datatype` of ddtc, a tree of constructors, with the same elements and bounds.
-    /// The first call makes that tree.
+    /// Returns the `Datatype` of ddtc that is equivalent to this node: it has the same elements and
+    /// the same bounds. The first call makes the `Datatype`, which is a tree of constructors.
     pub(crate) fn datatype(&self) -> Result<&Datatype> {
         tree::datatype(self)
     }
@@ -584,8 +604,8 @@ impl Node {
         }
     }
 
-    /// Returns the number of blocks at listed displacements; 0 if the constructor does not list
-    /// displacements, as a vector does not.
+    /// Returns the number of blocks, if the constructor lists their displacements. Returns 0 for
+    /// other constructors, for example for a vector.
     pub(crate) fn blocks_listed(&self) -> usize {
         match &self.shape {
             Shape::Blocks { at, .. } => at.displacements().len(),
@@ -626,9 +646,11 @@ impl Node {
             });
             std::iter::once(Before { pieces: 0, bytes: 0 }).chain(sums).collect()
         };
-        // The sums are computed before `get_or_init` is called and not inside it. A fork of the
-        // process waits while the closure of `get_or_init` runs, and the computation may take long.
-        // If two threads compute the sums at the same time, one of the two results is dropped.
+        // `get_or_init` runs its closure in a fork section: a fork of the process waits for the
+        // closure, so that the child does not inherit a half-made value. Computing the sums may
+        // take long, so they are computed before `get_or_init` is called, and no fork waits for
+        // them. If two threads compute the sums at the same time, one of the two results is
+        // dropped.
         let known = &self.extra().before;
         match known.get() {
             Some(sums) => sums,
@@ -644,8 +666,9 @@ impl Node {
     /// and an instance must have more than `byte` bytes.
     pub(crate) fn block_at(&self, byte: i64) -> (&Node, Before) {
         let before = self.before();
-        // The byte is in the last block that has at most `byte` packed bytes before it. This block
-        // is never empty, because an empty block has the same sums as the block after it.
+        // The byte is in the last block that has at most `byte` packed bytes before it. An empty
+        // block is never the last such block, because the next entry of `before` has the same
+        // number of bytes.
         let i = before.partition_point(|before| before.bytes <= byte) - 1;
         (self.block(i).0, before[i])
     }
@@ -656,9 +679,9 @@ impl Drop for Node {
         if self.marks.depth <= SHALLOW {
             return;
         }
-        // The type is nested deeply, so its nodes are dropped in a loop and not recursively.
-        // `dying` holds the constructor arguments, including the children, of the nodes that are
-        // being dropped.
+        // The type is nested deeply, so recursion could overflow the stack, and its nodes are
+        // dropped in a loop instead. `dying` holds the constructor arguments, including the
+        // children, of the nodes that are being dropped.
         let mut dying = vec![std::mem::replace(&mut self.shape, Shape::Empty)];
         while let Some(shape) = dying.pop() {
             let children: Vec<Ref> = match shape {

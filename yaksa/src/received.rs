@@ -1,11 +1,14 @@
-//! Cache of the types that were recently received from other processes. The keys are their wire
-//! forms, that is, serialized types without the head that `flatten.rs` describes. The target of
-//! one-sided operations gets a serialized type with each message, and it is mostly the same as in
-//! the message before.
+//! Cache of the types that were recently received from other processes. The key of an entry is a
+//! wire form, that is, a serialized type without the head that `flatten.rs` describes. The target
+//! of one-sided operations gets a serialized type with each message, in most cases the same one as
+//! with the message before.
 //!
-//! The lookup compares all bytes of the wire form. If they are equal to the bytes of an entry, they
-//! have passed all checks before and stand for the same type. The data structures that were made
-//! for that type, such as its compiled code, then serve the next message too.
+//! A lookup compares all bytes of the received wire form with those of an entry. If they are equal,
+//! the type in the entry is used again, with all that was made for it, such as its compiled code.
+//! The wire form need not be checked, because an equal wire form was checked when the entry was
+//! made.
+//!
+//! In this module, the parameters named `form` are wire forms.
 
 use ddtc::internal::process::SpinLock;
 
@@ -15,10 +18,11 @@ use crate::node::Ref;
 const PLACES: usize = 8;
 /// Maximum length in bytes of a wire form that the cache stores.
 const LONGEST: usize = 8 << 10;
-/// Offset in a wire form of the hash of the datatype, in bytes. In this module, names with `form`
-/// mean a wire form, which is a serialized type without the head that `flatten.rs` describes.
+/// Offset in bytes of the hash of a datatype in its wire form, which is the part of a serialized
+/// type after the head.
 const HASH: usize = 16;
 
+/// Entry of the cache: a wire form, and the type that was made from it.
 struct Form {
     bytes: Box<[u8]>,
     node: Ref,
@@ -26,8 +30,9 @@ struct Form {
 
 static FORMS: SpinLock<[Option<Form>; PLACES]> = SpinLock::new([const { None }; PLACES]);
 
-/// Returns the index in [`FORMS`] of the only entry that may contain a wire form; `None` if the
-/// wire form is too long or too short to be stored.
+/// Returns the index in [`FORMS`] of the only entry in which the wire form `form` may be stored.
+/// Returns `None` if it is never stored, because it is longer than [`LONGEST`], or too short to
+/// contain a hash.
 fn form_index(form: &[u8]) -> Option<usize> {
     if form.len() > LONGEST {
         return None;
@@ -43,7 +48,7 @@ pub(crate) fn find(form: &[u8]) -> Option<Ref> {
 }
 
 /// Stores a wire form and its type in the cache, in place of the previous wire form at the same
-/// index. Does nothing if the wire form is too long or too short to be stored.
+/// index. Does nothing if the wire form is longer than [`LONGEST`], or too short to contain a hash.
 pub(crate) fn keep(form: &[u8], node: &Ref) {
     let Some(index) = form_index(form) else { return };
     let known = Form { bytes: form.into(), node: node.clone() };

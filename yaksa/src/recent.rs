@@ -1,13 +1,14 @@
-//! Cache that each thread has of the types that it used last. With it, the thread can read the size
-//! and bounds of these types, and pack with them, without taking a lock or writing to shared
-//! memory. The cache also has a few vacant slots of the table that maps type handles to types
-//! (`table.rs`). While the cache has such slots, no lock is needed to give a new type its handle.
+//! Cache of the types that a thread used last. Each thread has one. With it, the thread can read
+//! the size and bounds of these types, and pack with them, without taking a lock or writing to
+//! shared memory. The cache also has a few vacant slots of the table that maps type handles to
+//! types (`table.rs`). While the cache has such slots, no lock is needed to give a new type its
+//! handle.
 //!
-//! An entry is valid as long as the slot of its type in the table has the same generation. When any
-//! thread frees a type handle, the generation changes, so the caches of the other threads do not
-//! find the handle any more. An entry that was made for packing, and not only to read the size and
-//! bounds of its type, keeps the type alive until the thread replaces the entry, frees the type
-//! handle itself, or ends.
+//! An entry belongs to a type handle, which contains the generation of a slot in the table. The
+//! entry is valid as long as the slot still has this generation. When any thread frees the handle,
+//! the generation of the slot changes, so no cache finds the handle any more. An entry that was
+//! made for packing, and not only to read the size and bounds of its type, keeps the type alive
+//! until the thread replaces the entry, frees the type handle itself, or ends.
 
 use std::cell::RefCell;
 
@@ -168,8 +169,9 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
         (Ok(Some((number, _old))), _) => Ok(number),
         (_, Some(node)) => {
             // The cache of this thread cannot be used: its destructor has run, or it is borrowed,
-            // or there was no memory for vacant slots. So the table gives a batch of slots: one is
-            // filled, and the others are returned to the table.
+            // or there was no memory for vacant slots. So a vacant slot is taken from the table.
+            // `restock` always gives a batch of slots: one is filled, and the others are returned
+            // to the table.
             let mut one = Vec::new();
             table::restock(&mut one)?;
             let number = table::fill(one.pop().ok_or(Code::OutOfMem)?, node);
@@ -186,9 +188,10 @@ pub(crate) fn insert(node: Ref) -> Result<u64> {
 pub(crate) fn remove(number: u64) -> Result<()> {
     let (dead, mut vacant) = table::remove(number)?;
     // The slot of the freed handle is vacant now. The thread adds it to its own list of vacant
-    // slots if there is room. If this list has its maximum length, the thread first returns half of
-    // the slots in the list to the table. If the thread cannot keep the slot of the freed handle,
-    // that slot goes back to the table, too.
+    // slots. If this list has its maximum length, the thread first makes room: it returns half of
+    // the slots in the list to the table. The thread cannot add the slot if its cache has been
+    // destroyed or is borrowed, or if the list has no memory. Then the slot is returned to the
+    // table after the cache has been tried.
     let old = LOCAL.try_with(|local| {
         let mut local = local.try_borrow_mut().ok()?;
         let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);

@@ -1,6 +1,6 @@
-//! Packing and unpacking with a reduction: each moved element is combined with the element at its
-//! destination, which becomes `op(moved, there)`. The elements are combined one after the other in
-//! the order of the packed data.
+//! Packing and unpacking with a reduction: each moved element is combined with the element that is
+//! already at its destination. The result, `op(moved, old)`, replaces this old element. The
+//! elements are combined one after the other in the order of the packed data.
 
 use ddtc::internal::kind::{Direction, Op};
 use ddtc::internal::methods::*;
@@ -15,15 +15,15 @@ use crate::recent::with_node;
 /// destination.
 const CHUNK: u64 = 16 << 10;
 
-/// Packs or unpacks the packed range of a checked call, and combines each moved element with the
-/// element at its destination by `op`. Fails with [`Code::Internal`] if the range begins inside an
-/// element, and with [`Code::NotSupported`] if `op` is not defined for the basic type of one of the
-/// elements.
+/// Packs or unpacks the bytes of a call, and combines each moved element with the element at its
+/// destination by `op`. Fails with [`Code::Internal`] if the range begins inside an element, and
+/// with [`Code::NotSupported`] if `op` is not defined for the basic type of one of the elements.
 ///
 /// # Safety
-/// `call` must have been checked, and the bytes of its packed range must be valid in the instances
-/// at `call.user` and at `call.packed`: initialized and readable on both sides, and writable at the
-/// destination. The two sides must not overlap.
+/// The arguments in `call` must have been checked, as [`Call`] says. The bytes to be moved are in
+/// one of two memories, the instances at `call.user` and the packed data at `call.packed`, and are
+/// combined with the bytes in the other one. In both memories, these bytes must be initialized and
+/// readable, and those at the destination also writable. The two memories must not overlap.
 pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
     let range = call.range.clone();
     with_node(call.ty, |node| {
@@ -42,11 +42,14 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 unsafe { applied.range_raw(Direction::Unpack, call.user, call.count, call.packed, range)? };
                 Ok(())
             }
-            // ddtc has reductions only for unpacking, whose destination is user memory. When
-            // packing, the destination is packed memory. The type is contiguous, so both sides have
-            // the same bytes in the same order, and they can change roles: `from`, in user memory,
-            // is passed as the packed data, and `to` as the address of the instances. `to` is such
-            // that byte `start` of these instances is the first byte of packed memory.
+            // ddtc has reductions only for unpacking, from packed data to instances of a type. Here
+            // the source is instances, and the destination is packed data. But the type is
+            // contiguous, so instances and packed data have the same layout, and can be exchanged:
+            // user memory (`from`) is passed as if it were packed data, and packed memory (`to`) as
+            // if it were instances.
+            //
+            // The first byte at `call.packed` is packed byte `start` of all instances. So `to` is
+            // the address for which byte `start` of the instances lies at `call.packed`.
             Direction::Pack if facts.contiguous() => {
                 let start = range.start as i64;
                 let from = call.user.wrapping_offset(facts.true_lb.wrapping_add(start) as isize);
@@ -61,10 +64,12 @@ pub(crate) unsafe fn combine(call: &Call, facts: &Facts, op: Op) -> Result<()> {
                 Ok(())
             }
             Direction::Pack => {
-                // The destination is packed memory, but the user's instances have gaps, so the two
-                // sides cannot change roles. A chunk of whole elements is packed to a temporary
-                // buffer. Then the chunk is unpacked to the destination with the reduction. For
-                // this step, packed memory is treated as instances of a type without gaps.
+                // ddtc has reductions only for unpacking, from packed data to instances of a type.
+                // Here the source is instances with gaps, which cannot be passed as packed data. So
+                // the loop packs a chunk of whole elements to a temporary buffer, and then unpacks
+                // the chunk to the destination with the reduction. For the second step, the
+                // destination, which is packed memory, is treated as instances of a type without
+                // gaps.
                 let (applied, committed) = (reduction(node, op, true)?, committed(node)?);
                 let to = call.packed.wrapping_sub(range.start as usize);
                 let mut chunk = [0u8; CHUNK as usize];

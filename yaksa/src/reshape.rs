@@ -1,5 +1,6 @@
 //! Conversions of datatypes of ddtc (trees of constructors) for reductions. [`parts`] replaces each
-//! pair by two elements. [`stream`] also removes the gaps between elements.
+//! pair by two elements, because a reduction combines the two parts of a pair separately.
+//! [`stream`] also removes the gaps between elements.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,10 @@ use crate::convert::children;
 /// Rebuilds the datatype `t`, children before parents, and returns the new datatype. `node` makes
 /// each new datatype from the old one and its new children.
 fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
-    // An explicit stack replaces recursion, and each datatype is made once. A datatype is pushed a
-    // second time before its children, and is made when it is popped again, after its children.
+    // A datatype may be nested deeply, so an explicit stack replaces recursion. Each datatype is
+    // made once. It is popped from the stack twice. The first time, it is pushed again, and its
+    // children are pushed above it. The second time, its children have been made, and it is made
+    // too.
     let mut done: HashMap<usize, Datatype> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -59,7 +62,8 @@ pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
 }
 
 /// Returns the datatype that the constructor of `t` makes of the new children `below`, which must
-/// have the same bounds as the old children. The bounds of the result may differ from those of `t`.
+/// have the same bounds as the old children. A constructor that only sets bounds is left out, so
+/// the bounds of the result may differ from those of `t`. The caller must set them.
 fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     if t.expansion().is_some() {
         return Ok(below[0].clone());
@@ -97,8 +101,9 @@ pub(crate) fn stream(t: &Datatype) -> Result<Datatype> {
                 let (mut at, mut displacements) = (0i64, Vec::with_capacity(below.len()));
                 for (member, length) in below.iter().zip(blocklengths.iter()) {
                     displacements.push(at);
-                    // The sum over all members is the size of the struct, which fits in 63 bits. So
-                    // these operations do not overflow.
+                    // `at` is the sum of the sizes of the blocks so far. The sum over all blocks is
+                    // the size of the struct, which fits in 63 bits. So neither the product nor the
+                    // sum overflows.
                     at = at.wrapping_add(member.size().wrapping_mul(*length));
                 }
                 Datatype::structure(blocklengths, &displacements, below)?

@@ -14,13 +14,14 @@ use crate::{info, received, table};
 /// while this number is greater than 0.
 static STARTS: AtomicU64 = AtomicU64::new(0);
 
-/// Lock that `yaksa_init` holds while it counts a start, and `yaksa_finalize` while it counts an
-/// end. The last end frees all types. The lock ensures that these types are gone from the tables
-/// before another start returns.
+/// Lock that `yaksa_init` and `yaksa_finalize` hold while they change [`STARTS`]. The call of
+/// `yaksa_finalize` that sets `STARTS` to 0 also removes all types from the table of handles and
+/// from the cache of received types, while it still holds the lock. So these types are gone before
+/// a later call of `yaksa_init` returns.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// True once a call of `yaksa_init` in this process has begun to look for a version of MPICH and a
-/// GPU runtime that this library does not support. Each process looks only once.
+/// True once a call of `yaksa_init` in this process has begun to look for what this library does
+/// not support: certain versions of MPICH, and any GPU runtime. Each process looks only once.
 static LOOKED: AtomicBool = AtomicBool::new(false);
 
 /// First and last release series of MPICH for which this library is made, as major and minor
@@ -28,8 +29,8 @@ static LOOKED: AtomicBool = AtomicBool::new(false);
 const MPICH: ((u32, u32), (u32, u32)) = ((4, 0), (5, 0));
 
 /// Checks that the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal) if
-/// `yaksa_init` has not been called, or if each of its calls has been matched by one of
-/// `yaksa_finalize`.
+/// `yaksa_init` has not been called, or if `yaksa_finalize` has been called as often as
+/// `yaksa_init`.
 #[inline]
 pub(crate) fn running() -> Result<()> {
     require(STARTS.load(Ordering::Acquire) > 0)
@@ -38,8 +39,8 @@ pub(crate) fn running() -> Result<()> {
 /// Beginnings of the file names of the GPU runtimes: libraries that allocate memory of a GPU.
 const GPUS: [&str; 3] = ["libcuda.so", "libamdhip64.so", "libze_loader.so"];
 
-/// Returns the name of a GPU runtime that this process has loaded, without the version; `None` if
-/// it has loaded none.
+/// Returns the name of a GPU runtime that this process has loaded; `None` if it has loaded none.
+/// The name has no version: it is `libcuda.so` and not `libcuda.so.1`.
 fn gpu() -> Option<&'static str> {
     unsafe extern "C" fn look(object: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
         // SAFETY: `found` is the address of the variable `found` below, which nothing else accesses
@@ -148,9 +149,10 @@ export! {
         require(ended.is_ok())?;
         let gone = (ended == Ok(1)).then(|| (table::emptied(), received::emptied()));
         drop(turn);
-        // If this was the last end, `gone` holds all derived types whose handles the program has
-        // not freed, and the types in the cache of `received.rs`. There may be many of them, so
-        // they are dropped only after the lock `TURN` is released.
+        // If this call has ended the library, `gone` holds all derived types whose handles the
+        // program has not freed, and the types in the cache of `received.rs`. There may be many of
+        // them, and dropping them takes long. So they are dropped only after the lock `TURN` is
+        // released, and no other thread waits for the lock meanwhile.
         drop(gone);
         Ok(())
     }

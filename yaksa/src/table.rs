@@ -4,8 +4,12 @@
 //!
 //! A slot has only 16 bytes, because a program may hold 10^5 types, and each type needs a slot in
 //! addition to its node. Slots are allocated in chunks that never move and are never freed. So a
-//! thread needs no lock to find a slot, or to check whether the entry of its own cache
-//! ([`crate::recent`]) for a slot is still valid.
+//! thread needs no lock to find a slot. It needs no lock either to check whether an entry of its
+//! own cache ([`crate::recent`]) is still valid.
+//!
+//! A filled slot has the address of a node, the structure in which a type is stored
+//! ([`crate::node`]). The following rules say who may change a slot, and when the lock of the table
+//! is needed.
 //!
 //! * A vacant slot has one owner: the list of vacant slots in this module, or a thread, which keeps
 //!   a few vacant slots. A thread needs no lock to put a type into a slot that it owns.
@@ -41,7 +45,7 @@ pub(crate) struct Slot {
     /// Address of the node of the type, as [`Ref::away`] has returned it; null if the slot is
     /// vacant. The slot owns one reference to the node.
     node: AtomicPtr<Node>,
-    /// Number of types in this slot that have been freed, modulo 2^32.
+    /// Number of types that were in this slot and have been freed, modulo 2^32.
     generation: AtomicU32,
 }
 
@@ -57,8 +61,8 @@ struct Table {
     /// Vacant slots that were given out before and have come back. The list is a stack: the last
     /// slot is taken first.
     free: Vec<Vacant>,
-    /// Index of the first slot that was never given out. The same is true of all slots with a
-    /// higher index.
+    /// Index of the first slot that was never given out. No slot with a higher index was given out,
+    /// either.
     fresh: u32,
 }
 
@@ -76,16 +80,17 @@ fn chunk_and_index(index: u32) -> (usize, usize, usize) {
     ((biased.ilog2() - FIRST_CHUNK_SLOTS.ilog2()) as usize, size as usize, (biased - size) as usize)
 }
 
-/// Returns the slot with an index; `None` if the chunk that contains it has not been allocated.
+/// Returns the slot that has the index `index`; `None` if the chunk that contains the slot has not
+/// been allocated.
 #[inline]
 fn slot(index: u32) -> Option<&'static Slot> {
     let (chunk, _, at) = chunk_and_index(index);
     SLOTS.get(chunk)?.get()?.get(at)
 }
 
-/// Returns the slot that the lower 32 bits of a type handle name, whether or not the slot holds a
-/// type; `None` if no such slot has been allocated. The upper 32 bits, which contain the
-/// generation, are not examined.
+/// Returns the slot of a type handle; `None` if no such slot has been allocated. Only the lower 32
+/// bits of the handle are examined, and not the generation in the upper 32 bits. So the slot may be
+/// vacant or hold another type.
 #[inline]
 pub(crate) fn find(number: u64) -> Option<&'static Slot> {
     slot((number as u32).checked_sub(FIRST)?)
@@ -192,9 +197,9 @@ pub(crate) fn with<R>(number: u64, f: impl FnOnce(&Node) -> R) -> Result<R> {
     let slot = find(number).ok_or(Code::Internal)?;
     let _table = TABLE.lock();
     let node = slot.filled(number).ok_or(Code::Internal)?;
-    // SAFETY: the slot holds a reference that was given away. It is taken back only under the lock,
-    // which `_table` holds here, so the node stays alive during this call. Nobody changes it, since
-    // `Ref::alone` needs the only reference.
+    // SAFETY: the slot holds a reference to the node, which `Ref::away` has given away. The
+    // reference is taken back only under the lock, which `_table` holds here, so the node stays
+    // alive during this call. Nobody changes the node, since `Ref::alone` needs the only reference.
     Ok(f(unsafe { node.as_ref() }))
 }
 

@@ -1,10 +1,14 @@
-//! Tests random types that the library's constructors make. The sizes and bounds, the bytes that
-//! whole and partial calls move, the lists of contiguous pieces, serialized types and reductions
-//! are compared with ddtc's reference interpreter, which moves one basic element at a time.
+//! Tests random types that the library's constructors make. Every type is made twice: by the
+//! library's functions, and as an equivalent `Datatype` of ddtc. A loop over all copies of the
+//! children determines the bounds of the `Datatype`, and the library must return the same bounds.
 //!
-//! Every type is made twice: by the library's functions, and as a `Datatype` of ddtc, whose bounds
-//! are determined by a loop over all copies of its children. `DDTC_CASES` sets the number of types
-//! and `DDTC_SEED` the first seed.
+//! The bytes that the library moves are compared with those that ddtc's reference interpreter
+//! moves, one basic element at a time. Some calls move all data, others only a part of them, and
+//! some have a reduction. The lists of contiguous pieces must contain the same bytes. Each type is
+//! also serialized, and the bounds, moved bytes and pieces of the type that is made from the
+//! serialized form are tested too.
+//!
+//! `DDTC_CASES` sets the number of types and `DDTC_SEED` the first seed.
 
 mod library;
 mod mirror;
@@ -97,7 +101,8 @@ impl Case<'_> {
         assert_eq!(&packed[..n], &stream[offset as usize..end as usize], "{offset} {room} of {t}");
         assert!(packed[n..].iter().all(|&b| b == 0xee));
         // The library moves as many whole elements as there is room for. A pair is one element, and
-        // an element has at most 32 bytes.
+        // an element has at most 32 bytes. So fewer than 32 bytes of the room are left, and the
+        // test allows fewer than 40.
         assert!(n == 0 || ends.binary_search(&end).is_ok(), "{end} of {t}");
         let most = (offset + room as u64).min(stream.len() as u64);
         assert!(most - end < 40 && (end < most || most - end == 0), "{end} of {most}: {t}");
@@ -195,8 +200,8 @@ fn cut(c: &mut Choices<'_>, ends: &[u64]) -> u64 {
     ends[c.below(ends.len() as u64) as usize]
 }
 
-/// Makes one random type, and compares what the library returns for it and moves with it with the
-/// reference interpreter.
+/// Makes one random type. Compares the results of the library's functions for this type, and the
+/// bytes that they move, with those of the equivalent `Datatype` and of the reference interpreter.
 fn check(yaksa: &Yaksa, seed: u64) {
     let mut c = Choices::from_seed(seed);
     let drawn = datatype(&mut c, &Budget::small());

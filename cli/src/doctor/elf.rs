@@ -15,8 +15,8 @@ pub(crate) struct Elf {
     pub(crate) loader: Option<String>,
     /// Sonames of the libraries that the file needs.
     pub(crate) needed: Vec<String>,
-    /// Value of the string at the dynamic symbol that the caller of [`Elf::read`] named, if the
-    /// file has this symbol.
+    /// The string that is stored at a certain dynamic symbol; `None` if the file does not have this
+    /// symbol. The caller of [`Elf::read`] names the symbol.
     pub(crate) symbol: Option<String>,
 }
 

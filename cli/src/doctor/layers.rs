@@ -1,7 +1,7 @@
-//! Finds PMPI layers. A PMPI layer is a library, or the program itself, that defines some MPI
-//! functions, so that calls of these functions reach the layer before the MPI library. In the order
-//! in which the dynamic loader looks for functions, a layer comes before or after the preload
-//! library.
+//! Finds PMPI layers. A PMPI layer is a library that defines some MPI functions, or a program that
+//! does. It gets the calls of these functions in place of the MPI library, and passes them on.
+//! Whether it gets them before or after the preload library depends on the order in which the
+//! dynamic loader searches the files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,10 +16,10 @@ use super::elf::{Elf, functions};
 use super::messages::ended;
 use super::stacks;
 
-/// Examines the files that the dynamic loader would load together with the preload library for
-/// `program` or, if `program` is `None`, for this program. A PMPI layer, which is a file that
-/// defines some MPI functions, is a problem if it comes before the preload library, because calls
-/// of these functions do not reach the preload library.
+/// Examines the files that the dynamic loader would load for `program` together with the preload
+/// library. If `program` is `None`, examines those for the command `ddtc` itself. A file that
+/// defines some MPI functions is a PMPI layer. If the loader finds it before the preload library,
+/// the preload library does not see the calls of these functions. This is reported as a problem.
 pub(super) fn look(findings: &mut Findings, program: Option<&Path>, library: &Path, seconds: u64) {
     let this = std::env::current_exe();
     let Some(program) = program.or(this.as_deref().ok()) else { return };
@@ -66,8 +66,8 @@ impl Taken {
     /// `None` if the other file is not a layer. An MPI library is not a layer: it defines the PMPI
     /// name of each function, too.
     fn new(ours: &BTreeSet<String>, theirs: &BTreeSet<String>) -> Option<Taken> {
-        // The Fortran names of MPI functions may be in capitals. They belong to no group of calls,
-        // so they are left out.
+        // Only the C names of MPI functions are counted. They begin with MPI_ and contain small
+        // letters. Fortran names, such as MPI_SEND, belong to no group of calls.
         let is_c = |name: &str| name.starts_with("MPI_") && name.contains(char::is_lowercase);
         let is_layers = |name: &&String| is_c(name) && !theirs.contains(format!("P{name}").as_str());
         let taken: Vec<&String> = ours.intersection(theirs).filter(is_layers).collect();

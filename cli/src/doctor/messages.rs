@@ -52,7 +52,7 @@ pub(super) fn ended(command: &mut Command, seconds: u64) -> Result<(ExitStatus, 
 
 /// Ends a command that was started in a process group of its own, with all processes of the group.
 fn end_group(child: &mut Child) {
-    // Send TERM first, because launchers end their ranks on it, and KILL after a second.
+    // Send TERM first, because a launcher that gets it ends its ranks. A second later, send KILL.
     let group = format!("-{}", child.id());
     for signal in ["-TERM", "-KILL"] {
         let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
@@ -157,8 +157,8 @@ fn launch(
 }
 
 /// Launches the ranks with and without the preload library, and reports the results. `untried` is
-/// the reason why no message is converted under this MPI library, or `None` if messages may be
-/// converted.
+/// `None` if ddtc permits messages to be converted under this MPI library. Otherwise it has the
+/// reason why not, for example that this library was not tried.
 pub(super) fn run(
     findings: &mut Findings,
     args: &Args,
@@ -249,9 +249,9 @@ fn with_reports(
         };
         findings.add_problem(&what, remedy);
     }
-    // Return if messages were converted, or if there is a reason not to convert them: each rank
-    // times messages with and without conversion, and does not convert those for which conversion
-    // gains nothing.
+    // Return if messages were converted. Also return if the ranks have chosen not to convert them:
+    // each rank times messages with and without conversion, and if conversion gains nothing, it
+    // does not convert further messages of this type.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))

@@ -1,5 +1,6 @@
 //! `ddtc doctor`: examines the machine, the environment, the preload library and the MPI library,
-//! and finds out whether messages are converted. A report of a problem should contain its output.
+//! and finds out whether messages are converted. Users who report a problem should send the output
+//! of this subcommand with it.
 //!
 //! The subcommand changes nothing. Without a launcher it starts no MPI program. With a launcher
 //! (`-- mpiexec -n 2`) it launches this program as an MPI program twice, once under the preload
@@ -44,8 +45,8 @@ pub(crate) struct Args {
     /// Also examine whether the preload library can be loaded into the program FILE
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Use this MPI library [default: the first one that fits the launcher: next to it, in
-    /// LD_LIBRARY_PATH, or in the loader's search path]
+    /// Use this MPI library [default: the first one that fits the launcher, searched next to the
+    /// launcher, then in LD_LIBRARY_PATH, then in the loader's search path]
     #[arg(long, value_name = "FILE")]
     mpi: Option<PathBuf>,
     /// Use this preload library [default: the one next to this program or in ../lib]
@@ -65,8 +66,8 @@ pub(crate) struct Args {
     launch: Vec<OsString>,
 }
 
-/// Datatype that the self-test packs and that the launched ranks send: three runs with gaps between
-/// them, which have 16 of the 32 bytes of an instance.
+/// Datatype that the self-test packs and that the launched ranks send. An instance has an extent of
+/// 32 bytes. Its data are 16 bytes in three runs with gaps between them.
 const TYPE: &str = "resized(0, 32, indexed([1,2,1], [0,2,5], int))";
 
 /// Output of the doctor so far.
@@ -356,11 +357,11 @@ fn launcher(findings: &mut Findings, args: &Args) -> (Option<PathBuf>, Family) {
     (Some(launcher.clone()), family)
 }
 
-/// MPI libraries that could be loaded, in the order in which they were found.
+/// MPI libraries that were loaded without an error, each with its implementation, in the order in
+/// which they were found.
 type Families = Vec<(Family, PathBuf)>;
 
-/// Adds a problem if libraries of two MPI implementations were found whose ranks cannot be started
-/// by the same launcher.
+/// Adds a problem if MPI libraries were found of two implementations that need different launchers.
 fn mixed(findings: &mut Findings, families: &Families) {
     if let Some((first, path)) = families.first()
         && let Some((other, second)) = families.iter().find(|(other, _)| !fit(*first, *other))
@@ -471,7 +472,8 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
 
 /// Kinds of calls that the preload library may convert under an MPI library.
 struct Conversions {
-    /// True if no kind of call may be converted over the transport that this environment selects.
+    /// True if ddtc converts no kind of calls over the transport that this environment selects. The
+    /// usual reason is that this MPI library was not tried over it.
     untried: bool,
     /// Lines for the output. The first line says what may be converted over the transport that this
     /// environment selects. A further line follows for each transport for which the answer differs.
@@ -517,8 +519,9 @@ impl Conversions {
 /// Returns lines about the proofs for the MPI library whose version text is `version` and whose
 /// file is `mpi`. A proof records which kinds of calls gave right results when `ddtc tune` tested
 /// them. There is a line for each proof of this version of ddtc, and one for each file of proofs
-/// that cannot be used. If a proof says that a kind of calls gave wrong results (it refuses them),
-/// a proof with the same key in any of the files does not permit them.
+/// that cannot be used. A proof refuses a kind of calls if they gave wrong results. The line of a
+/// proof then leaves out the kinds that it refuses, and those that another proof refuses for the
+/// same MPI library, transport and version of ddtc, even if that proof is in another file.
 fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
@@ -596,8 +599,8 @@ fn policy(findings: &mut Findings, version: &str) -> Policy {
     policy
 }
 
-/// Lists the payloads that a policy converts, by call and layout class. Anything that is not listed
-/// is not converted.
+/// Lists what a policy converts. A line has a call, a layout class, and the sizes of the data that
+/// are converted. Anything that is not listed is not converted.
 fn in_words(policy: &Policy) -> String {
     let mut text = String::new();
     for call in Call::ALL {

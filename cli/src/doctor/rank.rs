@@ -40,8 +40,9 @@ type OfType = unsafe extern "C" fn(*mut Word) -> c_int;
 type Send = unsafe extern "C" fn(*const c_void, c_int, Word, c_int, c_int, Word) -> c_int;
 type Recv = unsafe extern "C" fn(*mut c_void, c_int, Word, c_int, c_int, Word, *mut c_void) -> c_int;
 
-/// Returns the address of the function that a program which is linked with the MPI library calls by
-/// this name. If a preloaded library defines a function of this name, that function is called.
+/// Returns the address of the MPI function `name`. It is the address to which a program that is
+/// linked with the MPI library would be bound: if a preloaded library defines a function of this
+/// name, it is the address of that function.
 fn address(mpi: &Loaded, name: &CStr) -> Result<*mut c_void, String> {
     let found = mpi.interposed(name);
     if found.is_null() { Err(format!("the library has no {}", name.to_string_lossy())) } else { Ok(found) }

@@ -4,10 +4,10 @@
 use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
-/// Limits the time that it takes to count the packed bytes in the cells of a picture. The bytes of
-/// a piece, which are contiguous in memory, are added to every cell that they lie in. After this
-/// number of additions, all bytes of each further piece are added to the cell in which the piece
-/// begins.
+/// Maximum number of additions when the packed bytes in the cells of a picture are counted. It
+/// limits the time that the counting takes. For each piece, there is one addition for each cell
+/// that contains bytes of the piece. After the maximum, all bytes of a piece are added to the cell
+/// in which the piece begins.
 const MAX_VISITS: u64 = 1 << 26;
 
 /// Packed bytes in one cell of a picture, which is a range of columns in one line.
@@ -18,7 +18,8 @@ pub(crate) struct Cell {
     /// Sum of the positions, in the packed stream, of the packed bytes of the cell.
     sum: f64,
     /// Number of blocks that have bytes in the cell. If the line of the cell has several rows, a
-    /// block that spans rows may be counted up to three times.
+    /// block may be counted up to three times: for the end of a row, for whole rows, and for the
+    /// beginning of a row.
     pub(crate) blocks: u64,
     /// Displacement of the cell's byte that is packed first, and the position of this byte in the
     /// packed stream.
@@ -52,13 +53,14 @@ impl Bins {
         let shown = fold.to - fold.from;
         let min_width = ceil(shown, columns as i128);
         // Choose the width of a cell. If a width of up to 1.5 times the minimum divides the shown
-        // part of a row evenly, take it. Other widths would show a structure that the type does not
-        // have.
+        // part of a row evenly, take it. With any other width, the last cell of each row is
+        // narrower than the others, which would look like a structure of the type.
         let divisor = (min_width..=min_width + min_width / 2).take(4096).find(|width| shown % width == 0);
         let width = divisor.unwrap_or(min_width).max(1);
         let columns = ceil(shown, width) as usize;
-        // Add the bytes of the pieces to the cells in which they lie. The counts are exact if all
-        // pieces are contiguous blocks and the number of additions stays below `MAX_VISITS`.
+        // Add the bytes of the pieces to the cells in which they lie. If there are very many
+        // blocks, a piece is a range of the packed stream instead of a block, and then the counts
+        // are not exact. They are not exact either if the number of additions reaches `MAX_VISITS`.
         let cells = vec![Cell::default(); columns * fold.lines.len()];
         let mut bins = Bins { width, columns, cells, exact: map.listed };
         let mut visits = 0;
@@ -148,8 +150,9 @@ fn spread(
     end: i128,
     visit: &mut impl FnMut(usize, usize, i128, i128, f64),
 ) {
-    // Calls `visit` for the cells that contain bytes `[lo, hi)`, which lie in one row, together
-    // with the same columns of the next `rows - 1` rows.
+    // Calls `visit` for the cells that contain bytes of the range `[lo, hi)`, which lies in one
+    // row. The same columns of the next `rows - 1` rows lie in the same cells, and their bytes are
+    // counted too.
     let mut row = |line: usize, lo: i128, hi: i128, rows: i128| {
         let start = lo - fold.column(lo);
         let mut from = fold.column(lo).max(fold.from);

@@ -9,7 +9,8 @@ use super::picture::{cut, facts, how, in_bytes, ruler_step};
 use super::scene::Paint;
 
 /// Maximum number of lines of memory in a picture of characters. If memory has more rows, several
-/// rows share a line. If rows without data are left out, there may be a few lines more.
+/// rows share a line. There may be a few lines more than this maximum if rows without data are left
+/// out, because a line marks each such place.
 const LINES: usize = 32;
 /// Maximum number of characters by which one cell is drawn. A cell is a range of columns in one
 /// line of the picture.
@@ -103,8 +104,8 @@ fn shown(
         let from = fold.from + column as i128 * bins.width;
         let (start, stop) = fold.memory(line).unwrap_or((0, 0));
         let (low, high) = map.range;
-        // The cell has no packed byte. It is drawn as a gap if its column lies within the bounds in
-        // any row of the line, and otherwise as a space.
+        // The cell has no packed byte. It is drawn as a gap if at least a part of it lies between
+        // the lowest and the highest bound of all instances, and otherwise as a space.
         let inside = start + from < high && stop - fold.width + from + bins.width > low;
         let gap = if terminal.ascii { '.' } else { '\u{b7}' };
         return (if inside { gap } else { ' ' }).to_string().repeat(each);

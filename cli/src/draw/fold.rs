@@ -14,9 +14,9 @@ const MAX_BREAKS: usize = 6;
 /// less than 1 / `SPARSE` of a row, the picture shows this span, with a margin on both sides,
 /// instead of the whole row.
 const SPARSE: i128 = 200;
-/// Decides which strides of a type are long enough to be the length of a row. With such a length,
-/// the picture must have at most `NARROW` times as many rows as columns. A column is as wide as the
-/// smallest element.
+/// Maximum number of rows for each column of a picture whose row is as long as a stride of the
+/// type. A stride that would give more rows is too short to be the length of a row. A column is as
+/// wide as the smallest element.
 const NARROW: i128 = 64;
 /// Maximum number of nodes of a datatype's tree that are searched for strides. A stride may become
 /// the length of a row.
@@ -82,8 +82,9 @@ impl Fold {
         self.origin + row * self.width
     }
 
-    /// Returns the displacements that a line of the picture covers, as the first and the one after
-    /// the last. Returns `None` for a break, which stands for rows that are left out.
+    /// Returns the range of memory that a line of the picture covers: its first displacement, and
+    /// the displacement after its last byte. Returns `None` for a break, which stands for rows that
+    /// are left out.
     pub(crate) fn memory(&self, line: usize) -> Option<(i128, i128)> {
         match self.lines.get(line)? {
             Line::Rows { first, rows } => Some((self.start(*first), self.start(first + rows))),
@@ -147,9 +148,10 @@ impl Fold {
         let mut total = runs.last().map_or(0, |r| r.1) - runs.first().map_or(0, |r| r.0);
         let mut gaps: Vec<(i128, i128)> = runs.windows(2).map(|w| (w[1].0 - w[0].1, w[0].1)).collect();
         gaps.sort_unstable_by(|a, b| b.cmp(a));
-        // `gaps` has the rows between neighbouring runs, the largest gap first. Leave out gaps
-        // until the remaining rows fit in `max_lines` lines. Stop at a gap that has less than 4
-        // rows or less than a sixth of the rows that are not left out so far.
+        // `gaps` has the rows between neighbouring runs, the largest gap first. Leave out up to
+        // `MAX_BREAKS` gaps, until the remaining rows fit in `max_lines` lines. Stop before that at
+        // a gap that is too small: one that has less than 4 rows, or less than a sixth of the
+        // remaining rows.
         let mut breaks = Vec::new();
         for (rows, at) in gaps.into_iter().take(MAX_BREAKS) {
             if total <= max_lines as i128 || rows < 4 || rows * 6 < total {
@@ -159,8 +161,9 @@ impl Fold {
             breaks.push((at, rows));
         }
         breaks.sort_unstable();
-        // If there are still more rows than lines, several rows share a line. Then list the lines,
-        // from one break to the next.
+        // If the remaining rows do not fit in `max_lines` lines, several rows share a line. Make
+        // the lines in order of memory. Each entry of `breaks` is a gap that is left out: make the
+        // lines of the rows before it, and then one line that stands for the gap.
         self.rows_per_line = ceil(total, max_lines as i128).max(1);
         let (mut row, end) = (runs.first().map_or(0, |r| r.0), runs.last().map_or(0, |r| r.1));
         for (at, skipped) in breaks.into_iter().chain([(end, 0)]) {
@@ -182,13 +185,16 @@ pub(crate) fn ceil(a: i128, b: i128) -> i128 {
     a / b + i128::from(a % b > 0)
 }
 
-/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. A stride of
-/// the type can be the length if it is long enough (see [`NARROW`]).
+/// Chooses the length of a row in bytes, and the displacement at which row 0 begins. There are four
+/// cases, which are tried in this order:
 ///
-/// - Of several such strides, the one with which the number of rows is nearest to the number of
-///   columns is taken. Columns are counted in elements.
+/// - If a stride of the type is long enough (see [`NARROW`]), it is the length. Of several such
+///   strides, the one is taken that makes the numbers of rows and columns most similar. A column is
+///   as wide as the smallest element.
 /// - If the type has only shorter strides, the length is a multiple of the largest stride.
-/// - If the type has no stride, the length depends on the span of memory and on the pieces.
+/// - If the type has no stride, and all memory has at most 64 elements, there is only one row.
+/// - Otherwise the length grows with the square root of the span of memory, from which a part of
+///   the large gaps is subtracted.
 fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
@@ -214,8 +220,9 @@ fn choose_width(map: &Map) -> (i128, i128) {
     let fits = |(width, rows, columns): &&(i128, i128, i128), own: bool| {
         *rows <= columns * NARROW && own == (Some(*width) != instances)
     };
-    // As the length of a row, prefer strides inside the type to the extent, which is the distance
-    // between instances, because instances may be interleaved.
+    // The strides so far are of two kinds: strides inside the type, and the distance between
+    // instances. If a stride inside the type fits, use one of these as the length of a row, because
+    // the distance between instances says little about the type if instances are interleaved.
     let own = shapes.iter().any(|shape| fits(&shape, true));
     let fit = shapes.iter().filter(|shape| fits(shape, own));
     if let Some((width, ..)) = fit.min_by(|a, b| off(a).total_cmp(&off(b))) {
@@ -229,10 +236,10 @@ fn choose_width(map: &Map) -> (i128, i128) {
     if elements <= 64 {
         return (elements * element, low);
     }
-    // The type has no stride that could be the length of a row. The number of elements in a row is
-    // a power of two, about 1.5 times the square root of the number of all elements and at least
-    // 16. The picture leaves out large gaps later, so each gap counts as at most eight pieces of
-    // average length.
+    // The type has no stride that could be the length of a row. So the number of elements in a row
+    // is a power of two. It is at least 16, and about 1.5 times the square root of the number of
+    // elements in the memory that the picture will show. Gaps are counted too. But the picture will
+    // leave out large gaps, so a gap counts only up to the length of eight average pieces.
     let mut shown = span;
     if map.listed && map.blocks > 0 {
         let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();
@@ -245,13 +252,14 @@ fn choose_width(map: &Map) -> (i128, i128) {
     (element * power_of_two(wide), 0)
 }
 
-/// Returns the power of two from 2^0 to 2^62 whose ratio to `x` is nearest to 1.
+/// Returns the power of two from 2^0 to 2^62 that is nearest to `x` on a logarithmic scale.
 fn power_of_two(x: f64) -> i128 {
     1 << (x.log2().round().clamp(0.0, 62.0) as u32)
 }
 
-/// Returns the distances in bytes at which parts of the type repeat: strides of vectors, rows and
-/// planes of arrays, and extents of elements.
+/// Returns the distances in bytes at which parts of the type repeat. These are the strides of
+/// vectors, the distances between the rows and between the planes of arrays, and the extents of
+/// repeated elements.
 fn strides(t: &Datatype) -> Vec<i128> {
     let mut all = Vec::new();
     let mut push = |n: i64, stride: i128| {

@@ -37,7 +37,7 @@ impl Frame {
 }
 
 /// Part of a range of memory that lies in one line: the line, the first column of the part, and the
-/// column after its last one.
+/// column after the last column of the part.
 pub(crate) type Part = (usize, i128, i128);
 
 /// Returns the parts of the range `[at, end)` of memory, one for each line of `fold` that contains

@@ -3,7 +3,7 @@
 //! The list consists of [`Piece`]s, in packed order. If the instances have at most [`MAX_LISTED`]
 //! contiguous blocks, each block is a piece. If they have more, the packed stream is divided into
 //! [`SAMPLES`] ranges, and each range is a piece. If the bytes of such a range are not contiguous
-//! in memory, one of them, found by a query of [`Segments`], stands for all of them. So time and
+//! in memory, one byte, found by a query of [`Segments`], represents the whole range. So time and
 //! memory are bounded for any type, and the lengths of the pieces still add up to the number of
 //! packed bytes.
 
@@ -21,9 +21,9 @@ const SAMPLES: u64 = 1 << 17;
 /// Maximum number of entries of the type map that are read to name the basic types of a block, for
 /// the text that appears when the pointer rests on the block.
 const MAX_ENTRIES: usize = 64;
-/// Maximum number of arguments of a datatype for which the basic types of a single block are looked
-/// up. The look-up skips to the block in the type map, which takes time linear in the number of
-/// arguments.
+/// Maximum number of arguments of a datatype whose type map is searched for the basic types of a
+/// single block. The arguments are the numbers and the child types of all its constructors.
+/// Skipping to the block in the type map takes time linear in their number.
 const MAX_ARGUMENTS: u64 = 4096;
 
 /// A part of the packed stream and its place in memory. Displacements, lengths and positions are in
@@ -31,23 +31,24 @@ const MAX_ARGUMENTS: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Displacement of the piece's first byte if `exact` is true. Otherwise the displacement of one
-    /// of its bytes, which stands for all of them.
+    /// byte of the piece, which represents the whole piece in the picture.
     pub(crate) at: i128,
     /// Number of packed bytes in the piece.
     pub(crate) len: i128,
     /// Position of the piece's first byte in the packed stream.
     pub(crate) packed: i128,
-    /// Number of contiguous blocks of memory that end in the piece. This is 1 unless the packed
-    /// stream was divided into ranges.
+    /// Number of contiguous blocks of memory that end in the piece. A block that lies in several
+    /// pieces is counted only in its last one. The number is 1 unless the packed stream was divided
+    /// into ranges.
     pub(crate) blocks: u64,
     /// Whether the bytes of the piece are contiguous in memory, from displacement `at` on.
     pub(crate) exact: bool,
 }
 
 impl Piece {
-    /// Returns the displacement after the last byte of the piece. If the bytes are not contiguous
-    /// in memory, returns the displacement after the one byte, at `at`, that stands for all of
-    /// them.
+    /// Returns the displacement after the last byte of the piece. If the bytes of the piece are not
+    /// contiguous in memory, the piece counts as the single byte at displacement `at`, and the
+    /// result is `at + 1`.
     pub(crate) fn end(&self) -> i128 {
         self.at + if self.exact { self.len } else { 1 }
     }
@@ -67,11 +68,13 @@ pub(crate) struct Map {
     /// Whether each piece is a contiguous block. Otherwise the packed stream was divided into
     /// ranges, and each piece is a range.
     pub(crate) listed: bool,
-    /// Ranges of memory that several entries of the type map share, in ascending order. Each range
-    /// has its first displacement and the one after its last. Empty if `listed` is false.
+    /// Ranges of memory that several entries of the type map share, in ascending order. A range is
+    /// a pair: its first displacement, and the displacement after its last byte. Empty if `listed`
+    /// is false.
     pub(crate) shared: Vec<(i128, i128)>,
-    /// Range of memory that the picture must show: bounds and true bounds of all instances, as the
-    /// first displacement and the one after the last.
+    /// Range of memory that the picture must show. It extends from the lowest to the highest of the
+    /// bounds and true bounds of all instances. The pair is its first displacement, and the
+    /// displacement after its last byte.
     pub(crate) range: (i128, i128),
     /// Names and sizes of the datatype's basic types.
     basics: Vec<(&'static str, i128)>,
@@ -131,9 +134,9 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. To choose the
-    /// length of a row of the picture and the marks of its ruler, lengths are measured in this
-    /// unit.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. This size is
+    /// the unit in which the length of a row and the distance between the marks of the ruler are
+    /// chosen.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }
@@ -143,8 +146,8 @@ fn times(n: i128, name: &str) -> String {
     if n == 1 { name.to_owned() } else { format!("{n} {name}") }
 }
 
-/// Returns the names and sizes of the basic types in the first 20 000 nodes of `t`, each once. For
-/// pair types these are the types of both parts.
+/// Returns the names and sizes of the basic types in the first 20 000 nodes of `t`, each once. A
+/// pair type is replaced by the basic types of its two parts.
 fn basics(t: &Datatype) -> Vec<(&'static str, i128)> {
     let mut all = Vec::new();
     for part in t.nodes().take(20_000).filter_map(Datatype::basic).flat_map(|named| named.parts()) {
@@ -173,10 +176,11 @@ fn sample(segments: &Segments<'_>) -> ddtc::Result<Vec<Piece>> {
     let (mut pieces, mut seen) = (Vec::with_capacity(SAMPLES as usize), 0);
     for k in 0..SAMPLES {
         let (from, to) = (cut(k), cut(k + 1));
-        // Choose a pseudorandom byte of the range. It stands for all bytes of the range if they are
-        // not contiguous in memory. If these bytes were equidistant in the packed stream, a stride
-        // of the type could coincide with their distance, and the picture would show only some of
-        // the blocks.
+        // Choose a byte at a pseudorandom place in the range. This byte represents the whole range
+        // if the bytes of the range are not contiguous in memory. If it were, for example, the
+        // first byte of every range, the chosen bytes would be at equal distances in the packed
+        // stream. A stride of the type could coincide with this distance, and the picture would
+        // show only some of the blocks.
         let place = from + mix(k) % (to - from);
         let (first, within) = segments.find(from)?;
         let (last, _) = segments.find(to)?;

@@ -6,9 +6,9 @@ use super::frame::{Frame, Part};
 use super::map::Map;
 use super::scene::{Anchor, Paint, Scene};
 
-/// Limit for the path of packing, which is a line with arrows through the blocks in packed order. A
-/// block has one part in each row that it covers. If all blocks together have more than this number
-/// of parts, no path is drawn.
+/// Maximum number of parts of blocks through which the path of packing is drawn. The path is a line
+/// with arrows through the blocks in packed order. A block has one part in each row that it covers.
+/// If all blocks together have more parts, no path is drawn.
 const MAX_PATH_BLOCKS: usize = 64;
 /// Number of instances, counted from the first one, around which a border may be drawn. Of the
 /// instances after these, only the last one may have a border.
@@ -26,8 +26,9 @@ pub(crate) struct Label {
     pub(crate) text: String,
 }
 
-/// A bound of the datatype, such as `lb`, which is a place between two bytes. An upper bound is
-/// drawn at the end of the byte before it.
+/// A bound of the datatype, such as `lb`. Each bound is a place between two bytes. A lower bound is
+/// drawn at the beginning of the byte after it, and an upper bound at the end of the byte before
+/// it.
 struct Mark {
     name: &'static str,
     at: i128,
@@ -50,7 +51,8 @@ impl Mark {
 fn marks(map: &Map) -> Vec<Mark> {
     let t = &map.datatype;
     let mark = |name, at: i64, upper, dashed| Mark { name, at: at.into(), upper, dashed };
-    // If the extent is 0 or negative, the upper bound is drawn like a lower one.
+    // If the extent is 0 or negative, the byte before the upper bound does not lie between the
+    // bounds. So the upper bound is drawn like a lower one, at the beginning of the byte after it.
     let mut all = vec![mark("lb", t.lb(), false, false), mark("ub", t.ub(), t.ub() > t.lb(), false)];
     if t.size() > 0 {
         all.extend([mark("true lb", t.true_lb(), false, true), mark("true ub", t.true_ub(), true, true)]);
@@ -106,9 +108,10 @@ pub(crate) fn draw_labels(scene: &mut Scene, frame: &Frame, labels: Vec<Label>) 
     for i in 1..places.len() {
         places[i] = places[i].max(places[i - 1] + SPACING);
     }
-    // Labels that were pushed down by others form groups. Move each group up by half of the
-    // distance by which its last label was pushed, as far as the label above the group allows. So
-    // the labels above and below the middle of a group are about equally far from their lines.
+    // Labels without free space between them form a group. All labels of a group except the first
+    // may have been pushed down. Move the whole group up by half of the distance by which its last
+    // label was pushed, or less if the label above the group is in the way. So the first labels of
+    // a group are about as far above their lines as the last labels are below theirs.
     let mut end = places.len();
     while end > 0 {
         let mut start = end - 1;
@@ -200,8 +203,8 @@ pub(crate) fn instances(scene: &mut Scene, map: &Map, fold: &Fold, frame: &Frame
     }
 }
 
-/// Draws the path of packing: a line with arrows through the blocks in packed order. `blocks` has
-/// an entry for each part of a block, which is what the block covers in one row. Draws nothing and
+/// Draws the path of packing: a line with arrows through the blocks in packed order. A block has
+/// one part in each row that it covers, and `blocks` has an entry for each part. Draws nothing and
 /// returns false if there are less than two parts or more than [`MAX_PATH_BLOCKS`].
 pub(crate) fn path(scene: &mut Scene, fold: &Fold, frame: &Frame, blocks: &[(usize, Part)]) -> bool {
     if blocks.len() < 2 || blocks.len() > MAX_PATH_BLOCKS || fold.lines.is_empty() {

@@ -104,8 +104,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     };
     let text = chars::write(&map, &args.datatype, args.width, terminal);
     match stdout().lock().write_all(text.as_bytes()) {
-        // The process that reads the output through a pipe has closed the pipe, as `head` does.
-        // This is not an error.
+        // A broken pipe is not an error: the process that reads the output, for example `head`, has
+        // closed its end of the pipe. All other errors are returned.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }

@@ -13,7 +13,8 @@ use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
 /// Maximum number of lines of memory in a picture. If memory has more rows, several rows share a
-/// line. If rows without data are left out, there may be a few lines more.
+/// line. There may be a few lines more than this maximum if rows without data are left out, because
+/// a line marks each such place.
 pub(crate) const LINES: usize = 44;
 /// Maximum number of cells into which a line of the picture is divided.
 const MAX_COLUMNS: usize = 72;
@@ -41,9 +42,10 @@ const TOP: f64 = 86.0;
 /// Returns a picture, with the title `name`, of the memory that `map` lists, in the rows that
 /// `fold` chose.
 pub(crate) fn scene(map: &Map, fold: &Fold, name: &str) -> Scene {
-    // Draw the blocks one by one if all of them are listed, each line shows one row of memory, and
-    // their number is at most `MAX_BLOCKS` and at most `MAX_BLOCKS_PER_LINE` for each line.
-    // Otherwise draw cells, which show how many of their bytes are packed.
+    // Draw the blocks one by one if three conditions hold: all blocks are listed, each line shows
+    // only one row of memory, and there are at most `MAX_BLOCKS` blocks, and on average at most
+    // `MAX_BLOCKS_PER_LINE` in a line. Otherwise draw cells, which show how many of their bytes are
+    // packed.
     let count = fold.lines.len();
     let draws_each = map.listed
         && fold.rows_per_line == 1
@@ -163,8 +165,8 @@ pub(crate) fn how(map: &Map, fold: &Fold) -> String {
 }
 
 /// Returns the distance in bytes between the marks of a ruler that covers `shown` bytes. The
-/// distance is the smallest product of `element` and a power of two with which the ruler has at
-/// most `max_steps` steps.
+/// distance is `element` times a power of two. Of these distances, it is the smallest one that
+/// gives at most `max_steps` steps.
 pub(crate) fn ruler_step(element: i128, shown: i128, max_steps: i128) -> i128 {
     let mut step = element.max(1);
     while shown / step > max_steps {

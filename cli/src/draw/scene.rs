@@ -29,8 +29,8 @@ pub(crate) type Colour = [u8; 3];
 
 /// Colours of packed bytes at five positions in the packed stream. Colours between them are
 /// interpolated. Lightness increases from the first position to the last, so that the scale can be
-/// read without distinguishing hues, for example by colour-blind people. The colours at both ends
-/// contrast with white and with black.
+/// read without distinguishing hues, for example by colour-blind people. Both the first and the
+/// last colour stand out from a white and from a black background.
 const SCALE: [(f64, Colour); 5] = [
     (0.0, [62, 63, 196]),
     (0.25, [138, 62, 190]),
@@ -96,7 +96,8 @@ pub(crate) enum Shape {
         w: f64,
         h: f64,
         fill: Paint,
-        /// Colour of a line that is drawn along the inside of the border, if there is one.
+        /// Colour of a line that is drawn inside of the rectangle, along its edges; `None` if there
+        /// is no such line.
         outline: Option<Paint>,
         /// Text that appears when the pointer rests on the rectangle.
         hover: String,

@@ -13,8 +13,8 @@ fn scene(text: &str, count: Option<u64>) -> Scene {
     picture::scene(&map, &fold, text)
 }
 
-/// Returns the rectangles of packed bytes that have a hover text. Of each rectangle these are the x
-/// and y coordinates, the width and the hover text.
+/// Returns the rectangles of packed bytes that have a hover text. The result has four values for
+/// each rectangle: its x and y coordinates, its width, and its hover text.
 fn blocks(scene: &Scene) -> Vec<(f64, f64, f64, &str)> {
     let all = scene.shapes.iter().filter_map(|shape| match shape {
         Shape::Rect { x, y, w, fill: Paint::Scale(_), hover, .. } if !hover.is_empty() => {

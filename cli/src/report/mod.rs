@@ -42,8 +42,8 @@ pub(crate) struct Args {
     /// Print the C program FILE of a finding together with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Render the documents of published findings, whose records are in the folders of DIR, and the
-    /// comments at the head of their programs
+    /// Render the texts of published findings: their documents, and the comments at the head of
+    /// their programs. The records of the findings are in the folders of DIR
     #[arg(long, value_name = "DIR")]
     findings: Option<PathBuf>,
 }
@@ -68,7 +68,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns a program in which the `#include` of `finding.h` is replaced by the parts that it needs.
+/// Returns the text of a program, in which the `#include` of `finding.h` is replaced by the parts
+/// of `finding.h` that the program needs.
 fn standalone(program: &Path) -> Result<String, String> {
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let text = read(program)?;

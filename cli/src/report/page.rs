@@ -277,8 +277,8 @@ fn coverage(out: &mut String, run: &Value) {
     out.push_str("</tbody></table>\n");
 }
 
-/// Escapes text for HTML, including values of attributes. Control characters other than line breaks
-/// and tabs, which HTML does not allow, are replaced.
+/// Escapes text for HTML, including values of attributes. Control characters are replaced, because
+/// HTML does not allow them. Line breaks and tabs are kept.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

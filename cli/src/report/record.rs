@@ -23,7 +23,7 @@ pub(super) struct Library {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) path: String,
-    /// Name of the ABI of the library, that is, of its handles and its status.
+    /// Name of the ABI of the library, that is, of the form of its handles and of `MPI_Status`.
     pub(super) flavour: String,
 }
 
@@ -169,7 +169,8 @@ impl Record {
 
     fn line(&mut self, folder: &Path, line: &str) -> Result<(), serde_json::Error> {
         let mut raw: Value = serde_json::from_str(line)?;
-        // An array of the fields in order would be a finding for serde, too.
+        // Require an object. Without this check, serde would also accept an array that has the
+        // values of the fields in order.
         if !raw.is_object() {
             return Err(serde_json::Error::custom("a finding must be an object"));
         }
@@ -216,7 +217,8 @@ fn text(path: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     if read as u64 > max_bytes {
         return Err(format!("{}: longer than {max_bytes} bytes", path.display()));
     }
-    // Invalid UTF-8 is replaced. If the disk was full, the last line may end inside a character.
+    // Replace invalid UTF-8 instead of failing: if the disk was full during the run, the last line
+    // may end inside a character.
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 

@@ -80,8 +80,9 @@ fn numbers_that_were_not_recorded_are_not_zero() {
     assert!(!missing.contains("Seed, case"), "{missing}");
 }
 
-/// If a run was killed or its disk was full, its folder is read as far as possible. The same holds
-/// for a folder with files of other kinds.
+/// If files of a run's folder are missing or damaged, the folder is read as far as possible. This
+/// happens, for example, if the run was killed or its disk was full. In this test, `run.json` and a
+/// C program are missing, and some lines of `findings.jsonl` are not findings.
 #[test]
 fn what_is_torn_is_named_and_the_rest_is_shown() {
     let folder = folder();
@@ -111,8 +112,8 @@ fn a_folder_without_a_hunt_is_refused() {
     assert!(write(Path::new("/nonexistent/ddtc")).unwrap_err().to_string().contains("/nonexistent/ddtc"));
 }
 
-/// Malicious names, texts and datatypes of a library remain text, and no file outside of the folder
-/// is read.
+/// The records of findings may be malicious. Any text in them, such as the name of the library or a
+/// datatype, is shown as text and is never markup. No file outside of the folder is read.
 #[test]
 fn nothing_on_the_page_is_taken_for_markup() {
     let folder = folder();

@@ -1,6 +1,7 @@
 /* Times reads and writes of files, one file for each rank, for each layout class and payload in
- * three ways: as derived types converted by the preload library, as derived types by the unmodified
- * MPI library, and packed by hand. MPI_ names call the preload library, which must convert every
+ * three ways. In the first, the data have a derived type, and the preload library converts the
+ * call. In the second, they have the same type, and the unmodified MPI library does the work. In
+ * the third, they are packed by hand. MPI_ names call the preload library, which must convert every
  * call (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
  * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE". CONVERTED, BARE and HAND are the

@@ -1,5 +1,6 @@
-/* Ping-pong of two ranks, which times each layout class and payload in three ways: as derived types
- * converted by the preload library, as derived types sent by the unmodified MPI library, and packed
+/* Ping-pong of two ranks, which times each layout class and payload in three ways. In the first,
+ * the data have a derived type, and the preload library converts the messages. In the second, they
+ * have the same type, and the unmodified MPI library does the work. In the third, they are packed
  * by hand into a contiguous message. MPI_ names call the preload library, which must convert every
  * message (DDTC_POLICY=all); PMPI_ names call the unmodified library.
  *
@@ -10,9 +11,9 @@
  *
  * Usage: pingpong [ROUNDS [MILLISECONDS_PER_ROUND [FOLDER [inside]]]]
  *
- * With `inside`, code that ddtc has compiled moves the bytes of messages that are not converted,
- * inside the MPI library. Lines are then "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE", where
- * INSIDE is the time of these messages. */
+ * With `inside`, the messages that the preload library does not convert are packed and unpacked
+ * inside the MPI library, by code that ddtc has compiled. Lines are then
+ * "inside,CLASS,BYTES,INSIDE,CONVERTED,HAND,NOISE", where INSIDE is the time of these messages. */
 #include "tune.h"
 
 static int rank, rounds = 15;

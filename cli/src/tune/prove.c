@@ -3,9 +3,9 @@
  * and launches this program under MPI libraries that the developers of ddtc have not tried.
  *
  * MPI_ names call the preload library, which converts every message of a type with gaps
- * (DDTC_POLICY=all). PMPI_ names call the MPI library as a rank without ddtc does. The sender and
- * the receiver of a message may use different names. So the message is converted by no rank, by its
- * sender, by its receiver or by both.
+ * (DDTC_POLICY=all). PMPI_ names call the unmodified MPI library. The sender and the receiver of a
+ * message may use different names. So the message is converted by no rank, by its sender, by its
+ * receiver or by both.
  *
  * For each message, the program chooses who converts, the type, the layouts at the sender and at
  * the receiver, the length, whether the receive is posted before the send, and the calls that start
@@ -22,8 +22,8 @@
  * - for each step "begun STEP", and "proven STEP" if all results were right.
  *
  * If too few messages were converted to prove a step, rank 0 prints "unproven STEP WHY" instead. A
- * rank that finds a wrong result prints "refused STEP WHY". Both end the program, because results
- * after a wrong message say nothing. Every wait has a deadline.
+ * rank that finds a wrong result prints "refused STEP WHY". The program ends after either line.
+ * After a wrong result, further results would say nothing. Every wait has a deadline.
  *
  * Usage: prove SECONDS STEP.. */
 #define _GNU_SOURCE
@@ -119,8 +119,8 @@ struct side {
 };
 
 /* Returns where a byte of a message lies in the buffer of the sender or receiver, as an offset in
- * bytes. The message consists of equal units, such as an int. The byte is number `at` of unit `i`,
- * without padding. */
+ * bytes. The message consists of equal units, such as an int. The byte is number `at` of unit `i`;
+ * bytes of padding inside the unit have no numbers. */
 static long place(const struct side *s, long i, int at) {
   int u = unit[s->signature];
   if (s->signature == PAIRS && s->layout != DENSE) at += at < 4 ? 0 : 4; /* The double is aligned. */
@@ -131,7 +131,8 @@ static long place(const struct side *s, long i, int at) {
   return (i + i / 5 + (i + 2) / 3) * u + at;
 }
 
-/* Each type is created at its first use and kept, because programs commit their types once, too. */
+/* Types that were created so far. Each type is created at its first use and then kept. In this way
+ * the program resembles applications, which commit a type once and use it many times. */
 static MPI_Datatype made[SIGNATURES][LAYOUTS][LENGTHS];
 
 static struct side side(int signature, int layout, int length) {
@@ -200,10 +201,11 @@ static char *filled(int k, const struct side *s, int seed) {
   return b;
 }
 
-/* Checks a buffer after a call, and calls `refuse` if a byte is wrong. Region `k`, in which the
- * buffer lies, must hold the first `units` units of a message, and blank bytes everywhere else. If
- * the message did not fit into the receive (`fits` is 0), any part of it may have arrived. Then
- * only the bytes outside of the type must be blank. */
+/* Checks a buffer after a call, and calls `refuse` if a byte is wrong. The buffer lies in region
+ * `k`. It must hold the first `units` units of a message. All bytes around them and in gaps must
+ * still be BLANK, as they were before the call. If the message did not fit into the receive (`fits`
+ * is 0), any part of it may have arrived. Then the bytes of the type may have any value, and only
+ * the other bytes must be BLANK. */
 static void look(int k, const struct side *s, int seed, long units, int fits, const char *what) {
   static char *wanted, *copy;
   if (!wanted) wanted = malloc(REGION + AROUND), copy = malloc(REGION + AROUND);
@@ -225,17 +227,20 @@ struct message {
   char what[140];
 };
 
-/* Numbers of messages that the ranks should have converted (first index 0) and that they have
- * converted (first index 1). The other indices are:
+/* Counts of messages, to find out whether the ranks converted the messages that they should have
+ * converted. `counts[0]` counts the messages that should have been converted, and `counts[1]` those
+ * of them that were. The other indices are:
  *
  * - who converts the message (its mode),
  * - 1 if the rank received the message, 0 if it sent it; for collective calls, 1 if the rank is
  *   odd,
  * - a kind of messages.
  *
- * The kinds are each combination of length and order (whether the receive is posted first), each
- * sending call, each completing call, messages of `flight`, and all messages. For collective calls,
- * the first kinds are the calls. */
+ * A message is of several kinds, and each of these counts it. The kinds from 0 on are the
+ * combinations of length and order (whether the receive is posted first). Those from WAYS on are
+ * the calls that send, and those from COMPLETED on the calls that complete a receive. FLIGHTS has
+ * the messages of `flight`, and ALL has all messages. For collective calls, the kinds from 0 on are
+ * the calls, each in its blocking and its nonblocking form. */
 enum { CELLS = 2 * LENGTHS, WAYS = CELLS, COMPLETED = WAYS + 4, FLIGHTS = COMPLETED + 7, ALL, KINDS };
 static long counts[2][MODES][2][KINDS];
 static void count(int mode, int receives, int kind, long asked, long converted) {
@@ -430,9 +435,9 @@ static void exchange(int round) {
   m.sent = side(signature, layouts[0], length);
   m.received = side(signature, layouts[1], other);
   m.fits = m.received.units >= m.sent.units;
-  /* A receive that is too short for its message fails. Do not start such a request a second time,
-   * and complete it only by MPI_Wait, MPI_Test or MPI_Waitall: the unmodified MPICH 4.2.3 does not
-   * report the error of a persistent request in MPI_Waitsome. */
+  /* A receive that is too short for its message fails. Start such a persistent receive only once.
+   * Complete it only by MPI_Wait, MPI_Test or MPI_Waitall, because MPI_Waitsome of the unmodified
+   * MPICH 4.2.3 does not report the error of a persistent request. */
   if (!m.fits) m.starts = 1, m.completion %= 3;
   /* A buffered send fails if the message does not fit into the attached buffer, so long messages
    * are sent by other calls. */
@@ -549,7 +554,7 @@ static const char *const calls[CALLS] = {"Bcast",   "Gather",   "Scatter",   "Al
 
 /* The buffer of a collective call on this rank. It has `n` blocks, each with the layout of `side`.
  * A block begins `step` bytes after the block before it. `seeds` has the seed of each block's
- * contents, or -1 for a block that is blank. */
+ * contents, or -1 for a block whose bytes are all BLANK. */
 struct blocks {
   struct side side;
   int region, n;
@@ -614,8 +619,9 @@ static void collective(int round) {
   if (in_place && receives)
     for (int i = 0; i < r.n; i++) r.seeds[i] = all ? base + rank * ranks + i : i == rank ? base + rank * ranks : -1;
   image(&r, r.at - AROUND);
-  /* A seed determines the contents of a block. Replace the seeds of the receive buffer by those of
-   * the contents that it must have after the call. */
+  /* A seed determines the contents of a block. The seeds of the receive buffer are those of its
+   * contents before the call. Replace them by the seeds of the contents that it must have after the
+   * call. */
   if (receives) for (int i = 0; i < r.n; i++) r.seeds[i] = call == BCAST ? base : scatters ? base + rank : base + i * ranks + (all ? rank : 0);
   int *n = malloc(4 * ranks * sizeof *n), *m = n + ranks, *at = m + ranks, *to = at + ranks;
   MPI_Datatype *types = malloc(2 * ranks * sizeof *types);
@@ -684,9 +690,10 @@ static int different(const char *text, int room) {
   return n;
 }
 
-/* Returns the number of nodes. Two ranks are on the same node if both their host names and the boot
- * ids of their machines are equal. Different machines may have the same name, and containers on one
- * machine have the same boot id. */
+/* Returns the number of nodes. Two ranks are on the same node if their host names are equal, and
+ * the boot ids of their machines are equal too. The host name alone does not suffice, because
+ * different machines may have the same name. The boot id alone does not suffice, because all
+ * containers on one machine have the same boot id. */
 static int nodes(void) {
   char text[512] = "";
   gethostname(text, 255);

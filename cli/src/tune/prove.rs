@@ -12,8 +12,9 @@
 //! not ended like a step with wrong results: both are called refused, and calls of that kind are
 //! not converted.
 //!
-//! Once a step with messages is refused, no further step is tested. If the program ends early for
-//! another reason, it is launched again for the remaining steps.
+//! Once one of the three steps that test messages (blocking, nonblocking and persistent ones) is
+//! refused, no further step is tested. If the program ends early for another reason, it is launched
+//! again for the remaining steps.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -88,7 +89,8 @@ fn launch(
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // The preload library counts conversions only if it has to write a report.
+    // Let the preload library write a report, because it counts conversions only then. The program
+    // asks for these counts.
     let mut report = OsString::from("DDTC_REPORT=");
     report.push(folder.join("prove-report%r"));
     let errors = folder.join("prove-errors");
@@ -180,8 +182,8 @@ const INTERRUPTED: &str = "the run that tried them has not ended";
 ///   converted. A fault may show only in some runs, and must not be forgotten after a run in which
 ///   it does not show.
 /// - If the earlier run was interrupted, the outcomes of all its completed steps are kept.
-/// - The step during which it was interrupted counts as refused in this run. Only the first run
-///   after a completed one tests it again.
+/// - The step during which it was interrupted counts as refused in this run. If this run is
+///   completed, the next run tests the step again.
 fn begun(new: Proof, old: &[Proof]) -> Proof {
     let Some(old) = old.iter().find(|old| is_same(old, &new)) else { return new };
     let outcomes = old.outcomes.clone().map(|outcome| match outcome {
@@ -193,8 +195,8 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
-/// Prints the kinds of calls (steps) that are not tested because an earlier run found a fault in
-/// them or was interrupted, and how to test them again.
+/// Prints which kinds of calls (steps) are not tested in this run, and how to test them again. An
+/// earlier run has found a fault in these steps, or was interrupted during them.
 fn print_refusals(proof: &Proof, file: &Path) {
     for step in Step::ALL {
         if let Some(Outcome::Refused(why)) = proof.outcome(step) {
@@ -246,14 +248,18 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
     }
 }
 
-/// Tests which kinds of calls give right results if they are converted, and writes the proof. Does
-/// nothing if the developers of ddtc have tried the MPI library, or if messages are never converted
-/// under it.
+/// Tests which kinds of calls give right results if the preload library converts them, that is, if
+/// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
+/// which the preload library later reads which kinds of calls it may convert.
+///
+/// Does nothing if the developers of ddtc have tried the MPI library, or if messages are never
+/// converted under it.
 ///
 /// # Errors
 /// - If the program does not compile or run.
 /// - If the file of proofs cannot be read, written or locked.
-/// - If messages give wrong results, or too few of them were converted to prove anything.
+/// - If messages give wrong results when they are converted, or if too few of them were converted
+///   to prove anything.
 /// - If the ranks are on several nodes and `--only-prove` was given.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
@@ -280,8 +286,8 @@ pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Bo
     };
     let _lock = locked(&file)?;
     println!("{} was not tried: its calls are proven first", new.key.library);
-    // Do not write the proof yet. The file is changed when the program begins a step, or at the end
-    // if no step is left to test.
+    // Do not write the proof yet. It is written whenever the C program begins or ends a step, and
+    // at the end of this function.
     let mut proof = begun(new, &read(&file)?);
     print_refusals(&proof, &file);
     loop {

@@ -11,10 +11,10 @@ static const char *const classes[CLASSES] = {"strided-short", "strided-long", "b
 
 /* The data of a message, in one of two forms.
  *
- * - If `parts` is 0, the data are `runs` runs of `block` bytes. They are at `places`, in units of 8
- *   bytes, or, if `places` is null, `stride` bytes apart.
- * - If `parts` is 1 or 2, the data are structures with three parts, of the first or the second kind
- *   that `layout` makes. */
+ * - If `parts` is 0, the data are `runs` runs of `block` bytes. If `places` is null, the runs begin
+ *   `stride` bytes apart. Otherwise `places` has the offset of each run, in units of 8 bytes.
+ * - If `parts` is 1 or 2, the data are structures with three parts each. If `parts` is 1, the parts
+ *   are an int, a double and three floats; if it is 2, they are 100, 70 and 86 chars. */
 struct layout {
   const char *name;
   MPI_Datatype type;
@@ -83,8 +83,9 @@ static void by_hand(const struct layout *l, char *user, char *p, int pack) {
   else RUNS(128);
 }
 
-/* Ways to move the data of a layout: as a derived type that the preload library converts, as a
- * derived type by the unmodified MPI library, or packed by hand. */
+/* Ways to move the data of a layout. CONVERTED: they have a derived type, and the preload library
+ * converts the call. BARE: they have the same type, and the unmodified MPI library does the work.
+ * BY_HAND: they are packed by hand. */
 enum { CONVERTED, BARE, BY_HAND, WAYS };
 
 static int by_value(const void *a, const void *b) { double d = *(double *)a - *(double *)b; return (d > 0) - (d < 0); }

@@ -1,13 +1,15 @@
-/* Times one-sided operations for each layout class and payload in three ways: with a derived type
- * at the origin converted by the preload library, with a derived type by the unmodified MPI
- * library, and packed by hand. Each operation is followed by a flush, or a wait for its request.
- * MPI_ names call the preload library, which must convert every call (DDTC_POLICY=all); PMPI_ names
- * call the unmodified library. Calls that complete operations always use their MPI_ name, because
- * the preload library converts only operations whose completion it can see.
+/* Times one-sided operations for each layout class and payload in three ways. In the first, the
+ * origin has a derived type, and the preload library converts the call. In the second, the origin
+ * has the same type, and the unmodified MPI library does the work. In the third, the data are
+ * packed by hand. Each operation is followed by a flush, or a wait for its request. MPI_ names call
+ * the preload library, which must convert every call (DDTC_POLICY=all); PMPI_ names call the
+ * unmodified library. Calls that complete operations always use their MPI_ name, because the
+ * preload library converts only operations whose completion it can see.
  *
  * Prints lines of "CALL,CLASS,BYTES,CONVERTED,BARE,HAND,NOISE" like the other programs that `ddtc
  * tune` runs. Each layout is measured with two datatypes at the target: the datatype of the origin,
- * and a dense one. The line has the times for the datatype with which conversion gains less.
+ * and a dense one. The line has the times for one of the two: the one for which conversion gains
+ * less.
  *
  * Usage: windows [ROUNDS [MILLISECONDS_PER_ROUND]] */
 #include "tune.h"
@@ -17,8 +19,8 @@ enum { PUT, GET, CALLS };
 static const char *const names[CALLS] = {"put,", "get,"};
 static int call, to, dense;
 /* `element` is the datatype of the elements of the current layout, and `elements` their number. The
- * two describe a dense target and packed data. For layouts of structures of the first kind,
- * `element` is `structure`. */
+ * two describe a dense target and packed data. If the elements of the layout are an int, a double
+ * and three floats (`parts` is 1), `element` is `structure`. */
 static MPI_Datatype element, structure;
 static int elements;
 static char *user, *packed;

@@ -1,7 +1,7 @@
-//! Storage of what calls use to move the bytes of one type with ddtc's interpreter or with compiled
-//! code: the committed type, which packs and unpacks, and one reduction handle for each reduction
-//! operation that was used with the type. Both are stored in the node, so that all type handles of
-//! a node share them. `compile.rs` makes them.
+//! Storage, in a node, for the committed type and the reduction handles of the type. A call that
+//! moves bytes by ddtc's interpreter or by compiled code needs one of these objects. The committed
+//! type packs and unpacks. Each reduction handle combines data by one reduction operation.
+//! `compile.rs` makes these objects, and all type handles of the node share them.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::Op;

@@ -1,10 +1,12 @@
 //! References to nodes (types), with a reference count in the node itself.
 //!
 //! A node is allocated and freed with every type, so the reference count is a large part of the
-//! cost of a type. `Arc` would cost more. It has a second count, for weak references. It writes to
-//! both counts with locked instructions, even if the only owner drops its reference, and to one
-//! count at each use of a predefined type. In contrast, a node has one count of four bytes. The
-//! last owner only reads this count, and references to predefined nodes are not counted.
+//! cost of a type. A node has one count of four bytes. The last owner only reads this count, and
+//! references to the nodes of predefined types that have a handle are not counted.
+//!
+//! `Arc` would cost more, for two reasons. First, it has a second count, for weak references, and
+//! even the only owner changes both counts, by locked instructions, when it drops its reference.
+//! Second, it changes a count each time that a reference to a predefined type is made or dropped.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -13,14 +15,17 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::{Extra, Node, Shape};
 
-/// Minimum count of a node that is never freed. A count that has reached this value is not
-/// decremented any more. No program can hold so many references at the same time.
+/// Minimum count of a node that is never freed. A count of at least this value is not decremented.
+/// [`Ref::forever`] stores such a count in a node. Counting references does not reach this value in
+/// practice, because 2^31 references to one node would take 16 GiB of memory.
 const MIN_PERMANENT_COUNT: u32 = 1 << 31;
-/// Minimum count that is not incremented when a further reference is made.
+/// Limit from which on counting stops: a count of at least this value is not incremented when a
+/// further reference is made.
 const ALWAYS: u32 = 3 << 30;
-/// Count that is stored in nodes that are never freed. This value is far from [`ALWAYS`] and from
-/// overflow. Threads that compared the count before it was stored may still increment or decrement
-/// it once, but there are never enough such threads to reach either limit.
+/// Count that is stored in nodes that are never freed. It is 2^29 more than [`ALWAYS`], and 2^29
+/// less than the first value that does not fit in 32 bits. A thread that read the previous count
+/// just before this value was stored may still increment or decrement this value once. But there
+/// are far fewer than 2^29 threads, so the count stays above `ALWAYS` and does not overflow.
 const FOREVER: u32 = 7 << 29;
 
 /// Number of references to a node.
@@ -70,9 +75,9 @@ impl Count {
 #[derive(Debug)]
 pub(crate) struct Ref(NonNull<Node>);
 
-// Asserts that the parts of a node can be sent to other threads and shared with them. Of the other
-// fields, `facts` and `marks` are plain or atomic numbers, and `Once` is an `OnceLock`, which can
-// be sent and shared if its content can.
+// Asserts that `Extra`, `Shape` and `Count` can be sent to other threads and shared with them.
+// These are parts of a node. The other parts need no assertion: `facts` and `marks` are plain or
+// atomic numbers, and `Once` is an `OnceLock`, which can be sent and shared if its content can.
 const _: () = {
     const fn sync<T: Send + Sync>() {}
     sync::<Extra>();

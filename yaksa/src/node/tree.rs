@@ -9,11 +9,13 @@ use super::{Node, Shape};
 use crate::abi::{Code, Result};
 
 /// Returns the `Datatype` of ddtc that is equivalent to a node. The first call makes the `Datatype`
-/// and stores it in the node. The same is done for all nodes below, so types that have a child type
-/// in common share its `Datatype`.
+/// and stores it in the node. It does the same for all nodes below this node, so types that have a
+/// child type in common share the `Datatype` of that child type.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
-    // An explicit stack replaces recursion. A node is pushed a second time before its children. Its
-    // `Datatype` is made when the node is popped again, after those of its children.
+    // A type may be nested deeply, so an explicit stack replaces recursion. A node whose `Datatype`
+    // must be made is popped from the stack twice. The first time, it is pushed again, and its
+    // children are pushed above it. The second time, the `Datatype`s of its children have been
+    // made, and its own is made too.
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {
         let known = &node.extra().datatype;

@@ -1,5 +1,5 @@
-/* Tests all constructors of types. The expected bounds, numbers of contiguous pieces and packed
- * bytes were determined by hand. */
+/* Tests all constructors of types. All expected results were determined by hand: the bounds, the
+ * numbers of contiguous pieces, and the packed data. */
 #include "interface.h"
 
 static int ints[64];
@@ -167,9 +167,9 @@ static void structs(void)
     OK(yaksa_type_create_struct(3, LIST(0, 1, 1), LIST(-99, 4, 0), TYPES(T_DOUBLE, T_CHAR, T_INT), NULL, &t));
     bounds(t, 5, 0, 8, 0, 5);
     OK(yaksa_type_free(t));
-    /* The bounds of a struct are the minimum and the maximum of the bounds of all members,
-     * resized or not. The bounds of a resized member do not override the others, as the old MPI
-     * types `MPI_LB` and `MPI_UB` did. */
+    /* The bounds of a struct are the minimum and the maximum of the bounds of all members, resized
+     * or not. The old MPI types `MPI_LB` and `MPI_UB` overrode the bounds of all other members; a
+     * resized member does not. */
     OK(yaksa_type_create_resized(T_INT, -4, 6, NULL, &u));
     bounds(u, 4, -4, 6, 0, 4);
     OK(yaksa_type_create_struct(2, LIST(1, 1), LIST(0, 8), TYPES(u, T_CHAR), NULL, &t));

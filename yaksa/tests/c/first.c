@@ -1,8 +1,8 @@
-/* Tests the first calls that pack or unpack a type. The library copies contiguous pieces one by
- * one in these calls, and works differently in later ones. There are calls with very many pieces,
- * calls for parts of the packed data of any size and in any order, types that are freed and made
- * anew, and several threads that call at the same time. The expected bytes are computed by loops in
- * this program. */
+/* Tests the first calls that pack or unpack a new type. In these calls the library copies
+ * contiguous pieces one by one, and in later calls it works differently. Some calls move very many
+ * pieces. Others move only a part of the packed data; the parts have any size, and come in any
+ * order. Types are freed and made anew, and several threads call the library at the same time. The
+ * expected bytes are computed by loops in this program. */
 #include "interface.h"
 #include <pthread.h>
 
@@ -74,8 +74,8 @@ static int unpack(ytype t, int offset, int room)
     return end;
 }
 
-/* Makes two types, packs with one and unpacks with the other three times, and frees both. All of
- * this is done three times. */
+/* Makes two equal types. Packs all data with the first type and unpacks them with the second one,
+ * and does this three times. Then frees both types. All of this is done three times. */
 static void anew(void)
 {
     for (int round = 0; round < 3; round++) {
@@ -89,9 +89,9 @@ static void anew(void)
     }
 }
 
-/* Packs all data of a type in order, in parts of at most `size` bytes, and then unpacks the first
- * parts with another type. This is done for several sizes. For each size, both types are new, and
- * the data are packed and unpacked twice with them. */
+/* Makes two equal types. Twice, packs all data with the first type, in parts of at most `size`
+ * bytes that follow each other, and then unpacks up to 20 parts, from the beginning of the data,
+ * with the second type. Then frees both types. All of this is done for several sizes. */
 static void in_order(void)
 {
     for (int size = 4; size < TOTAL; size = size * 3 + 1) {

@@ -138,11 +138,11 @@ int main(void)
     OK(yaksa_flatten_size(T_INT, &n));
     EQ(n <= 4096, 1);
     OK(yaksa_flatten(T_INT, form));
-    /* A serialized type without the head of 88 bytes, as versions of ddtc up to 0.2.2 wrote
-     * it. */
+    /* The process ends if the serialized type lacks the head of 88 bytes. Versions of ddtc up to
+     * 0.2.2 wrote no head. */
     ends(form + 88);
-    /* The beginning of a serialized type of yaksa: reference count, kind, depth and alignment of
-     * the type. */
+    /* The process also ends if the serialized type was written by yaksa. These numbers are the
+     * beginning of one: reference count, kind, depth and alignment of the type. */
     int vector[28] = {1, 4, 2, 8};
     ends(vector);
     /* With a reference count of 2^32 - 1, which no type has in practice, these bytes are neither

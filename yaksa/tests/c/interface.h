@@ -1,5 +1,5 @@
 /* Short names for the interface of libyaksa.so.0, and macros and functions for checks. The test
- * programs in this folder use both. */
+ * programs in this folder use these names and checks. */
 #ifndef INTERFACE_H
 #define INTERFACE_H
 #include <stdlib.h>

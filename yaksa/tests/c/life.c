@@ -29,8 +29,8 @@ int main(void)
     OK(yaksa_pack(&x, 1, T_INT, 0, &y, 4, &n, info, OP_REPLACE));
     EQ(y, 7);
 
-    /* A call fails if its info object has a hint that names a GPU driver. Other valid hints are
-     * accepted. */
+    /* A call fails if its info object has a hint that names a GPU driver. Other hints are accepted
+     * if they are valid. */
     static const char *const drivers[] = {"cuda", "ze", "hip"};
     for (int i = 0; i < 3; i++) {
         OK(yaksa_info_keyval_append(gpu, "yaksa_gpu_driver", drivers[i], (unsigned)strlen(drivers[i]) + 1));
@@ -73,8 +73,7 @@ int main(void)
     FAILS(INTERNAL, yaksa_request_test(1, &done));
     FAILS(INTERNAL, yaksa_request_wait(0xdeadbeef));
 
-    /* The `yaksa_finalize` that matches the first `yaksa_init` frees all types, but no info
-     * objects. */
+    /* The last `yaksa_finalize`, which ends the library, frees all types, but no info objects. */
     OK(yaksa_finalize());
     FAILS(INTERNAL, yaksa_type_get_size(t, &n));
     FAILS(INTERNAL, yaksa_finalize());

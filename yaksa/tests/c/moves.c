@@ -1,5 +1,5 @@
-/* Tests all functions for packing and unpacking: calls that begin at any offset of the packed
- * data, packed buffers that are too small for all elements, and types whose displacements are
+/* Tests all functions for packing and unpacking. Calls begin at any offset of the packed data. Some
+ * packed buffers have room for only a part of the data. Some types have displacements that are
  * absolute addresses. Some calls are repeated so often that the library compiles code for them. */
 #include "interface.h"
 

@@ -1,6 +1,7 @@
-/* Tests types with few and with many contiguous pieces of memory, which are used repeatedly. The
- * first calls copy the pieces one by one, and later calls use ddtc's interpreter or compiled code.
- * All must move the same bytes. Also tests serialized types that are received repeatedly. */
+/* Tests types that are used repeatedly. Some have few contiguous pieces of memory, others have
+ * many. The first calls for a type copy its pieces one by one, and later calls use ddtc's
+ * interpreter or compiled code. All calls must move the same bytes. Also tests serialized types
+ * that are received repeatedly. */
 #include "interface.h"
 
 enum { BLOCKS = 5000, TURNS = 5, ROOM = 1 << 21 };
@@ -59,8 +60,9 @@ static void moves(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks
     free(list);
 }
 
-/* Serializes a type, frees it, and makes it anew from the same serialized bytes several
- * times. */
+/* Serializes type `t` and frees it. Then makes three types from the serialized bytes, and checks
+ * the bytes that the last two of them move. Finally checks that the serialized bytes are refused
+ * after one bit of them has been changed. */
 static void forms(ytype t, const intptr_t *at, const intptr_t *bytes, int blocks)
 {
     uintptr_t n;

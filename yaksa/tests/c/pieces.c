@@ -1,14 +1,16 @@
-/* Tests the functions that list the contiguous pieces of memory which instances of a type
- * occupy. Checks the number and the places of the pieces, lists that begin at any piece, and the
- * number of pieces that lie completely within a given number of packed bytes. */
+/* Tests the functions that list the contiguous pieces of memory which instances of a type occupy.
+ * Checks the number of pieces and their places. Some calls ask for a list that begins at a later
+ * piece, and others for the number of pieces that lie completely within a given number of packed
+ * bytes. */
 #include "interface.h"
 
 static char memory[4096];
 
 /* Checks that the contiguous pieces of `count` instances are those in `expected`, which has the
- * displacement and the length of each of the `n` pieces. Requests lists that begin at every piece,
- * with every possible maximum length. Also checks, for every number of packed bytes, how many
- * pieces lie completely within that many bytes. */
+ * displacement and the length of each of the `n` pieces. Requests lists that begin at each of the
+ * pieces and after the last one, with every maximum number of pieces from 0 to `n + 1`. Also
+ * checks, for every number of packed bytes, how many pieces lie completely within that many
+ * bytes. */
 static void list(ytype t, uintptr_t count, uintptr_t n, const intptr_t *expected)
 {
     struct iovec got[64];

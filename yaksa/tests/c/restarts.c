@@ -1,5 +1,5 @@
-/* Tests two threads that repeatedly start the library, use it and end it. So the library may
- * start or end while the other thread calls it. */
+/* Tests two threads, each of which repeatedly starts the library, uses it and ends it. So one
+ * thread may start or end the library while the other one calls it. */
 #include "interface.h"
 #include <pthread.h>
 

@@ -215,10 +215,11 @@ pub(crate) struct Mirror<'y> {
     keep: Vec<Datatype>,
 }
 
-/// Decides whether the library must pad a struct, which it does if the members do not all count as
-/// one type. `types` has the types of the members. Returns `Some(true)` if their sizes or bounds
-/// differ, because then they cannot count as one type. Returns `None` if all sizes and bounds are
-/// equal. Then the library may treat the members as one type or not, which a test cannot know.
+/// Decides whether the library must pad a struct whose members have the types `types`. The library
+/// pads a struct if its members have different types. Returns `Some(true)` if the sizes or bounds
+/// of the members differ, because their types are then certainly different. Otherwise returns
+/// `None`: the members may have the same type or different types in the library, and the test
+/// cannot know which.
 fn several(types: &[Datatype]) -> Option<bool> {
     let seen = |t: &Datatype| (t.size(), t.lb(), t.extent(), t.true_lb(), t.true_extent());
     if types.windows(2).all(|t| seen(&t[0]) == seen(&t[1])) { None } else { Some(true) }
@@ -229,8 +230,10 @@ impl<'y> Mirror<'y> {
         Mirror { yaksa, made: HashMap::new(), numbers: Vec::new(), keep: Vec::new() }
     }
 
-    /// Makes the type `t` with the library's constructors. Returns the handle of this type, and the
-    /// `Datatype` to which the type must be equal.
+    /// Makes the type `t` with the library's constructors. Returns the handle of the type that the
+    /// library has made, and a `Datatype` with the elements and bounds that this type must have.
+    /// They may differ from those of `t`, because the library lacks some predefined types, for
+    /// which others are used, and has rules of its own for bounds.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -252,8 +255,8 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the library's handle for a predefined type, and the predefined type as which the
-    /// library treats it.
+    /// Returns the handle of the library's predefined type that is used for `named`, and this
+    /// predefined type as a `Datatype`. It differs from `named` if the library lacks `named`.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -295,8 +298,10 @@ impl<'y> Mirror<'y> {
         (number, Datatype::named(seen))
     }
 
-    /// Makes the type `t` by one constructor of the library, after its children. Returns the handle
-    /// of this type, and the `Datatype` to which the type must be equal.
+    /// Makes the children of `t`, and then `t` itself by one constructor of the library. Returns
+    /// the handle of the type that the library has made, and a `Datatype` with the elements and
+    /// bounds that this type must have. They may differ from those of `t`, because the library
+    /// lacks some predefined types, for which others are used, and has rules of its own for bounds.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -458,9 +463,10 @@ impl<'y> Mirror<'y> {
         if made > 0 {
             self.numbers.push(made);
         }
-        // `tree` must get the bounds of the library's type. For most types these are the minimum
-        // and the maximum of the bounds of all copies, which `plain` computes. A resized type and a
-        // subarray keep the bounds that `tree` has. A type without data is the null type.
+        // `tree` has the bounds that ddtc gives to the type. These bounds are replaced by those
+        // that the library must give to the type. For most types, `plain` computes the new bounds
+        // from the bounds of all copies of the children. A type without data becomes the null type.
+        // The bounds of a resized type or of a subarray stay as they are.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
@@ -475,10 +481,10 @@ impl<'y> Mirror<'y> {
         (made, tree)
     }
 
-    /// Returns the lower bound and the extent that the library must give to a type with the
-    /// constructor of `t`. The bounds are the minimum of the lower bounds and the maximum of the
-    /// upper bounds of all copies of its children, which are visited one by one. The extent of a
-    /// struct may be padded.
+    /// Returns the lower bound and the extent that the library must have given to the type with the
+    /// handle `made`. This type has the same constructor and children as `t`. The bounds are the
+    /// minimum of the lower bounds and the maximum of the upper bounds of all copies of the
+    /// children. A loop visits each of these copies. The extent of a struct may be padded.
     fn plain(&self, made: u64, t: &Datatype) -> (i64, i64) {
         let (mut lb, mut ub) = (i64::MAX, i64::MIN);
         let mut block = |child: &Datatype, length: i64, at: i64| {
