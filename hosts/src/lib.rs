@@ -12,6 +12,7 @@
 //! | [`policy`] | table of the messages that get faster if they are packed first |
 //! | [`faults`] | table of datatypes whose bytes an MPI library is known to move wrongly |
 //! | [`fenced`] | memory between two inaccessible pages |
+//! | [`pieces`] | number of calls with which MPICH moves a message in pieces |
 //! | [`places`] | comparison of the bytes that an MPI library moves with the type map |
 //! | [`layer`] | groups of functions that a PMPI layer takes together |
 //! | [`bypass`] | reasons why the preload library bypasses a call, in words |
@@ -35,6 +36,7 @@ pub mod layer;
 pub mod library;
 pub mod loaded;
 pub mod mpi_functions;
+pub mod pieces;
 pub mod places;
 pub mod policy;
 pub mod profile;

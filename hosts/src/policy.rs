@@ -104,24 +104,6 @@ impl Class {
         };
         (class, run)
     }
-
-    /// Returns the number of iterations of the outermost loops and tables of one instance. A block
-    /// or a copy that no loop repeats counts as an iteration of its own, and a loop over the
-    /// instances alone does not count.
-    pub fn iterations(nest: &LoopNest<Normal>) -> u64 {
-        let mut nodes = nest.body(nest.root());
-        while let [Node::Loop { trip, body, .. }] = nodes
-            && trip.for_count(1) == 1
-        {
-            nodes = nest.body(*body);
-        }
-        let number = |node: &Node| match node {
-            Node::Loop { trip, .. } => trip.for_count(1),
-            Node::Copy { .. } => 1,
-            Node::Table { .. } | Node::Blocks { .. } => node.rows() as u64,
-        };
-        nodes.iter().map(number).fold(0, u64::saturating_add)
-    }
 }
 
 /// Kinds of calls that a policy decides about separately.
@@ -521,9 +503,13 @@ mod tests {
     use ddtc::internal::lower::{Bytes, lower};
     use ddtc::internal::normalize::normalize;
 
-    fn class(text: &str) -> Class {
+    fn nest(text: &str) -> LoopNest<Normal> {
         let t: Datatype = text.parse().unwrap();
-        Class::from_nest(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
+        normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest
+    }
+
+    fn class(text: &str) -> Class {
+        Class::from_nest(&nest(text))
     }
 
     #[test]

@@ -69,18 +69,19 @@ pub struct Costs {
     /// Minimum length in bytes of a message that the library moves in one of two ways: by a single
     /// copy, or in pieces, where one rank packs a piece while the other unpacks the piece before
     /// it. `u64::MAX` if the library does neither. For such messages only half of the measured
-    /// packing time counts, with the exceptions of `direct_runs` and `short_run`. Open MPI 5.0.11 on
-    /// Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us if they are packed first. On Zen 3: 4 KiB in runs of 8 B take 1.2 us, and 1.4 us if they are
-    /// packed first; 8 KiB in runs of 128 B take 1.5 us and 1.7 us.
+    /// packing time counts, with the exceptions of `direct_runs` and `short_run`. Open MPI 5.0.11
+    /// on Zen 4: 43 KB in runs of 68 B take 12 us, and 15 us if they are packed first. On Zen 3: 4
+    /// KiB in runs of 8 B take 1.2 us, and 1.4 us if they are packed first; 8 KiB in runs of 128 B
+    /// take 1.5 us and 1.7 us.
     pub in_pieces: u64,
     /// Like `in_pieces`, but for types that are lists of blocks. In a message, the library takes
     /// longer for such blocks than its measured packing time suggests. Open MPI 5.0.11 on Zen 3: a
     /// round trip of SPECFEM3D_oc with 7.6 KB takes 9 us if it is packed first, and 23 us if it is
     /// not; with 12.9 KB it takes 15 us and 40 us.
     pub in_pieces_lists: u64,
-    /// Minimum length in bytes of a message that the library moves by a single copy, from the layout
-    /// of the sender to that of the receiver, if the message has at most `direct_runs` runs. Not
-    /// used if `direct_runs` is 0.
+    /// Minimum length in bytes of a message that the library moves by a single copy, from the
+    /// layout of the sender to that of the receiver, if the message has at most `direct_runs` runs.
+    /// Not used if `direct_runs` is 0.
     pub direct_from: u64,
     /// Maximum number of runs of a message from `direct_from` bytes on that the library moves by a
     /// single copy, from the layout of the sender to that of the receiver; 0 if it moves none in
@@ -101,10 +102,11 @@ pub struct Costs {
     /// message of 64 KiB or 1 MiB, a vector of doubles, takes 13 to 28 ns for each double, half of
     /// it on each side, although its `MPI_Pack` takes 0.9 ns for each.
     ///
-    /// If `direct_runs` is not 0, this is the time of an iteration of the layout's outermost loop,
-    /// except in messages that the library copies from layout to layout. MPICH 4.3.2 on an Intel
-    /// Xeon (family 6, model 167): 174 KB of WRF_x, in runs of 12 B under several loops, take 3.4
-    /// ns for each run, and a vector of doubles takes 11 ns for each.
+    /// If `direct_runs` is not 0, this is the time of a call that moves one or several runs
+    /// ([`crate::pieces::calls`]), except in messages that the library copies from layout to layout. MPICH
+    /// 4.3.2 on an Intel Xeon (family 6, model 167, 2026-11-30), both sides together: WRF_x of 174
+    /// KB, in runs of 12 B under several loops, takes 3.4 ns for each run. A vector of doubles takes
+    /// 11 ns for each double.
     pub short_run: u64,
     /// Like `short_run`, but for a run of 32 B or more. Without this value, the preload library
     /// concluded in every third job under Intel MPI that converting WRF_y with 63 KB (runs of 100 B
@@ -225,10 +227,10 @@ pub const MPICH: Profile = Profile {
     ..OTHER
 };
 
-/// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 pack messages of less than 16 KiB whole.
-/// They copy messages of 64 KiB and more directly from the layout of the sender to that of the
-/// receiver if they have at most 1024 runs, at a small cost for each run. They move all other
-/// messages in pieces, with one call for each iteration of the outermost loop.
+/// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 pack messages of less than 16 KiB
+/// whole. They copy messages of 64 KiB and more directly from the layout of the sender to that of
+/// the receiver if they have at most 1024 runs, at a small cost for each run. They move all other
+/// messages in pieces, with at least one call for each iteration of the outermost loop.
 ///
 /// MPICH 4.3.2 on Zen 3, round trip: 256 KiB in rows of 2 KiB take 33 us, and 76 us if they are
 /// packed by hand; 96 KiB in rows of 3 KiB take 15 us, and 71 us if packed by hand. Lists of short

@@ -6,6 +6,7 @@ use ddtc::internal::committed::Committed;
 use ddtc::internal::files;
 use ddtc::internal::methods::*;
 use ddtc::internal::process::Awaited;
+use ddtc_hosts::pieces;
 use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
 
 use crate::host::Host;
@@ -68,9 +69,15 @@ impl Rules {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
-            let per_iteration = number / Class::iterations(committed.nest()).max(1);
+            // Whole instances are moved together, as many as fit into a piece. So if several fit,
+            // the number of calls does not count.
+            let piece = host.profile.costs.in_pieces;
+            let per_call = match t.size().unsigned_abs() < piece {
+                true => u64::MAX,
+                false => number / pieces::calls(t, piece).max(1),
+            };
             Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
-                .with_per_iteration(per_iteration)
+                .with_per_call(per_call)
         };
         let found = || {
             measured::find_or_insert(

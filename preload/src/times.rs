@@ -77,28 +77,32 @@ pub(crate) struct Runs {
     /// True if the runs lie apart, so that a kernel touches much more memory than the bytes of the
     /// runs ([`TOUCHED`]).
     apart: bool,
-    /// Mean number of runs in one iteration of the layout's outermost loops and lists, at least 1.
-    per_iteration: u64,
+    /// Mean number of runs that the MPI library moves with one call, at least 1, if it moves a
+    /// message in pieces ([`ddtc_hosts::pieces::calls`]).
+    per_call: u64,
 }
 
 impl Runs {
     const LISTED: u64 = 1 << 31;
     const APART: u64 = 1 << 30;
-    /// Largest values that a word holds of the mean length and of the runs in an iteration. Longer
-    /// runs and more runs in an iteration make no difference to any decision.
+    /// Maximum mean length in bytes. The number of longer runs is overestimated, but at 1 MiB and
+    /// more a copy of a run takes much longer than the additional cost of the run.
     const MAX_BYTES: u64 = (1 << 20) - 1;
-    const MAX_PER_ITERATION: u64 = (1 << 10) - 1;
+    /// Maximum number of runs in a call. With more runs, the cost of the calls is overestimated; it
+    /// is then less than a hundredth of a nanosecond for each run.
+    const MAX_PER_CALL: u64 = (1 << 10) - 1;
 
     /// Returns the summary of runs that have a mean length of `bytes` bytes. `memory` is the mean
-    /// number of bytes of user memory for each run, gaps included. The layout has one loop or list.
+    /// number of bytes of user memory for each run, gaps included. The summary says that each call
+    /// moves one run, until [`Runs::with_per_call`] sets another number.
     pub(crate) fn new(bytes: u64, listed: bool, memory: u64) -> Runs {
         let apart = memory.min(LINE) >= bytes.saturating_mul(TOUCHED) && bytes > 0;
-        Runs { bytes: bytes.min(Runs::MAX_BYTES), listed, apart, per_iteration: 1 }
+        Runs { bytes: bytes.min(Runs::MAX_BYTES), listed, apart, per_call: 1 }
     }
 
-    /// Returns the same summary, but with `number` runs in an iteration of the outermost loops.
-    pub(crate) fn with_per_iteration(self, number: u64) -> Runs {
-        Runs { per_iteration: number.clamp(1, Runs::MAX_PER_ITERATION), ..self }
+    /// Returns the same summary, but with `number` runs in each call.
+    pub(crate) fn with_per_call(self, number: u64) -> Runs {
+        Runs { per_call: number.clamp(1, Runs::MAX_PER_CALL), ..self }
     }
 
     /// Returns the summary of runs from a word of 32 bits that [`Runs::word`] has returned.
@@ -107,14 +111,14 @@ impl Runs {
             bytes: word & Runs::MAX_BYTES,
             listed: word & Runs::LISTED != 0,
             apart: word & Runs::APART != 0,
-            per_iteration: (word / (Runs::MAX_BYTES + 1) & Runs::MAX_PER_ITERATION).max(1),
+            per_call: (word / (Runs::MAX_BYTES + 1) & Runs::MAX_PER_CALL).max(1),
         }
     }
 
     /// Returns the summary as a word of 32 bits. The word 0 stands for runs of unknown length.
     pub(crate) fn word(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
-        let several = if self.per_iteration > 1 { self.per_iteration * (Runs::MAX_BYTES + 1) } else { 0 };
+        let several = if self.per_call > 1 { self.per_call * (Runs::MAX_BYTES + 1) } else { 0 };
         self.bytes | several | bit(self.listed, Runs::LISTED) | bit(self.apart, Runs::APART)
     }
 
@@ -142,8 +146,8 @@ impl Runs {
         if self.listed { costs.in_pieces_lists } else { costs.in_pieces }
     }
 
-    /// Returns whether the MPI library copies a message of `bytes` bytes in these runs from layout to
-    /// layout.
+    /// Returns whether the MPI library copies a message of `bytes` bytes in these runs from layout
+    /// to layout.
     fn are_direct(self, costs: &Costs, bytes: u64) -> bool {
         bytes >= costs.direct_from && bytes.div_ceil(self.bytes.max(1)) <= costs.direct_runs
     }
@@ -156,8 +160,8 @@ impl Runs {
     /// Returns true if, as far as is known, MPI libraries move these runs and the runs `others` by
     /// the same methods. The methods differ between short and long runs, between runs at regular
     /// steps and runs of a list, between short runs near each other and short runs that lie apart,
-    /// and between one run and several runs in an iteration of the outermost loop. Runs of unknown
-    /// length count as similar to all other runs.
+    /// and between one run and several runs in a call. Runs of unknown length count as similar to
+    /// all other runs.
     pub(crate) fn are_like(self, others: Runs) -> bool {
         let unknown = |runs: Runs| runs.bytes == 0;
         unknown(self)
@@ -165,7 +169,7 @@ impl Runs {
             || self.are_short() == others.are_short()
                 && self.listed == others.listed
                 && (!self.are_short() || self.apart == others.apart)
-                && (self.per_iteration == 1) == (others.per_iteration == 1)
+                && (self.per_call == 1) == (others.per_call == 1)
     }
 }
 
@@ -218,15 +222,15 @@ impl Times {
     /// Returns the minimum nanoseconds that the MPI library needs on one side for the runs of the
     /// timed part, if the part belongs to a message of `bytes` bytes; 0 if none is known.
     ///
-    /// A library that knows direct copies moves all other messages in pieces. It makes a call for
-    /// each iteration of the outermost loop, and the call moves all runs of the iteration as fast
-    /// as `MPI_Pack` does. So the iterations are counted in place of the runs.
+    /// If `direct_runs` is not 0, the library moves messages that are not copied from layout to
+    /// layout in pieces, with calls that each move several runs as fast as `MPI_Pack` does. So the
+    /// calls are counted in place of the runs.
     fn minimum(self, costs: &Costs, bytes: u64, runs: Runs) -> u64 {
         if bytes < costs.runs_from {
             return 0;
         }
-        let moves_iterations = costs.direct_runs > 0 && !runs.are_direct(costs, bytes);
-        let number = self.runs(runs) / if moves_iterations { runs.per_iteration } else { 1 };
+        let are_in_calls = costs.direct_runs > 0 && !runs.are_direct(costs, bytes);
+        let number = self.runs(runs) / if are_in_calls { runs.per_call } else { 1 };
         number * if runs.are_short() { costs.short_run } else { costs.long_run }
     }
 
@@ -305,7 +309,7 @@ mod tests {
         let all =
             [0, 8, 31, 32, u64::MAX].map(|bytes| [false, true].map(|listed| Runs::new(bytes, listed, 600)));
         for runs in all.as_flattened() {
-            for runs in [1, 2, 130, u64::MAX].map(|number| runs.with_per_iteration(number)) {
+            for runs in [1, 2, 130, u64::MAX].map(|number| runs.with_per_call(number)) {
                 assert!(Runs::from_word(runs.word()) == runs && u32::try_from(runs.word()).is_ok());
             }
         }
@@ -316,7 +320,8 @@ mod tests {
                 && !short.are_like(Runs::new(31, false, 600))
                 && short.are_like(Runs::new(7, false, 600))
         );
-        assert!(!short.are_like(Runs::new(8, true, 600)));
+        assert!(!short.are_like(Runs::new(8, true, 600)) && !short.are_like(short.with_per_call(2)));
+        assert!(short.with_per_call(2).are_like(short.with_per_call(130)));
         // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B, each in a cache line of its own. The
         // third layout has runs of 8 B, one in every 24 B.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
@@ -367,19 +372,19 @@ mod tests {
         // runs is not known, so only the packing times count.
         assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
         // MPICH 4.2 and 4.3 pack 1 MiB in runs of 8 B in 112 us, but need 1.8 ms for a message of it:
-        // they move it in pieces, and each piece with one call for each iteration of the outermost
-        // loop (Zen 3). A vector has one run in an iteration, and NAS_MG_x has 128.
+        // they move it in pieces, with calls for each iteration of the outermost loop (Zen 3). A
+        // call moves one run of a vector, and 128 runs of NAS_MG_x.
         let dense = Times { bytes: 1 << 20, host: 111_728, ours: 73_748, copy: 33_573 };
         let runs = Runs::new(8, false, 16);
         assert!(dense.gains(&MPICH_4_2, 1 << 20, runs));
-        assert!(!dense.gains(&MPICH_4_2, 1 << 20, runs.with_per_iteration(128)));
+        assert!(!dense.gains(&MPICH_4_2, 1 << 20, runs.with_per_call(128)));
         // From 64 KiB on they copy up to 1024 runs from layout to layout, which is as fast as
         // copying packed bytes if the runs are long (MILC).
         let milc = Times { bytes: 98304, host: 21_641, ours: 2885, copy: 2395 };
         assert!(
             !milc.gains(&MPICH_4_2, 98304, strided(3072)) && milc.gains(&MPICH_4_2, 65535, strided(3072))
         );
-        assert!(milc.gains(&MPICH_4_2, 98304, strided(100)));
+        assert!(milc.gains(&MPICH_4_2, 98304, strided(100).with_per_call(100)));
         // A list counts its runs even if they lie apart, and what they cost speaks against a loss
         // too (lists of runs of 4 B and of 12 B).
         let apart = Times { bytes: 65536, host: 60_000, ours: 55_000, copy: 2400 };
@@ -392,9 +397,9 @@ mod tests {
         // Lists of 26 KB take MPICH 4.3.2 30 us in a message, but only 2 us in `MPI_Pack` (Intel
         // Xeon, model 167). WRF_x of 174 KB takes 50 us, and 72 us converted.
         let short = Times { bytes: 26_424, host: 2103, ours: 1373, copy: 211 };
-        assert!(short.gains(&MPICH_4_2, 16384, Runs::new(12, true, 600)));
+        assert!(short.saves(&MPICH_4_2, 16384, Runs::new(12, true, 600)) > 7000);
         let wrf = Times { bytes: 173_712, host: 61_460, ours: 37_638, copy: 3366 };
-        assert!(!wrf.gains(&MPICH_4_2, 131_072, strided(12).with_per_iteration(132)));
+        assert!(!wrf.gains(&MPICH_4_2, 131_072, strided(12).with_per_call(132)));
         // The MPI library and a kernel take equally long for elements that lie far from each other,
         // so a conversion loses. Under Intel MPI the packing times do not show whether messages
         // lose, so no message counts as losing there.
