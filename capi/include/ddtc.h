@@ -53,8 +53,8 @@ extern "C" {
 #endif
 
 #define DDTC_VERSION_MAJOR 0
-#define DDTC_VERSION_MINOR 2
-#define DDTC_VERSION_PATCH 2
+#define DDTC_VERSION_MINOR 3
+#define DDTC_VERSION_PATCH 0
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
 # A recipe with which Spack builds ddtc from a checkout. To use it, put this file into a Spack
-# repository of your own and run `spack dev-build -d /path/to/ddtc ddtc@0.2.2`.
+# repository of your own and run `spack dev-build -d /path/to/ddtc ddtc@0.3.0`.
 
 from spack.package import *
 
@@ -13,7 +13,7 @@ class Ddtc(Package):
 
     # No archive of the sources has been published yet, so this version has no address to fetch
     # from. `spack dev-build` takes the sources from a checkout.
-    version("0.2.2")
+    version("0.3.0")
 
     variant("static", default=False, description="Install the static C library too")
 
