@@ -1,13 +1,14 @@
-/* Checks that receives of 3000 ints and of none are not overrun by messages of 6000 ints. The program
- * uses MPI_INT and MPI_ERRORS_RETURN. Each receive is posted once before the message is sent, and
- * once after.
+/* Checks that receives of 3000 ints and of none are not overrun by messages of 6000 ints. The
+ * program uses MPI_INT and MPI_ERRORS_RETURN. Each receive is posted once before the message is
+ * sent, and once after.
  *
  *     mpicc truncated.c -o truncated && mpiexec -n 2 ./truncated
  *
- * By MPI 5.0, section 3.2.4, the receive must return an error of class MPI_ERR_TRUNCATE, and must
- * write nothing but its own ints. For each receive, the program prints the class of the error and
- * the number of ints that were written after those of the receive. The exit status is 1 if a class
- * is another one or if such ints were written. See packaging/openmpi/README.md, "Truncation". */
+ * Such a receive should return an error of class MPI_ERR_TRUNCATE. MPI 5.0, section 3.2.4, advises
+ * implementors never to overwrite memory outside of the receive buffer. For each receive, the
+ * program prints the class of the error and the number of ints that were written after those of the
+ * receive. The exit status is 1 if a class is another one or if such ints were written. See
+ * packaging/openmpi/README.md, "Truncation". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
