@@ -111,7 +111,7 @@ impl Runs {
             bytes: word & Runs::MAX_BYTES,
             listed: word & Runs::LISTED != 0,
             apart: word & Runs::APART != 0,
-            per_call: (word / (Runs::MAX_BYTES + 1) & Runs::MAX_PER_CALL).max(1),
+            per_call: ((word / (Runs::MAX_BYTES + 1)) & Runs::MAX_PER_CALL).max(1),
         }
     }
 
