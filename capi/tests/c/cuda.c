@@ -58,12 +58,12 @@ static const ddtc_committed *strided(void)
     return committed;
 }
 
-/* Returns a committed list of three blocks that lie `distance` bytes apart. */
-static const ddtc_committed *listed(ddtc_aint distance)
+/* Returns a committed list of blocks of bytes with these lengths and displacements. */
+static const ddtc_committed *listed(ddtc_count blocks, const ddtc_count *lengths, const ddtc_count *at)
 {
     ddtc_datatype t;
     const ddtc_committed *committed;
-    OK(ddtc_type_create_hindexed(3, (int[]){1, 2, 1}, (ddtc_aint[]){0, distance, 3 * distance}, DDTC_TYPE_DOUBLE, &t));
+    OK(ddtc_type_create_hindexed_c(blocks, lengths, at, DDTC_TYPE_BYTE, &t));
     OK(ddtc_type_commit(&t));
     OK(ddtc_type_get_committed(t, &committed));
     OK(ddtc_type_free(&t));
@@ -81,14 +81,14 @@ static void without_driver(void)
 
 static void wrong_arguments(ddtc_cuda_layout *layout, address user, address packed)
 {
-    const ddtc_committed *committed = strided(), *far = listed((ddtc_aint)1 << 33);
+    const ddtc_committed *committed = strided(), *irregular = listed(2, (ddtc_count[]){8, 200000000000}, (ddtc_count[]){0, 16});
     ddtc_cuda_layout *other = NULL;
     ddtc_count bytes = -1;
     FAILS(DDTC_ERR_ARG, "committed", ddtc_cuda_open(NULL, 0, &other));
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_open(committed, 0, NULL));
     FAILS(DDTC_ERR_ARG, "device", ddtc_cuda_open(committed, 7, &other));
     FAILS(DDTC_ERR_ARG, "device", ddtc_cuda_open(committed, -1, &other));
-    FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "within 4 GiB", ddtc_cuda_open(far, 0, &other));
+    FAILS(DDTC_ERR_UNSUPPORTED_OPERATION, "at most 268435456 blocks", ddtc_cuda_open(irregular, 0, &other));
     TRUE(other == NULL);
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_close(NULL));
     FAILS(DDTC_ERR_ARG, "layout", ddtc_cuda_unit(NULL, &bytes));
@@ -112,7 +112,7 @@ static void wrong_arguments(ddtc_cuda_layout *layout, address user, address pack
     TRUE(now == context);
     OK(cuCtxPopCurrent_v2(&context));
     OK(ddtc_committed_release(committed));
-    OK(ddtc_committed_release(far));
+    OK(ddtc_committed_release(irregular));
 }
 
 /* Checks that a child process cannot pack with its parent's layout, but can close it. */
@@ -168,7 +168,7 @@ static void with_driver(void)
     EQ(bytes, 0);
 
     /* A list of blocks, whose table is in device memory until the layout is closed. */
-    const ddtc_committed *list = listed(24);
+    const ddtc_committed *list = listed(3, (ddtc_count[]){8, 16, 8}, (ddtc_count[]){0, 24, 72});
     ddtc_cuda_layout *table;
     unsigned char blocks[64];
     OK(ddtc_committed_pack(list, data, 2, blocks));

@@ -289,7 +289,7 @@ fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u6
         Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
         Err(code) => format!("refused (CUDA error {code})"),
     };
-    println!("{:20} a copy per block {all:.1} us (from {copies} blocks), 2-D copy {rows}", "");
+    println!("{:20} {copies}, 2-D copy {rows}", "");
 }
 
 /// Measures how long the copy kernel and the driver's own copy (`cuMemcpyAsync`) take to copy
