@@ -28,23 +28,25 @@ pub const GRANULE: u64 = 64;
 /// sectors. The number was measured together with [`GRANULE`].
 pub const SECTOR: u64 = 32;
 
-/// Maximum number of contiguous runs that are written to lists while the sectors of one layout are
-/// counted. Lists with this many runs take at most 64 MiB.
+/// Maximum number of entries that are written to lists while the sectors of one layout are counted.
+/// An entry is a contiguous run or a part of a set of bytes. Lists with this number of entries take
+/// at most 64 MiB.
 const MAX_RUNS: u64 = 1 << 21;
 
-/// Maximum number of parts of a set of bytes for which `Sets::repeat` repeats each part separately.
+/// Maximum number of parts that `Sets::repeat` repeats separately. If a set of bytes has more
+/// parts, `Sets::repeat` lists the contiguous runs of all its copies instead.
 const MAX_PARTS: usize = 1 << 12;
 
 /// Maximum number of sets that are nested in each other. The functions that go through nested sets
 /// recurse once for each level, so the limit bounds the stack that they need.
 const MAX_DEPTH: u32 = 128;
 
-/// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). As many entries
-/// take about 40 MiB.
+/// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). A cache with this
+/// number of entries takes about 40 MiB.
 const MAX_KNOWN: usize = 1 << 18;
 
 /// Maximum number of times that the counts of two sets are combined ([`Span::joined`]) while the
-/// sectors of one layout are counted. As many combinations take about a second.
+/// sectors of one layout are counted. This number of combinations takes about a second.
 const MAX_JOINS: u64 = 1 << 26;
 
 /// Numbers of granules and sectors of device memory that contain bytes of a layout.
@@ -67,9 +69,9 @@ impl Touched {
     ///
     /// Returns `None` if the offsets of the instances do not fit into signed numbers of 64 bits.
     /// Also returns `None` if the layout is so irregular that counting would take too much time or
-    /// memory: if more than 2^21 contiguous runs would have to be listed, if the counts of parts of
-    /// the layout would have to be combined more than 2^26 times, or if the parts are nested more
-    /// than 128 levels deep.
+    /// memory: if lists of its contiguous runs and parts would have more than 2^21 entries, if the
+    /// counts of its parts would have to be combined more than 2^26 times, or if the parts are
+    /// nested more than 128 levels deep.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
         let mut sets = Sets::default();
         let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
@@ -106,7 +108,8 @@ struct Set {
     /// Number of contiguous runs in a list of the whole set, with all repetitions unrolled. It is
     /// `u64::MAX` if the number does not fit.
     runs: u64,
-    /// Number of levels of sets in this set, with this set as one level. A run has one level.
+    /// Number of levels of nested sets, of which this set is the first. A set that contains no
+    /// other set has one level.
     depth: u32,
     form: Form,
 }
@@ -121,8 +124,8 @@ enum Form {
     /// Contiguous runs in the order of their offsets, with gaps between them. An entry has the
     /// offset of the first byte of a run, and the offset of the byte after the last one.
     Runs(Vec<(i64, i64)>),
-    /// `trip` copies of another set, whose first bytes are `stride` bytes apart. The stride is at
-    /// least the width of that set, so the copies do not overlap.
+    /// `trip` copies of another set. The first bytes of neighbouring copies are `stride` bytes
+    /// apart. The stride is at least the width of the copied set, so the copies do not overlap.
     Repeat { set: usize, trip: u64, stride: i128 },
 }
 
@@ -155,8 +158,8 @@ struct Looped {
 #[derive(Debug, Default)]
 struct Sets {
     list: Vec<Set>,
-    /// Number of contiguous runs that have been written to lists so far. It is limited by
-    /// [`MAX_RUNS`].
+    /// Number of entries that have been written to lists so far. An entry is a contiguous run or a
+    /// part of a set. The number is limited by [`MAX_RUNS`].
     listed: u64,
 }
 
@@ -224,8 +227,8 @@ impl Sets {
         for node in &mut nodes[body.range()] {
             let Some(looped) = node.take() else { continue };
             let of = self.folded(looped)?;
-            // Several bodies may share this node. The next one finds the set to which the loops
-            // have already been applied.
+            // Several bodies may share this node. Its loops have been applied above. So store the
+            // resulting set without loops, so that the next body does not apply the loops again.
             *node = Some(Looped { of, loops: Vec::new() });
             parts.push(of);
         }
@@ -246,8 +249,8 @@ impl Sets {
         Some(all)
     }
 
-    /// Returns the set that consists of `trip` copies of the set `of`, whose first bytes are
-    /// `stride` bytes apart.
+    /// Returns the set that consists of `trip` copies of the set `of`. The first bytes of
+    /// neighbouring copies are `stride` bytes apart.
     fn repeat(&mut self, of: Placed, stride: i128, trip: u64) -> Option<Placed> {
         let (width, runs) = (self.list[of.set].width, self.list[of.set].runs);
         let last = stride * i128::from(trip - 1);
@@ -281,7 +284,8 @@ impl Sets {
 
     /// Returns the parts of a set in the order of their offsets, if the set is a sequence of sets
     /// or a list of runs. Returns an empty list if the set has another form or more than
-    /// [`MAX_PARTS`] parts, and `None` if the limit on listed runs is exceeded.
+    /// [`MAX_PARTS`] parts, and `None` if all lists together would have more than [`MAX_RUNS`]
+    /// entries.
     fn parts(&mut self, set: usize) -> Option<Vec<Placed>> {
         match &self.list[set].form {
             Form::Sequence(parts) if parts.len() <= MAX_PARTS => {
@@ -360,8 +364,9 @@ impl Sets {
         }
     }
 
-    /// Counts `runs` more runs that the caller will write to a list. Returns `None` if all lists
-    /// together would have more than [`MAX_RUNS`] runs.
+    /// Adds the number `runs` to [`Sets::listed`]. A caller does this before it writes this number
+    /// of entries to a list. Returns `None` if all lists together would have more than [`MAX_RUNS`]
+    /// entries.
     fn reserve(&mut self, runs: u64) -> Option<()> {
         self.listed = self.listed.checked_add(runs).filter(|&all| all <= MAX_RUNS)?;
         Some(())
@@ -391,8 +396,8 @@ struct Span {
     last: Sector,
     granules: u64,
     sectors: u64,
-    /// Number of sectors, not counting the first and the last, of which only some bytes belong to
-    /// the set.
+    /// Number of sectors of which only some bytes belong to the set. The first and the last sector
+    /// are not counted.
     partial: u64,
 }
 
@@ -430,8 +435,8 @@ impl Span {
         Span { first, last, granules, sectors: (last.number - first.number + 1) as u64, partial: 0 }
     }
 
-    /// Returns the counts for the same set of bytes at an offset that is `by` bytes larger. `by`
-    /// must be a multiple of 64, so that all counts stay the same.
+    /// Returns the counts for the set of bytes that results when the number `by` is added to all
+    /// offsets of this set. The number must be a multiple of 64, so that all counts stay the same.
     fn moved(mut self, by: i128) -> Span {
         debug_assert_eq!(by % i128::from(GRANULE), 0, "the sectors stay sectors");
         self.first.number += by / i128::from(SECTOR);
@@ -483,8 +488,9 @@ struct Counter<'s> {
 }
 
 impl Counter<'_> {
-    /// Returns the counts for the set with the index `set`, if its first byte lies at the offset
-    /// `at`. Returns `None` if this takes more than [`MAX_JOINS`] calls of [`Span::joined`].
+    /// Returns the counts of granules and sectors for the set with the index `set`. The first byte
+    /// of the set is taken to lie at the offset `at`. Returns `None` if counting the sectors of the
+    /// layout takes more than [`MAX_JOINS`] calls of [`Span::joined`].
     fn span(&mut self, set: usize, at: i128) -> Option<Span> {
         let inside = at.rem_euclid(i128::from(GRANULE));
         if let Form::Run = self.sets.list[set].form {
@@ -541,10 +547,11 @@ impl Counter<'_> {
                     let rest = iterations(self, period.min(trip), trip)?;
                     return rest.map_or(Some(piece), |rest| self.join(Some(piece), rest));
                 }
-                // `piece` has the counts for one period. The loop doubles it to the counts for 2,
-                // 4, 8 and more periods. As in binary exponentiation, it is added to `all` for each
-                // bit of `periods` that is set. `done` is the number of periods that `all`
-                // contains.
+                // `piece` has the counts for one period. Each iteration of the loop except the last
+                // doubles `piece` at its end. So in iteration `k`, counted from 0, `piece` has the
+                // counts for 2^k periods. If bit `k` of the number of periods is set, the loop
+                // joins these counts to `all`, as in binary exponentiation. `done` is the number of
+                // periods that `all` contains.
                 let (mut all, mut done) = (None, 0);
                 let mut step = stride * i128::from(period);
                 let whole = step;

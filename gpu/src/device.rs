@@ -1,6 +1,6 @@
 //! Layouts of committed datatypes for packing and unpacking in device memory. A layout is opened on
-//! one device. It then packs and unpacks by work that it submits to CUDA streams, and is closed at
-//! the end.
+//! one device. Each call that packs or unpacks submits work to a CUDA stream, and this work moves
+//! the bytes. At the end, the layout is closed.
 #![allow(unsafe_code)] // This module passes addresses and streams of the caller to the driver.
 
 use std::ffi::{CString, c_int, c_void};
@@ -24,8 +24,8 @@ compile_error!("the first four bytes of a number of 64 bits are taken for its lo
 /// whichever context is current.
 const LAST_DEFAULT_STREAM: usize = 2;
 
-/// The loaded kernels of one variant ([`Mover::variants`]), which usually are those for one width
-/// of words: first the kernel for packing, then the kernel for unpacking. Each entry is a pair of a
+/// The loaded kernels of one variant ([`Mover::variants`]): first the kernel for packing, then the
+/// kernel for unpacking. A variant usually stands for one width of words. Each entry is a pair of a
 /// module and the kernel in this module. The kernel for unpacking is missing if two packed bytes of
 /// a single instance may belong to the same byte of user memory. Such a layout cannot be unpacked,
 /// whatever the number of instances is.
@@ -97,7 +97,8 @@ pub struct Transfer {
     pub user: u64,
     /// Number of instances of the layout's datatype in the user's buffer.
     pub count: u64,
-    /// Address of the first packed byte that is moved. It belongs to the beginning of `range`.
+    /// Address of the packed byte at the position `range.start`, which is the first packed byte
+    /// that is moved.
     pub packed: u64,
     /// The packed bytes to move. Positions are counted in bytes from the beginning of the packed
     /// stream of all `count` instances.
@@ -107,8 +108,8 @@ pub struct Transfer {
 impl Layout {
     /// Opens the layout `committed` on the device with the number `device`. Chooses the kernels of
     /// the layout and loads them into the primary context of the device. If the layout has a table,
-    /// copies the table to device memory. If a stream of this context is being captured, the
-    /// capture may be lost.
+    /// copies the table to device memory. If a stream of this context is being captured into a
+    /// graph, this call may invalidate the capture. The program must then repeat the capture.
     ///
     /// # Errors
     /// The class of the error is `Unsupported` if neither a kernel nor a copy by the driver can
@@ -195,10 +196,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Returns the alignment, in bytes, with which a transfer moves the widest words that the
-    /// layout allows. The address of the first byte of data in user memory, the address of the
-    /// packed bytes, and both ends of the range must be multiples of this number. A larger
-    /// alignment makes no difference.
+    /// Returns the alignment, in bytes, that a transfer needs to move the widest words that the
+    /// layout allows. The transfer moves words of this width only if the address of the first byte
+    /// of data in user memory, the address of the packed bytes, and both ends of the range are
+    /// multiples of the alignment. A larger alignment makes no difference.
     pub fn unit(&self) -> u32 {
         match &self.selection {
             Selection::Nothing | Selection::Run { .. } => 1,
@@ -230,7 +231,8 @@ impl Layout {
     ///   a context other than the primary context of the layout's device. Device memory that
     ///   belongs to no context is accepted.
     /// * `Buffer`: all instances are one run of bytes, and both addresses lie in pinned host
-    ///   memory.
+    ///   memory. ddtc moves such a run by a copy of the driver, and between two host buffers this
+    ///   copy would make the caller wait.
     /// * `Arg`: the stream belongs to a context other than the primary context of the layout's
     ///   device.
     /// * `Unsupported`: the instances overlap or may overlap, and the transfer unpacks.
@@ -285,7 +287,7 @@ impl Layout {
     }
 
     /// Checks that a stream is a default stream or a stream of the layout's context. This context
-    /// must be current. The error names the argument `argument`.
+    /// must be current. The error contains `argument` as the name of the wrong argument.
     ///
     /// # Safety
     /// `stream` must not be the handle of a destroyed stream.
@@ -310,7 +312,7 @@ impl Layout {
     /// Makes later work of the stream `then` wait for earlier work of the stream `first`. Earlier
     /// work was submitted before this call, and later work is submitted after it. The calling
     /// thread does not wait. Does nothing if both are the same stream. An error that concerns
-    /// `first` names the argument `argument`.
+    /// `first` contains `argument` as the name of the wrong argument.
     ///
     /// # Safety
     /// Neither `first` nor `then` may be the handle of a destroyed stream.
@@ -318,10 +320,11 @@ impl Layout {
     /// # Errors
     /// The class of the error is `Arg` if one of the streams belongs to a context other than the
     /// primary context of the layout's device. It is also `Arg` if only one of the streams is being
-    /// captured into a graph: a wait would end the capture with an error, or would make the stream
-    /// that is not captured part of it. The class is `Other` in a child of the process that opened
-    /// the layout. If a call of the driver fails, the class is that of [`Driver::error`]. A capture
-    /// may be lost only if a call of the driver fails.
+    /// captured into a graph. In this case a wait would either end the capture with an error, or
+    /// make the other stream take part in the capture. The class is `Other` in a child of the
+    /// process that opened the layout. If a call of the driver fails, the class is that of
+    /// [`Driver::error`]. This function may invalidate a capture only if a call of the driver
+    /// fails.
     pub unsafe fn order(
         &self,
         operation: &'static str,
@@ -421,8 +424,8 @@ impl Layout {
     }
 
     /// Returns the device address of the memory at `address`, and the kind of this memory. Returns
-    /// an error that names the argument `argument` unless the memory is memory of the layout's
-    /// device or pinned host memory. Managed memory is refused too.
+    /// an error unless the memory is memory of the layout's device or pinned host memory. Managed
+    /// memory is refused too. The error contains `argument` as the name of the wrong argument.
     fn device_address(
         &self,
         operation: &'static str,
@@ -464,9 +467,9 @@ impl Layout {
     ///
     /// # Errors
     /// The class of the error is `Other` if a stream of the context is being captured. The layout
-    /// then stays open and is returned with the error, and the capture may be lost. If a kernel or
-    /// a copy that was submitted before has failed, this function does not report it. The caller's
-    /// own synchronization reports it.
+    /// then stays open and is returned with the error, and the capture may have become invalid. If
+    /// a kernel or a copy that was submitted before has failed, this function does not report it.
+    /// The caller's own synchronization reports it.
     pub fn close(self: Box<Self>, operation: &'static str) -> std::result::Result<(), (Box<Layout>, Error)> {
         if std::process::id() != self.process {
             // The modules, the table and the context belong to the parent process, so the child
@@ -484,10 +487,10 @@ impl Layout {
                 let error = self.driver.error(operation, "layout", code);
                 Err((self, error))
             }
-            // After an error that does not concern a capture, the context is destroyed or no longer
-            // works. Modules that are still loaded stay loaded, and the table stays allocated,
-            // because kernels may still run and read the table. The driver frees both together with
-            // the context.
+            // If `ended` is `Ok`, `unload` was called above. Any error except one of a capture
+            // means that the context is destroyed or no longer works. Then the kernels stay loaded
+            // and the table stays allocated, because a kernel may still run and read the table. The
+            // driver frees the kernels and the table together with the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())

@@ -82,8 +82,8 @@ pub enum MemoryKind {
     Host,
     /// Device memory.
     Device,
-    /// Memory that the driver does not know, such as pageable host memory, or memory of any other
-    /// kind.
+    /// Memory of another kind, or memory that the driver does not know, such as pageable host
+    /// memory.
     Unknown,
 }
 
@@ -211,10 +211,11 @@ impl Driver {
         // SAFETY: cuda.h requires only that the flags, which are the argument, are 0.
         match outcome(unsafe { (driver.0.init)(0) }) {
             Ok(()) => Ok(driver),
-            // The initialization failed for a reason other than a lack of memory, for example
-            // because the library does not fit the kernel module of the system. Whatever the reason
-            // is, ddtc cannot open layouts in this process, so the caller needs another way to pack
-            // in device memory. For all these codes the class of the error is `Unsupported`.
+            // The initialization failed for a reason other than a lack of memory. For example, the
+            // library may not fit NVIDIA's kernel module, which the operating system has loaded.
+            // Whatever the reason is, ddtc cannot open layouts in this process, so the caller needs
+            // another way to pack in device memory. This is why the class of the error is
+            // `Unsupported` for every code except `OUT_OF_MEMORY`.
             Err(code) if code != code::OUT_OF_MEMORY => {
                 Err(driver.error_of_class(ErrorClass::Unsupported, operation, "device", code))
             }
@@ -292,7 +293,8 @@ impl Driver {
     /// Makes `context` the current context of this thread. [`Driver::pop`] undoes this.
     ///
     /// # Safety
-    /// `context` must be a context of the driver that was retained.
+    /// `context` must be the handle of a context of the driver. The caller must have retained this
+    /// context.
     pub unsafe fn push(&self, context: Opaque) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.context_push)(context) })
@@ -355,8 +357,9 @@ impl Driver {
     /// Frees the device memory at `address`.
     ///
     /// # Safety
-    /// `address` must have been returned by [`Driver::allocate`] while the context that is now
-    /// current was current. The memory must not have been freed, and nothing may use it any more.
+    /// [`Driver::allocate`] must have returned `address`. The context that was current during that
+    /// call must be current now. The memory must not have been freed, and nothing may use it any
+    /// more.
     pub unsafe fn free(&self, address: u64) -> Outcome {
         // SAFETY: as the caller promises.
         outcome(unsafe { (self.0.memory_free)(address) })
@@ -427,9 +430,9 @@ impl Driver {
     }
 
     /// Returns whether the stream `stream` is being captured into a graph. Also returns true if the
-    /// capture was lost but has not been ended yet. The driver returns an error for the legacy
-    /// default stream if a stream that synchronizes with it is being captured. The call never
-    /// disturbs a capture.
+    /// capture has become invalid but has not been ended yet. The driver returns an error for the
+    /// legacy default stream if a stream that synchronizes with it is being captured. The call
+    /// never disturbs a capture.
     ///
     /// # Safety
     /// `stream` must be a stream of the current context.

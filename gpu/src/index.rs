@@ -11,16 +11,17 @@
 //! Every layout has a chain of nested loops, of which loop 0 is the innermost. The kernels
 //! `strided`, `list` and `pieces` compute offsets in user memory from this chain. For `strided`,
 //! `w` is the index of a word. For `list` and `pieces`, `w` is the index of an iteration of the
-//! innermost loop. The word or iteration with the index `w` lies at this offset:
+//! innermost loop. The word or iteration with the index `w` lies at the offset that the first line
+//! of this formula gives:
 //!
 //! ```text
 //! w * s_0 + q_1 * c_1 + q_2 * c_2 + ..      q_0 = w, q_i = q_(i-1) / n_(i-1)
 //!                                           c_i = s_i - n_(i-1) * s_(i-1)
 //! ```
 //!
-//! In the formula, `n_i` is the trip count of loop `i`, `s_i` is its stride in bytes, and quotients
-//! are rounded down. A thread divides by a trip count with one multiplication and one shift
-//! ([`Divisor`]).
+//! In the formula, `n_i` is the trip count of loop `i`, and `s_i` is its stride in bytes. Quotients
+//! are rounded down. The constants `c_i`, which are called steps, are computed on the host. A
+//! thread divides by a trip count with one multiplication and one shift ([`Divisor`]).
 //!
 //! # Tables
 //!
@@ -129,10 +130,10 @@ pub fn split<A: Arithmetic>(a: &mut A, index: A::Word, by: Split<A::Word>) -> (A
 }
 
 /// Strides of nested loops, in the form in which a kernel gets them as parameters: the stride of
-/// the innermost loop and, for each other loop `i`, a divisor and a step. The divisor is the trip
-/// count of loop `i - 1`, the next inner loop. The step is the value `c_i` of the formula in this
-/// module's documentation: the stride of loop `i`, minus the product of the trip count and the
-/// stride of loop `i - 1`.
+/// the innermost loop and, for each other loop, a divisor and a step. The divisor of loop `i` is
+/// the trip count of loop `i - 1`, which is the next inner loop. The step of loop `i` is the value
+/// `c_i` of the formula in this module's documentation: `s_i - n_(i-1) * s_(i-1)`, where `s` stands
+/// for strides and `n` for trip counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain<W, S> {
     /// Stride of the innermost loop in user memory, in bytes.
@@ -143,9 +144,9 @@ pub struct Chain<W, S> {
 }
 
 /// Returns the offset in user memory of the item with the index `word`. The item is a word for the
-/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. The
-/// computation has 32 bits. So the offset must be at least 0 and less than 2^32, but intermediate
-/// results may wrap around.
+/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. All results
+/// are computed modulo 2^32. So the offset itself must be at least 0 and less than 2^32, but
+/// intermediate results may be negative or larger.
 pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Word>) -> A::Long {
     let mut sum = a.multiply(word, chain.stride);
     let mut quotient = word;
@@ -157,9 +158,9 @@ pub fn offset_32<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word,
 }
 
 /// Returns the offset in user memory of the item with the index `word`. The item is a word for the
-/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. The
-/// computation has 64 bits, which is needed if a stride is negative or if offsets do not fit into
-/// 32 bits.
+/// kernel `strided`, and an iteration of the innermost loop for `list` and `pieces`. The sums and
+/// products have 64 bits. This is needed if a stride is negative or if offsets do not fit into 32
+/// bits.
 pub fn offset_64<A: Arithmetic>(a: &mut A, word: A::Word, chain: &Chain<A::Word, A::Long>) -> A::Long {
     let long = a.widen(word);
     let mut sum = a.multiply_long(long, chain.stride);
@@ -183,10 +184,10 @@ pub struct Place<W> {
 }
 
 /// Returns the place of the word with the index `word` in a layout of blocks that all have the same
-/// length. `rows` is the number of blocks in an iteration of the innermost loop. `words` is the
-/// number of words in a block and the width of a word in bytes, or `None` if a block is one word.
-/// `entry` returns the entry of the layout's table for the block with a given index: the offset of
-/// the block from the beginning of the iteration.
+/// length. `rows` is the number of blocks in an iteration of the innermost loop. `words` is a pair
+/// of the number of words in a block and the width of a word in bytes, or `None` if a block is one
+/// word. `entry` returns the entry of the layout's table for the block with a given index: the
+/// offset of the block from the beginning of the iteration.
 pub fn place_in_list<A: Arithmetic>(
     a: &mut A,
     word: A::Word,
@@ -204,32 +205,34 @@ pub fn place_in_list<A: Arithmetic>(
     Place { iteration, offset: a.multiply_add(inside, width, start) }
 }
 
-/// The bytes of a piece that a launch of the kernel `pieces` moves. A piece is a section of a block
-/// of contiguous bytes. The launch moves no byte of the piece if `end` is not greater than `begin`.
-/// Positions in the packed stream are those of [`part_of_piece`].
+/// Those bytes of one piece that one launch of the kernel `pieces` moves. A piece is a section of a
+/// block of contiguous bytes. If `end` is not greater than `begin`, the launch moves no byte of
+/// this piece. Positions in the packed stream are counted as the documentation of [`part_of_piece`]
+/// says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<W, L> {
     /// Index of the iteration of the innermost loop to which the piece belongs.
     pub iteration: W,
-    /// Offset in user memory of the first byte of the piece that the launch moves, from the
-    /// beginning of the iteration.
+    /// Offset in user memory of the first moved byte of the piece, counted from the beginning of
+    /// the iteration.
     pub offset: L,
-    /// Position in the packed stream of the first byte of the piece that the launch moves.
+    /// Position in the packed stream of the first moved byte of the piece.
     pub begin: W,
-    /// Position in the packed stream after the last byte of the piece that the launch moves.
+    /// Position in the packed stream after the last moved byte of the piece.
     pub end: W,
 }
 
-/// Numbers that describe the table of a layout of the kernel `pieces`, and a launch that reads it.
+/// Numbers from which a thread of the kernel `pieces` computes where its piece lies in the packed
+/// stream. `rows` and `bytes` describe the table of the layout, and `origin` and `end` describe the
+/// launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceTable<W> {
     /// Number of pieces in an iteration of the innermost loop.
     pub rows: Split<W>,
-    /// Number of packed bytes in an iteration of the innermost loop, of which the lower 32 bits
-    /// count.
+    /// Number of packed bytes in an iteration of the innermost loop, modulo 2^32.
     pub bytes: W,
-    /// Position of the beginning of the outermost iteration to which the first byte of the launch
-    /// belongs. It may be negative, and of it the lower 32 bits count.
+    /// Position, modulo 2^32, at which an iteration of the outermost loop begins: the iteration to
+    /// which the first byte of the launch belongs. The position may be negative.
     pub origin: W,
     /// Position after the last byte of the launch.
     pub end: W,
@@ -241,15 +244,15 @@ pub struct PieceTable<W> {
 /// Positions in the packed stream are counted so that the first byte of the launch has the position
 /// `max_piece`, which is the maximum number of bytes in a piece. So the first piece, of which the
 /// launch may move only the last bytes, has a position that is not negative. A launch has so few
-/// bytes that all positions of its pieces are less than 2^31. Intermediate results may wrap around,
-/// so positions and numbers of bytes in the table may have more than 32 bits, of which the kernel
-/// uses the lower 32.
+/// bytes that all positions of its pieces are less than 2^31. So it suffices to compute positions
+/// modulo 2^32. The table has only the lower 32 bits of positions and of numbers of bytes, and
+/// intermediate results may wrap around.
 ///
 /// `entry` returns an entry of the layout's table. The table describes one iteration of the
-/// innermost loop. It has two entries for each piece: first the position of the piece in the packed
-/// stream, then its offset in user memory. If `is_far` is true, it has three, because the offset
-/// has two entries, the lower half first. Positions and offsets are counted from the beginning of
-/// the iteration. One more entry, at the end of the table, has the number of packed bytes.
+/// innermost loop. For each piece, it has first the position in the packed stream and then the
+/// offset in user memory. The position takes one entry. The offset takes one entry or, if `is_far`
+/// is true, two entries, the lower half first. Positions and offsets are counted from the beginning
+/// of the iteration. The last entry of the table has the number of packed bytes in the iteration.
 pub fn part_of_piece<A: Arithmetic>(
     a: &mut A,
     index: A::Word,
@@ -287,7 +290,8 @@ pub fn part_of_piece<A: Arithmetic>(
 }
 
 /// Returns the offset in user memory of the element with the coordinates `indices`. `strides[i]` is
-/// the distance in user memory, in bytes, between elements whose coordinates `i` differ by one.
+/// the distance in user memory, in bytes, between two elements that differ by one in coordinate `i`
+/// and agree in the other two.
 pub fn offset_of_element<A: Arithmetic>(a: &mut A, indices: [A::Word; 3], strides: [A::Long; 3]) -> A::Long {
     let [x, y, z] = indices.map(|index| a.widen(index));
     let sum = a.multiply_long(x, strides[0]);
@@ -296,7 +300,8 @@ pub fn offset_of_element<A: Arithmetic>(a: &mut A, indices: [A::Word; 3], stride
 }
 
 /// Returns the position in the packed stream of the element with the coordinates `indices`.
-/// `strides[i]` is the number of packed bytes between elements whose coordinates `i` differ by one.
+/// `strides[i]` is the distance in the packed stream, in bytes, between two elements that differ by
+/// one in coordinate `i` and agree in the other two.
 pub fn position_of_element<A: Arithmetic>(
     a: &mut A,
     indices: [A::Word; 3],

@@ -77,11 +77,12 @@ pub struct List {
 }
 
 impl List {
-    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`, which
-    /// must not have more than [`MAX_ITERATION`](crate::loops::MAX_ITERATION) bytes in total, and
-    /// must lie within 4 GiB of user memory. The innermost loop comes first in `loops`, and the
-    /// outermost loop last. The first byte of the layout lies `start` bytes after the address of
-    /// the user's buffer. Returns `None` if there is not enough host memory for the table.
+    /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
+    /// blocks must not have more than [`MAX_ITERATION`](crate::loops::MAX_ITERATION) bytes in
+    /// total, and must lie within 4 GiB of user memory. The innermost loop comes first in `loops`,
+    /// and the outermost loop last. The first byte of the layout lies `start` bytes after the
+    /// address of the user's buffer. Returns `None` if there is not enough host memory for the
+    /// table.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<List> {
         let length = rows.common_length();
         let mut table = Vec::new();

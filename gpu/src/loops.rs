@@ -6,10 +6,11 @@
 //! number of iterations of the outermost loop.
 //!
 //! The indices of a kernel have 32 bits. If one iteration of the outermost loop has too many bytes
-//! for them, the kernel knows only the inner loops. The loops around these are the *host loops*:
-//! the host computes the address at which one iteration of the host loops begins, and a launch
-//! moves bytes of one such iteration only. So that this costs few launches, as many loops as
-//! possible are left to the kernel, and an iteration of the host loops has more than 1 GiB.
+//! for such indices, only the inner loops are *loops of the kernel*: their strides are parameters
+//! of the kernel. The loops around them are the *host loops*. The host computes the address at
+//! which one iteration of the host loops begins, and a launch moves bytes of one such iteration
+//! only. As many loops as possible are loops of the kernel. So an iteration of the host loops has
+//! more than 1 GiB, and a transfer needs few launches.
 
 use std::ops::Range;
 
@@ -17,10 +18,11 @@ use ddtc::internal::nest::Disjoint;
 
 use crate::index::{Chain, Divisor};
 
-/// Maximum number of packed bytes in one iteration of the outermost loop that a kernel knows. With
-/// this limit, one iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte.
-/// Kernels can divide indices below [`MAX_WORD`](crate::index::MAX_WORD). Only the kernel `pieces`
-/// moves longer iterations, because it counts pieces, not words.
+/// Maximum number of packed bytes in one iteration of a kernel's outermost loop. If loops of a
+/// layout have longer iterations, the host handles these loops itself. With this limit, one
+/// iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte. Kernels can divide
+/// indices below [`MAX_WORD`](crate::index::MAX_WORD). Only the kernel `pieces` moves longer
+/// iterations, because it counts pieces, not words.
 pub const MAX_ITERATION: u64 = 1 << 30;
 
 /// Exclusive upper limit of the offsets in user memory that a kernel can compute with 32-bit
@@ -31,8 +33,8 @@ const NARROW: u64 = 1 << 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
     /// Number of iterations of the loop. For the outermost loop of a layout, it is the number of
-    /// iterations for each instance. Kernels do not use this number, since the outermost loop has
-    /// as many times more iterations as a call has instances.
+    /// iterations for each instance: in a call, this loop has `trip` times as many iterations as
+    /// there are instances. Kernels do not use the trip count of the outermost loop.
     pub trip: u64,
     /// Distance in user memory from the beginning of one iteration to the beginning of the next, in
     /// bytes.
@@ -58,10 +60,10 @@ pub struct Loops {
     start: i64,
     /// The loops, from the innermost to the outermost. There is at least one loop.
     list: Vec<Loop>,
-    /// Number of loops that the kernel knows, which are the first ones of `list`. The others are
-    /// the host loops. The kernel knows at least one loop.
+    /// Number of loops of the kernel, which are the first ones of `list`. The others are the host
+    /// loops. At least one loop is a loop of the kernel.
     in_kernel: usize,
-    /// Number of packed bytes in one iteration of the outermost loop that the kernel knows.
+    /// Number of packed bytes in one iteration of the kernel's outermost loop.
     iteration: u64,
     unit: u32,
     wide: bool,
@@ -77,11 +79,12 @@ pub struct Loops {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Address in user memory to which the kernel adds the offsets that it computes. It is the
-    /// address at which one iteration of the outermost loop of the kernel begins: the iteration
-    /// that contains the first byte of the launch.
+    /// address at which one iteration of the kernel's outermost loop begins: the iteration that
+    /// contains the first byte of the launch.
     pub user: u64,
-    /// Position of the first byte of the launch in the packed stream, counted from the beginning of
-    /// the iteration of the outermost loop of the kernel that contains this byte.
+    /// Position in the packed stream of the first byte of the launch. The position is counted from
+    /// the beginning of one iteration of the kernel's outermost loop: the iteration that contains
+    /// this byte.
     pub first: u64,
     /// Number of packed bytes that the launch moves.
     pub bytes: u64,
@@ -94,9 +97,10 @@ pub(crate) fn power(x: u64) -> u32 {
 
 /// Converts the nested loops `loops`, the innermost first, into the parameters of a kernel: the
 /// stride of the innermost loop and, for each other loop, a divisor and a step. The divisor is the
-/// trip count of the next inner loop. The step is the stride of the loop, minus the product of the
-/// trip count and the stride of the next inner loop. A kernel with 32-bit arithmetic uses only the
-/// lower 32 bits of the stride and of the steps.
+/// trip count of the next inner loop. To get the step, the trip count of the next inner loop is
+/// multiplied by the stride of that loop, and the product is subtracted from the stride of this
+/// loop. A kernel with 32-bit arithmetic uses only the lower 32 bits of the stride and of the
+/// steps.
 pub(crate) fn chain(loops: &[Loop]) -> Chain<u32, u64> {
     let divisions = loops.windows(2).map(|pair| {
         let [inner, outer] = pair else { unreachable!("a window of two") };
@@ -140,13 +144,13 @@ impl Loops {
         &self.list
     }
 
-    /// Returns the loops that the kernel knows, from the innermost to the outermost.
+    /// Returns the loops of the kernel, from the innermost to the outermost. The other loops of the
+    /// layout are host loops, which the host itself handles.
     pub fn in_kernel(&self) -> &[Loop] {
         &self.list[..self.in_kernel]
     }
 
-    /// Returns the number of packed bytes in one iteration of the outermost loop that the kernel
-    /// knows.
+    /// Returns the number of packed bytes in one iteration of the kernel's outermost loop.
     pub fn iteration(&self) -> u64 {
         self.iteration
     }
@@ -197,7 +201,9 @@ impl Loops {
         let (mut index, inside) = (range.start / bytes, range.start % bytes);
         let mut user = user.wrapping_add(self.start as u64);
         for (i, l) in host.iter().enumerate() {
-            // The trip count of the outermost loop depends on the number of instances of a call.
+            // The last host loop is the outermost loop of the layout. Its `trip` is the number of
+            // iterations for one instance only. So use no limit, and take the whole rest of `index`
+            // as the iteration of this loop.
             let trip = if i + 1 < host.len() { l.trip } else { u64::MAX };
             user = user.wrapping_add((index % trip).wrapping_mul(l.stride as u64));
             index /= trip;

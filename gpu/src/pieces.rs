@@ -29,11 +29,12 @@ pub const MAX_PIECE: u32 = 512;
 const IN_FLIGHT: usize = 4;
 
 /// Maximum number of packed bytes that one launch moves. A launch counts indices of pieces from the
-/// beginning of the iteration of the outermost loop that contains its first byte. An iteration has
-/// at most [`MAX_ITERATION`] bytes, or is one table, which has at most
-/// [`MAX_ROWS`](crate::rows::MAX_ROWS) pieces. So all indices are less than
-/// [`MAX_WORD`](crate::index::MAX_WORD). This also holds for those that surplus threads of the last
-/// block compute for pieces after the end.
+/// beginning of one iteration of the kernel's outermost loop: the iteration that contains the first
+/// byte of the launch. Such an iteration has at most [`MAX_ITERATION`] bytes. The only exception is
+/// an iteration that goes through the table just once, and the table has at most
+/// [`MAX_ROWS`](crate::rows::MAX_ROWS) pieces. So all indices of pieces that a launch moves are
+/// less than [`MAX_WORD`](crate::index::MAX_WORD). The slightly larger indices that surplus threads
+/// of the last block compute are less than this limit too.
 const MAX_BYTES: u64 = MAX_ITERATION / 2;
 
 /// Properties on which the text of a kernel `pieces` depends. The text also depends on the
@@ -99,8 +100,8 @@ impl Shape {
         let part = part_of_piece(&mut printer, index, pieces, (begin, far), entry);
         // Compute the position of the thread's first word in the packed stream, and the addresses
         // of this word in user memory and in the packed bytes. Surplus threads of the last block
-        // have pieces after the end of the launch. For them `part` has no bytes, so they move
-        // nothing.
+        // compute indices of pieces that come after the last piece of the launch. For such a piece,
+        // `part` has no bytes, so these threads move nothing.
         let offset = printer.offset_in_iteration((part.iteration, part.offset), &chain, wide);
         let user = printer.add_long(user, offset);
         let user = printer.address(lane, width, user);
@@ -136,8 +137,8 @@ pub struct Pieces {
     /// Number of packed bytes in an iteration of the innermost loop.
     bytes: u64,
     /// Entry `i` is the index of the first piece whose position in the packed stream is `i * 2^32`
-    /// or more. The table has only the lower halves of positions, so these indices say where the
-    /// upper half changes.
+    /// or more. The table has only the lower 32 bits of positions, so these indices say where the
+    /// upper 32 bits change.
     halves: Vec<usize>,
     loops: Loops,
     chain: Chain<u32, u64>,
@@ -188,8 +189,9 @@ impl Pieces {
     /// the position are counted from the beginning of the same iteration of the outermost loop.
     fn piece(&self, position: u64) -> u64 {
         let (iteration, inside) = (position / self.bytes, position % self.bytes);
-        // Search for the first piece that begins after `inside`, among the pieces at positions with
-        // the same upper half. The piece before it contains the byte, and may have another half.
+        // Among the pieces whose positions have the same upper 32 bits as `inside`, search for the
+        // first piece that begins after `inside`. The piece before that one contains the byte. The
+        // upper 32 bits of its own position may be smaller.
         let half = (inside >> 32) as usize;
         let of_half = |half: usize| self.halves.get(half).map_or(self.rows.number as usize, |&first| first);
         let (mut from, mut to) = (of_half(half), of_half(half + 1));

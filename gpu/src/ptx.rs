@@ -3,8 +3,8 @@
 //! The text declares version 7.0 of PTX and the target `sm_70`. PTX is forward compatible, so later
 //! drivers and GPUs accept the text too. Each printed module has one kernel.
 //!
-//! The printer knows only instructions, parameters and registers. The modules of the kernels
-//! ([`strided`](crate::strided), [`list`](crate::list), [`pieces`](crate::pieces) and
+//! The printer handles only single instructions, parameters and registers. The modules of the
+//! kernels ([`strided`](crate::strided), [`list`](crate::list), [`pieces`](crate::pieces) and
 //! [`tile`](crate::tile)) call it to print what a kernel does.
 
 use std::fmt::Write;
@@ -126,10 +126,11 @@ impl Printer {
         Split { divisor, number: self.parameter(name, Type::Word) }
     }
 
-    /// Declares the parameters from which a thread computes offsets in nested loops ([`Chain`]):
-    /// first the stride of the innermost loop and then, for each of the `divisions` other loops,
-    /// the multiplier (32 bits) and the shift (32 bits) of its divisor, and its step. The stride
-    /// and the steps have 64 bits if `wide` is true, and 32 bits otherwise.
+    /// Declares the parameters from which a thread computes offsets in nested loops ([`Chain`]).
+    /// The first parameter is the stride of the innermost loop. Three parameters follow for each of
+    /// the `divisions` other loops: the multiplier of the loop's divisor (32 bits), the shift of
+    /// this divisor (32 bits), and the step of the loop. The stride and the steps have 64 bits if
+    /// `wide` is true, and 32 bits otherwise.
     pub(crate) fn chain(&mut self, divisions: usize, wide: bool) -> Chain<Register, Register> {
         let step = if wide { Type::Long } else { Type::Word };
         let stride = self.parameter("stride", step);
@@ -139,9 +140,10 @@ impl Printer {
         Chain { stride, divisions }
     }
 
-    /// Returns a register with the offset in user memory of the word, or of the iteration of the
-    /// innermost loop, that has the index `index` in the nested loops `chain`. The printed
-    /// instructions compute the offset with 64 bits if `wide` is true, and with 32 bits otherwise.
+    /// Returns a register with the offset in user memory of the item with the index `index` in the
+    /// nested loops `chain`. The item is a word for the kernel `strided`, and an iteration of the
+    /// innermost loop for `list` and `pieces`. The printed instructions compute the offset with 64
+    /// bits if `wide` is true, and with 32 bits otherwise.
     pub(crate) fn offset(
         &mut self,
         index: Register,
@@ -235,7 +237,7 @@ impl Printer {
         (0..width.div_ceil(8)).map(|_| self.register(of)).collect()
     }
 
-    /// Prints a load of a word of `width` bytes from the address `from`, which a thread executes
+    /// Prints a load of a word of `width` bytes from the address `from`. A thread executes the load
     /// only if the predicate `inside` is true. Returns the registers with the value of the word.
     pub(crate) fn load(
         &mut self,

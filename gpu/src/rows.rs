@@ -1,5 +1,6 @@
 //! Lists of blocks. The module unrolls the body of a loop into one list of blocks of contiguous
-//! bytes, in the order of the packed stream. The body may contain loops, tables and several nodes.
+//! bytes, in the order of the packed stream. The body may consist of several nodes of the nest,
+//! such as loops, tables and copies.
 
 use ddtc::internal::interval::gcd;
 use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
@@ -13,8 +14,8 @@ use crate::loops::{Innermost, power};
 /// and in device memory. With this limit, the indices of the entries fit into 32 bits.
 pub(crate) const MAX_ROWS: u64 = 1 << 28;
 
-/// Maximum number of bytes of user memory from the lowest byte of all blocks to the end of the
-/// highest block for which a table can store the offsets of the blocks in 32 bits.
+/// Maximum span of a list whose table has offsets of 32 bits. The span is the number of bytes of
+/// user memory from the lowest byte of all blocks to the end of the highest block.
 pub(crate) const MAX_SPAN: u64 = 1 << 32;
 
 /// A block of contiguous bytes, or a section of a block.

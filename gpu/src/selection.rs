@@ -54,10 +54,10 @@ const TOO_MANY: &str = "must have at most 268435456 blocks to be served in devic
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest = committed.nest();
     let mut start = committed.origin() as i64;
-    // Go from the outermost loop inwards, as long as the body of a loop is a single node. For each
-    // loop whose trip count is not 1, push its trip count and stride to `loops`, and push to
-    // `repeated` its body and the offset in user memory at which the first iteration executes this
-    // body.
+    // Go from the outermost loop inwards, as long as the body of a loop is a single node. Each loop
+    // whose trip count is not 1 gets an entry in `loops` and one in `repeated`. The entry in
+    // `loops` has the trip count and the stride. The entry in `repeated` has the body of the loop,
+    // and the offset in user memory at which the first iteration executes this body.
     let mut loops = Vec::new();
     let mut repeated: Vec<(Body, i64)> = Vec::new();
     let mut body = nest.root();
@@ -68,8 +68,9 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
                 start = inside;
                 body = *inner;
                 if !trip.is(1) {
-                    // Kernels do not use the trip count of the outermost loop. So the outermost
-                    // loop, and no other loop, must be the loop over the instances.
+                    // The trip count of the loop over the instances is known only in a call.
+                    // Kernels use the trip counts of all loops except the outermost. So the
+                    // outermost loop must be the loop over the instances.
                     debug_assert_eq!(
                         trip.per_count,
                         loops.is_empty(),

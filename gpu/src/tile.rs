@@ -38,17 +38,17 @@ const ROWS: u32 = THREADS / SIDE;
 const MAX_BLOCKS: u64 = 65535;
 
 /// Maximum number of packed bytes that one launch moves. A launch counts positions in the packed
-/// stream from the beginning of the iteration of the outermost loop that contains its first byte.
-/// Since an iteration has at most [`MAX_ITERATION`] bytes, the positions of all elements that the
-/// launch moves fit into 32 bits.
+/// stream from the beginning of one iteration of the kernel's outermost loop: the iteration that
+/// contains the first byte of the launch. Since such an iteration has at most [`MAX_ITERATION`]
+/// bytes, the positions of all elements that the launch moves fit into 32 bits.
 const MAX_BYTES: u64 = MAX_ITERATION;
 
 /// Number of elements along one of the three coordinates `x`, `y` and `z`, and the distances
 /// between neighbours along it.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
-    /// Number of elements. It is `None` for the outermost loop that the kernel knows. The trip
-    /// count of this loop usually depends on the number of instances of a call.
+    /// Number of elements. It is `None` if the coordinate is the kernel's outermost loop, because
+    /// the trip count of this loop usually depends on the number of instances of a call.
     number: Option<u64>,
     /// Distance in user memory, in bytes, between elements whose coordinates differ by one.
     user: i64,
@@ -104,9 +104,10 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
         let inside = if is_user { [lane, turn] } else { [turn, lane] };
         let [x, y] = [0, 1].map(|i| printer.add(corner[i], inside[i]));
         let (in_columns, in_rows) = (printer.is_less(x, columns), printer.is_less(y, rows));
-        // One of the three coordinates differs between the elements that a thread moves. It comes
-        // last in the sum, so that the sum over the other two is the same for all these elements.
-        // The assembler can then compute this sum only once.
+        // The position and the offset of an element are sums with one term for each coordinate. The
+        // elements that a thread moves differ in only one coordinate. Add the term of this
+        // coordinate last, so that the sum of the other two terms is the same for all these
+        // elements. The assembler can then compute that sum only once.
         let order = if is_user { [2, 0, 1] } else { [2, 1, 0] };
         let coordinates = order.map(|i| [x, y, z][i]);
         let position = position_of_element(printer, coordinates, order.map(|i| strides[i]));
@@ -157,13 +158,16 @@ struct Element {
 
 impl Tile {
     /// Returns the layout `strided` as a layout of transposes, or `None` if the kernel `tile`
-    /// cannot move it. A kernel of the layout must know two or three nested loops around a run,
-    /// which is the element, and the number of bytes in the run must be one of [`WIDTHS`] and
-    /// divide all strides. The innermost loop is the coordinate `y`. Another loop must have the
-    /// length of an element as its stride, and is the coordinate `x`. Both need at least [`SIDE`]
-    /// iterations, unless `x` is the outermost of these loops, whose trip count is not known. The
-    /// numbers of blocks along `y` and `z` must not exceed [`MAX_BLOCKS`], as far as they are
-    /// known.
+    /// cannot move it. The conditions are:
+    ///
+    /// * The kernel has two or three nested loops around a run of bytes, which is an element.
+    /// * The number of bytes in an element is one of [`WIDTHS`] and divides all strides.
+    /// * The innermost loop, which is the coordinate `y`, has at least [`SIDE`] iterations.
+    /// * The stride of another loop is the number of bytes in an element. This loop is the
+    ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the kernel's outermost
+    ///   loop, whose trip count is not known here.
+    /// * The numbers of blocks along `y` and `z` do not exceed [`MAX_BLOCKS`]. The number along `z`
+    ///   is not checked if `z` is the kernel's outermost loop.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {
         let (loops, element) = (strided.loops(), strided.run());
         let width = WIDTHS.into_iter().find(|&width| u64::from(width) == element)?;
@@ -195,8 +199,8 @@ impl Tile {
     }
 
     /// Returns a range of coordinates `x` that contains all elements in the range `begin..end` of
-    /// the packed stream. The positions `begin` and `end` are counted from the beginning of that
-    /// iteration of the outermost loop that contains the position `begin`.
+    /// the packed stream. The positions `begin` and `end` are counted from the beginning of one
+    /// iteration of the kernel's outermost loop: the iteration that contains the position `begin`.
     fn columns(&self, begin: u64, end: u64) -> Range<u64> {
         let iteration = self.loops().iteration();
         match self.x.number {
@@ -244,8 +248,10 @@ impl Mover for Tile {
             return self.strided.launch(variant, addresses, range);
         }
         let iteration = self.loops().iteration();
-        // If the outermost loop is `z`, a grid has one block in its third dimension for each
-        // iteration, and the first of the iterations may be moved in part.
+        // If the kernel's outermost loop is `z`, each of its iterations needs one block in the
+        // third dimension of the grid. A launch may begin in the middle of an iteration and end in
+        // the middle of another one. So limit it to the bytes of `MAX_BLOCKS - 1` iterations. Then
+        // it touches at most `MAX_BLOCKS` iterations.
         let max_bytes = match self.z.number {
             None => MAX_BYTES.min((MAX_BLOCKS - 1) * iteration),
             Some(_) => MAX_BYTES,

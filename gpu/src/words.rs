@@ -12,11 +12,11 @@ use crate::loops::Loops;
 use crate::ptx::{Printer, Register, Type, Word};
 
 /// Maximum number of words that one launch moves. A word is the unit that a thread moves by one
-/// load and one store. A launch counts word indices from the beginning of the iteration of the
-/// kernel's outermost loop that contains its first word. Since an iteration has at most
-/// `MAX_WORD / 2` words, the indices of all words of the launch are less than [`MAX_WORD`]. This
-/// also holds for the indices that surplus threads of the last block compute for words after the
-/// end.
+/// load and one store. A launch counts word indices from the beginning of one iteration of the
+/// kernel's outermost loop: the iteration that contains the first word of the launch. Since such an
+/// iteration has at most `MAX_WORD / 2` words, the indices of all words of the launch are less than
+/// [`MAX_WORD`]. The slightly larger indices that surplus threads of the last block compute are
+/// less than this limit too.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
 /// Returns the number of words of `width` bytes that one thread moves. Together these words have 8
@@ -29,9 +29,10 @@ pub(crate) const fn words_per_thread(width: u32) -> u32 {
     }
 }
 
-/// Returns a launch that moves the first packed bytes of `range` in words of `width` bytes. The
-/// launch has values only for the first four parameters of the kernel, which [`kernel`] declares
-/// itself. The caller must append the values of the others.
+/// Returns a launch that moves the beginning of the packed bytes `range` in words of `width` bytes:
+/// as many bytes as a single launch can move. The launch has values only for the first four
+/// parameters of the kernel, which [`kernel`] declares itself. The caller must append the values of
+/// the others.
 pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, width: u32) -> Launch {
     let words = u64::from(width);
     let part = loops.part(addresses.user, range, MAX_WORDS * words);
@@ -52,8 +53,8 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
 /// * the number of words that the launch moves (32 bits).
 ///
 /// `offset` prints the instructions that compute the offset of a word in user memory from the index
-/// of the word. Index 0 belongs to the beginning of an iteration of the outermost loop, and the
-/// address in user memory is the address of this beginning.
+/// of the word. Index 0 belongs to the first word of an iteration of the kernel's outermost loop,
+/// and the address in user memory is the address at which this iteration begins.
 pub(crate) fn kernel<P>(
     name: String,
     width: u32,

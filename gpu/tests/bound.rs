@@ -66,7 +66,8 @@ fn small_layouts_are_counted_by_hand() {
 fn bytes_and_shares_follow_from_the_counts() {
     // 100 doubles, 64 bytes apart: the payload has 800 bytes. Packing reads 100 granules of 64
     // bytes and writes the payload. Unpacking reads the payload, reads 100 sectors of 32 bytes, and
-    // writes these sectors. A plain copy reads and writes the payload, which is 1600 bytes.
+    // writes these sectors. A plain copy moves 1600 bytes: it reads the payload and writes the
+    // payload.
     let far = touched("resized(0, 64, double)", 100).unwrap();
     assert_eq!(far.bytes(800), [800 + 6400, 800 + 3200 + 3200]);
     assert_eq!(far.shares(800), [1600.0 / 7200.0, 1600.0 / 7200.0]);
@@ -143,8 +144,8 @@ fn huge_layouts_take_little_time() {
     // bytes of a double.
     let many = touched("resized(0, 24, double)", 1 << 40).unwrap();
     assert_eq!(many.granules, 24 * (1u64 << 40) / 64);
-    // Four doubles, at the offsets 0, 24, 48 and 72, lie in three sectors (96 bytes), and so on
-    // periodically. Each sector contains bytes of a double and bytes of a gap.
+    // Four doubles, at the offsets 0, 24, 48 and 72, lie in three sectors (96 bytes). This pattern
+    // repeats every 96 bytes. Each sector contains bytes of a double and bytes of a gap.
     assert_eq!((many.sectors, many.partial), (24 << 35, 24 << 35));
     // A plane of a cube of 2^20 x 2^20 x 2^20 doubles. The 2^40 doubles of the plane are at least 8
     // MiB apart, so each lies in a granule of its own.

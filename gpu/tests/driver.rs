@@ -94,8 +94,9 @@ fn driver() -> Result<Driver> {
     unsafe { Driver::load_from("test", &library()) }
 }
 
-/// Guard that gives a test the exclusive right to use the stand-in. `turn` returns it, and has made
-/// the primary context of device 0 current, as it is in a program that uses the CUDA runtime.
+/// Guard that gives a test the exclusive right to use the stand-in. The function `turn` creates the
+/// guard, and also makes the primary context of device 0 current. A program that uses the CUDA
+/// runtime has the same current context.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -410,11 +411,11 @@ const FREE: [&str; 7] = [
 /// packs with it and closes it, in a thread without a current context, and counts the calls of the
 /// driver. Then it repeats these steps once for each counted call, and makes this one call fail.
 ///
-/// If the layout is being opened or used, ddtc must return an error. The only exception is
-/// `cuCtxPopCurrent_v2`, which restores the caller's context. If ddtc returns no error, all packed
-/// bytes must be right. Afterwards no module may be loaded, no table allocated and no context
-/// retained, unless the call that failed is one of [`FREE`]. The test does all this for a layout
-/// without a table and for one with a table.
+/// If the failed call belongs to opening the layout or to packing, ddtc must return an error. The
+/// only exception is `cuCtxPopCurrent_v2`, which restores the caller's context. If ddtc returns no
+/// error, all packed bytes must be right. Afterwards no module may be loaded, no table allocated
+/// and no context retained, unless the call that failed is one of [`FREE`]. The test does all this
+/// for a layout without a table and for one with a table.
 #[test]
 fn every_call_fails_in_turn() {
     for (text, count) in [("resized(0, 16, double)", 4), (LIST, 2)] {
@@ -641,9 +642,10 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
 }
 
 /// Checks that the benchmark program `judge` finds wrong bytes. It must name every layout that has
-/// a wrong byte, measure nothing, and end with exit status 1. The stand-in changes one byte after
-/// the first and one after the fourth kernel that the program runs (`STANDIN_SPOILS=0,3`): the
-/// first byte that the kernel wrote. The first kernel packs, and the fourth kernel unpacks.
+/// a wrong byte, measure nothing, and end with exit status 1. To make bytes wrong, the stand-in
+/// changes the first byte that a kernel has written. It does so for two of the kernels that the
+/// program runs: the first one, which packs, and the fourth one, which unpacks.
+/// (`STANDIN_SPOILS=0,3` counts the kernels from 0.)
 #[test]
 fn the_judge_finds_wrong_bytes() {
     let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);

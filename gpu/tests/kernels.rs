@@ -337,8 +337,10 @@ fn ranges_of_transposes() {
     }
 }
 
-/// A launch of the kernel `tile` has at most 1 GiB. If the outermost loop counts the transposes, a
-/// launch also has at most as many transposes as a grid has blocks in its third dimension.
+/// Checks the launches of long transfers by the kernel `tile`. A launch moves at most 1 GiB of
+/// packed bytes. If each iteration of the outermost loop is one transpose, a launch also moves
+/// bytes of at most 65535 transposes, because a grid has at most 65535 blocks in its third
+/// dimension.
 #[test]
 fn launches_of_many_transposes() {
     let addresses = Addresses { user: USER, packed: PACKED, table: 0 };
@@ -427,9 +429,9 @@ fn tails() {
 
 /// Checks the launches of a transfer that is split because its offsets do not fit into 32 bits.
 /// Each launch must begin where the launch before it ends, and the word indices of its threads must
-/// be less than `MAX_WORD`, so that the kernel divides them exactly. The offsets that the index
-/// arithmetic of the kernel `strided` computes must agree with offsets that are computed by
-/// ordinary divisions.
+/// be less than `MAX_WORD`, because the kernel computes the exact quotient only for such indices.
+/// The offsets that the index arithmetic of the kernel `strided` computes must agree with offsets
+/// that are computed by ordinary divisions.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");

@@ -14,11 +14,11 @@ use ddtc::internal::kind::Direction;
 use ddtc_gpu::bound::Touched;
 use ddtc_gpu::selection::{Selection, select};
 
-/// Checks layouts of which one iteration of a loop has more than 1 GiB, so that a launch moves only
-/// a part of an instance. Type maps of so many bytes would take too long. So each case has a
-/// function that returns the displacement of the packed byte at a position, and only some ranges of
-/// the packed bytes are moved: around the beginning, around the middle, and around the end of an
-/// instance, which is also the beginning of the next one.
+/// Checks layouts with a loop whose iterations have more than 1 GiB, so that a launch moves only a
+/// part of an instance. Type maps of so many bytes would take too long. So each case has a function
+/// that returns the displacement of the packed byte at a position, and only some ranges of the
+/// packed bytes are moved. They lie around the beginning, the middle and the end of an instance,
+/// and around the positions 2^30 and 2^32.
 #[test]
 fn instances_beyond_1_gib() {
     const RUN: i64 = 1_500_000_000;
@@ -32,8 +32,9 @@ fn instances_beyond_1_gib() {
         ("resized(0, 1800000000, contiguous(1500000001, byte))", "strided_1_0_32", |p| {
             p / ODD * 1_800_000_000 + p % ODD
         }),
-        // Nested loops around short runs. The host loops are one with a negative stride, and the
-        // loop over the instances.
+        // Nested loops around short runs. The two outer loops have iterations of more than 1 GiB,
+        // so each launch moves bytes of only one such iteration. One of these loops has a negative
+        // stride, and the other is the loop over the instances.
         (
             "resized(0, 7000000000, hvector(2, 1, -3000000000, hvector(60000000, 3, 40, double)))",
             "strided_8_1_32",
@@ -61,8 +62,9 @@ fn instances_beyond_1_gib() {
                 outer * 4_000_000_000 + p / 24 * 64 + inside
             },
         ),
-        // Lists with long blocks. In the first of them, all blocks lie within 4 GiB. The others
-        // have offsets, and the last one also has positions, that do not fit into 32 bits.
+        // Lists with long blocks. In the first list, all blocks lie within 4 GiB. In the second and
+        // the third list, offsets in user memory do not fit into 32 bits. In the third list,
+        // positions in the packed stream do not fit into 32 bits either.
         (
             "resized(0, 3000000000, hindexed([8, 900000000, 900000000], [0, 16, 1000000000], byte))",
             "pieces_8_0_64",
@@ -102,9 +104,10 @@ fn instances_beyond_1_gib() {
         let (size, unit) = (t.size() as u64, u64::from(mover.loops().unit()));
         let user = USER.wrapping_sub(mover.loops().start() as u64);
         for middle in [2000, size / 2, (1 << 30) + 8, (1 << 32) + 8, size, size + 4096] {
-            // In a range of the third kind, the widest words are not aligned. A range of the first
-            // kind has less than 32 columns of the matrix, and so the kernel `tile` does not move
-            // it.
+            // Test three kinds of ranges, with about 2000, 24000 and 600 bytes. A range of about
+            // 2000 bytes has fewer than 32 columns of the matrix, so the kernel `tile` does not
+            // move it. A range of about 600 bytes begins 3 bytes after an aligned position, so the
+            // widest words are not aligned.
             for (half, ragged) in [(1000, 0), (12_000, 0), (300, 3)] {
                 let begin = middle.saturating_sub(half) / unit * unit + ragged;
                 let range = begin..(middle + half).min(2 * size) / unit * unit;
@@ -127,9 +130,9 @@ fn instances_beyond_1_gib() {
     }
 }
 
-/// Checks that no datatype of the corpus is refused, except one with 2^41 blocks, of which one
-/// instance has 8 TiB. Each other datatype has no bytes, is one contiguous run, or is moved by a
-/// kernel. (`random_types` in `kernels.rs` checks this for random datatypes.)
+/// Checks that only one datatype of the corpus is refused. An instance of it has 2^41 blocks and 8
+/// TiB. Each other datatype has no bytes, is one contiguous run, or is moved by a kernel.
+/// (`random_types` in `kernels.rs` checks this for random datatypes.)
 #[test]
 fn the_whole_corpus_is_served() {
     let mut refused = Vec::new();
@@ -142,8 +145,8 @@ fn the_whole_corpus_is_served() {
     assert_eq!(refused, ["dag.40"]);
 }
 
-/// Returns a datatype of `levels` nested structures. Each structure has two members: a vector of two
-/// elements, and the structure inside of it. The strides and distances have no period, so that
+/// Returns a datatype of `levels` nested structures. Each structure has two members: a vector of
+/// two elements, and the structure inside of it. The strides and distances have no period, so that
 /// normalization finds no loop over the levels.
 fn nested(levels: i64) -> Datatype {
     let vector = |stride| Datatype::hvector(2, 1, stride, &Datatype::of::<f64>()).unwrap();
@@ -157,8 +160,8 @@ fn nested(levels: i64) -> Datatype {
 }
 
 /// Checks datatypes of thousands of nested constructors. Nothing may recurse once for each level,
-/// because the stack of the thread would be too short. (Normalization writes the levels of both
-/// datatypes out, so their nests are not deep.)
+/// because the stack of the thread would be too short. (Normalization does not keep the levels of
+/// these two datatypes, so their nests are not deep.)
 #[test]
 fn thousands_of_levels() {
     let test = || {
@@ -169,7 +172,8 @@ fn thousands_of_levels() {
             let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
             call.check(Direction::Pack, None).unwrap();
             call.check(Direction::Unpack, None).unwrap();
-            // The counts may be missing, but the stack must suffice.
+            // `Touched::new` may return `None` for these datatypes, but it must not overflow the
+            // stack.
             let _ = Touched::new(&ddtc::commit(&t).unwrap(), 1);
         }
     };
@@ -180,12 +184,12 @@ fn thousands_of_levels() {
 struct Scarce;
 
 thread_local! {
-    /// Number of allocations of at least [`LARGE`] bytes that still succeed in this thread. Further
-    /// ones fail. `None` means that all succeed.
+    /// Number of allocations of at least [`LARGE`] bytes that still succeed in this thread. Later
+    /// allocations of this size fail. `None` means that all allocations succeed.
     static LARGE_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Size of an allocation, in bytes, from which on [`LARGE_LEFT`] counts it.
+/// Minimum size, in bytes, of the allocations that [`LARGE_LEFT`] counts.
 const LARGE: usize = 64 << 10;
 
 // SAFETY: the memory is that of the system's allocator, which satisfies the contract. Returning
@@ -213,8 +217,8 @@ unsafe impl GlobalAlloc for Scarce {
 #[global_allocator]
 static ALLOCATOR: Scarce = Scarce;
 
-/// Checks that the choice of a kernel returns the error `NoMem` if there is no memory for the list
-/// of blocks or for the table, for each kernel that has a table. Each large allocation fails in
+/// Checks each kernel that has a table. If there is no memory for the list of blocks or for the
+/// table, the choice of the kernel must return the error `NoMem`. Each large allocation fails in
 /// turn.
 #[test]
 fn tables_without_memory() {

@@ -199,9 +199,10 @@ fn mutations_are_found() {
 
 /// Returns all variations of the PTX text `text` that differ from it by one small change. An entry
 /// of the result has a description of the change, and the changed text. A change leaves out one
-/// instruction, leaves out the predicate of one instruction, or adds 8 to one constant. A number
-/// smaller than 8 might have no effect: positions are multiples of 8 bytes, so they could still be
-/// on the same side of a limit.
+/// instruction, leaves out the predicate of one instruction, or adds 8 to one constant. Adding less
+/// than 8 might have no effect. For example, the constant may be an upper limit of positions, and
+/// all positions are multiples of 8 bytes. The same positions would then be below the limit as
+/// before.
 fn changes(text: &str) -> Vec<(String, String)> {
     let (head, body) = text.split_once("{\n").expect("a body");
     let lines: Vec<&str> = body.lines().collect();
@@ -237,8 +238,9 @@ fn changes(text: &str) -> Vec<(String, String)> {
     changes
 }
 
-/// Leaves out every single instruction and every single predicate of the kernels, and changes every
-/// single constant. Each of these changes must be found.
+/// Makes many changes to the kernels, one at a time, and checks that each of them is found. Each
+/// instruction is left out once, each predicate is left out once, and each constant is changed
+/// once.
 #[test]
 fn changes_of_every_instruction_are_found() {
     let mut missed = Vec::new();
@@ -286,9 +288,9 @@ fn mutations_of_other_shapes_are_found() {
     }
 }
 
-/// Text of a kernel whose threads read and write an array of 256 numbers in shared memory. After a
-/// barrier, each thread reads its own number and the number of the next thread, in the order that
-/// `reads` gives, and then writes its own number.
+/// Returns the text of a kernel whose threads read and write an array of 256 numbers in shared
+/// memory. After a barrier, each thread reads its own number and the number of the next thread, in
+/// the order that `reads` gives, and then writes its own number.
 fn racing(reads: [&str; 2], barrier: bool) -> String {
     let mut text = String::from(
         ".version 7.0\n.target sm_70\n.address_size 64\n\n.visible .entry racing(\n    .param .u32 last\n)\n\
@@ -308,7 +310,8 @@ fn racing(reads: [&str; 2], barrier: bool) -> String {
 }
 
 /// Checks that the interpreter finds a write to shared memory that races with a read of another
-/// thread, even if the writing thread has read the same byte after the other thread.
+/// thread, even if the writing thread itself is the last one that has read the byte before the
+/// write.
 #[test]
 fn races_with_earlier_readers_are_found() {
     let (own, next) = ("%r3", "%r5");

@@ -1,20 +1,21 @@
-//! Small layouts that together are moved by every kernel, so that the benchmark program `judge`
-//! checks the bytes that each kernel moves.
+//! Small layouts with which the benchmark program `judge` checks the bytes that each kernel moves.
+//! Every kernel moves at least one of them, except the kernels `pieces_far`, whose layouts extend
+//! over more than 4 GiB.
 
 use ddtc::internal::datatype::Datatype;
 use ddtc_gpu::selection::MAX_OUTER_LOOPS;
 use ddtc_gpu::strided::MAX_DIVISIONS;
 
-/// Distances in bytes from an aligned address at which the packed bytes of a transfer begin. They
-/// make a layout that is aligned to 16 bytes be moved in words of 16, 8, 4, 2 and 1 bytes.
+/// Distances in bytes from an aligned address to the first packed byte of a transfer. With these
+/// distances, a layout that allows words of 16 bytes is moved in words of 16, 8, 4, 2 and 1 bytes.
 pub(crate) const SKEWS: [u64; 5] = [0, 8, 4, 2, 1];
 
 /// A layout, and the number of its instances.
 pub(crate) type Instances = (Datatype, u64);
 
-/// Returns the layouts. All kernels move some of them if the packed bytes begin at each distance of
-/// [`SKEWS`] from an aligned address, except the kernels `pieces_far`. A layout for these kernels
-/// extends over more than 4 GiB.
+/// Returns the layouts. Each layout is meant to be moved once for each distance in [`SKEWS`]. Then
+/// every kernel moves at least one layout, except the kernels `pieces_far`. A layout for these
+/// kernels extends over more than 4 GiB.
 pub(crate) fn layouts() -> Vec<Instances> {
     let mut all = Vec::new();
     for unit in [1, 2, 4, 8, 16, 32] {
@@ -53,8 +54,8 @@ fn hindexed(lengths: &[i64], places: &[i64]) -> Datatype {
 
 /// Returns a datatype with `loops` nested loops around the datatype `t`, which extends over `span`
 /// bytes. The strides are multiples of `span`, and are chosen so that no two loops can be merged.
-/// If `backwards` is true, the outermost loop has a negative stride, which may be the loop over the
-/// instances.
+/// If `backwards` is true, the outermost of the `loops` loops has a negative stride. If there is
+/// none, because `loops` is 0, the loop over the instances has a negative stride instead.
 fn looped(mut t: Datatype, span: i64, loops: usize, backwards: bool) -> Datatype {
     let mut stride = 2 * span;
     for i in 1..=loops {

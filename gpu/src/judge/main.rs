@@ -50,16 +50,17 @@ const POISON: u8 = 0xa5;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Maximum number of copies that are timed to measure the method of one copy for each block. If a
-/// layout has more blocks, the time for all of them is extrapolated from these copies.
+/// Maximum number of copies that are timed for the method in which the driver makes one copy for
+/// each block. If a layout has more blocks, the time for all of them is extrapolated from these
+/// copies.
 const MAX_COPIES: u64 = 500;
 
-/// Maximum number of bytes of user memory over which the instances of a layout may extend for the
-/// check of every byte. Larger layouts are not checked.
+/// Maximum span of a layout whose bytes are checked: the number of bytes of user memory over which
+/// its instances extend. Layouts with a larger span are not checked.
 const MAX_SPAN: i128 = 8 << 20;
 
-/// Relative difference between a measured speed and its target below which the measurement is
-/// repeated twice.
+/// Minimum relative difference between a measured speed and its target for which one measurement
+/// suffices. If the difference is smaller, the speed is measured two more times.
 const CLOSE: f64 = 0.02;
 
 /// Exit status of this program if a call of the driver failed or the program panicked.
@@ -67,8 +68,8 @@ const BROKEN: i32 = 3;
 
 /// Maximum length, in bytes, of a buffer with unpacked data. A layout of [`ROWS`] is not measured
 /// if its buffer would be longer, since a copy of the buffer is also allocated in host memory. At
-/// 64 MiB of packed bytes, this concerns only the two faces, whose buffers would have 8 and 16 GiB.
-/// The buffers of all other layouts have at most 1 GiB.
+/// 64 MiB of packed bytes, this concerns only the rows `x face, 8 B` and `y face, 1 KiB`, whose
+/// buffers would have 16 GiB and 8 GiB. The buffers of all other layouts have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
@@ -134,8 +135,8 @@ fn differences(
     skew: u64,
     ran: &mut BTreeSet<String>,
 ) -> Option<Vec<String>> {
-    // `low` is the displacement of the first byte of all instances, and `high` that of the byte
-    // after the last one.
+    // `low` is the displacement of the first byte of all instances, and `high` is the displacement
+    // of the byte after the last one.
     let last = i128::from(t.extent()) * (i128::from(count) - 1);
     let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
     if t.size() == 0 || high - low > MAX_SPAN {
@@ -202,9 +203,9 @@ impl Rig<'_> {
 /// Measures packing and unpacking of the layout `row` with about `payload` packed bytes, rounded to
 /// whole instances, and prints the times. If the buffer with unpacked data would be longer than
 /// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
-/// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. There are
-/// no target speeds for at most 512 KiB of packed bytes. If a speed is close to its target, it is
-/// measured three times, and the median is compared.
+/// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. If there
+/// are at most 512 KiB of packed bytes, no speed is compared with a target. If a speed is close to
+/// its target, it is measured three times, and the median is compared.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
@@ -226,7 +227,8 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
                 rig.time(&|| submit(&layout, direction, (user.address, count), packed.address, rig.stream));
             (copied / took, copied, took)
         };
-        // The share of the bound is the share of the speed of the copy kernel, times this factor.
+        // Factor that converts a measured speed from a fraction of the copy kernel's speed into a
+        // fraction of the upper bound. It is 1 if there is no bound.
         let of_bound = bound.map_or(1.0, |bytes| bytes[direction as usize] as f64 / (2 * payload) as f64);
         let aim = match (with_bound, payload > MIB / 2) {
             (_, false) => None,
@@ -349,10 +351,10 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
 }
 
 /// Checks every byte of three groups of layouts: those of [`ROWS`], the small datatypes of ddtc's
-/// corpus, and layouts that together are moved by every kernel, except those that only layouts of
-/// more than 4 GiB have. Prints a message for each direction in which a layout has a wrong byte,
-/// and the number of kernels that ran. Returns the number of layouts without a wrong byte, and the
-/// number of layouts with one.
+/// corpus, and the layouts of the module [`kernels`]. Every kernel moves at least one layout of the
+/// last group, except the kernels `pieces_far`, whose layouts extend over more than 4 GiB. Prints a
+/// message for each direction in which a layout has a wrong byte, and the number of kernels that
+/// ran. Returns the number of layouts without a wrong byte, and the number of layouts with one.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
     let (mut right, mut wrong, mut ran) = (0, 0, BTreeSet::new());
     let mut judge = |name: &str, t: &Datatype, count, skew| {

@@ -38,10 +38,10 @@ enum Layout {
 /// Target speed of a transfer, as a fraction of a reference speed.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// Fraction of the upper bound of the transfer's speed. This upper bound is the speed at which
-    /// device memory would move all bytes that it has to move for the transfer
-    /// ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)) as fast as it moves the bytes of the
-    /// copy kernel.
+    /// Fraction of the upper bound of the transfer's speed. At this bound, device memory moves all
+    /// bytes that it has to move for the transfer
+    /// ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)) at the rate at which it moves the
+    /// bytes of the copy kernel.
     Bound(f64),
     /// Fraction of the speed at which the copy kernel copies the same number of contiguous bytes.
     Copy(f64),

@@ -34,7 +34,7 @@ fn pattern(i: u64) -> u8 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Returns the kernel layout of the datatype `t`, or `None` if no kernel moves the bytes of `t`.
+/// Returns the layout of the datatype `t` if a kernel moves the bytes of `t`, and `None` otherwise.
 pub(crate) fn mover(t: &Datatype) -> Option<Box<dyn Mover>> {
     match select("test", &ddtc::commit(t).unwrap()) {
         Ok(Selection::Kernels(mover)) => Some(mover),
@@ -55,8 +55,8 @@ pub(crate) fn displacements(t: &Datatype, count: u64) -> Vec<i64> {
 /// moved.
 pub(crate) struct Call<'s> {
     pub(crate) mover: &'s dyn Mover,
-    /// The displacements of consecutive packed bytes, to which all bytes of `range` belong. User
-    /// memory consists only of the bytes with these displacements.
+    /// The displacements in user memory of a sequence of packed bytes. The sequence contains all
+    /// bytes of `range`. User memory consists only of the bytes at these displacements.
     pub(crate) places: &'s [i64],
     /// Position in the packed stream of the first byte of `places`.
     pub(crate) from: u64,
@@ -79,8 +79,8 @@ impl Call<'_> {
         self.mover.kernel(self.variant(), direction)
     }
 
-    /// Returns sparse memory that consists only of those bytes of user memory to which the
-    /// instances refer. The byte that belongs to entry `i` of `places` has the value `value(i)`.
+    /// Returns sparse memory that consists only of the bytes of user memory at the displacements in
+    /// `places`. The byte that belongs to entry `i` of `places` has the value `value(i)`.
     fn user_memory(&self, value: impl Fn(u64) -> u8) -> Memory {
         let mut bytes = BTreeMap::new();
         for (i, &at) in self.places.iter().enumerate() {

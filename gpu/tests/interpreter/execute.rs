@@ -154,7 +154,7 @@ impl Thread<'_> {
 
     /// Returns the width in bytes of each value that the load or store `i` accesses, and the
     /// address of the access. Returns an error if the address is not a multiple of the total width
-    /// of the access, which is twice as large for a vector of two values.
+    /// of the access. For a vector of two values, the total width is twice the width of a value.
     fn width_and_address(&self, i: &Instruction, address: &Operand) -> Result<(u64, u64), String> {
         let bits: u64 = i.opcode.rsplit(".u").next().and_then(|b| b.parse().ok()).ok_or("no width")?;
         let whole = if i.opcode.contains(".v2.") { 2 * bits / 8 } else { bits / 8 };
@@ -166,7 +166,7 @@ impl Thread<'_> {
     }
 
     /// Executes the load `i`. The arguments of `read` are the address, the width in bytes and the
-    /// number of the thread. It returns the value at this address.
+    /// number of the thread. `read` returns the value at this address.
     fn load(
         &mut self,
         i: &Instruction,
@@ -183,7 +183,7 @@ impl Thread<'_> {
     }
 
     /// Executes the store `i`. The arguments of `write` are the address, the width in bytes, the
-    /// value and the number of the thread. It writes the value to this address.
+    /// value and the number of the thread. `write` writes the value to this address.
     fn store(
         &self,
         i: &Instruction,

@@ -13,8 +13,8 @@
 //! * uses `ld.global.nc`, which reads through the cache for read-only data, for a byte that a
 //!   thread of the same grid has written,
 //! * reads a byte of shared memory that was not set,
-//! * accesses a byte of shared memory that another thread of the block writes or has read between
-//!   the same two barriers, unless both threads only read it, or
+//! * accesses a byte of shared memory that another thread of the block has accessed since the last
+//!   barrier, unless both accesses are reads, or
 //! * skips a barrier.
 //!
 //! Source: PTX ISA 7.0, sections 5 (state spaces), 9.7.1 (integer arithmetic), 9.7.8 (data

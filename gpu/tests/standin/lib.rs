@@ -769,8 +769,8 @@ unsafe extern "C" fn standin_failed_call() -> *const c_char {
     name
 }
 
-/// Frees all resources that [`standin_held`] counts. A test calls this function after it has made
-/// calls fail that should have freed these resources ([`standin_fail`]).
+/// Frees all resources that [`standin_held`] counts. A test calls this function after it has used
+/// [`standin_fail`] on calls that should have freed these resources.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_forget() -> c_int {
     free_call(|state| {

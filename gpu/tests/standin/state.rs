@@ -259,8 +259,9 @@ impl State {
         const GAP: u64 = 4096;
         let at = self.next_address.max(FIRST);
         self.next_address = (at + bytes as u64 + 2 * GAP) / GAP * GAP;
-        // Pinned memory also needs bytes in the memory of the process, which host code accesses.
-        // They are leaked, so that the host address stays valid for ever.
+        // Kernels access the bytes in `memory`, but host code accesses pinned memory through a host
+        // address. So pinned memory also needs bytes at such an address. These bytes are leaked, so
+        // that the host address stays valid for ever.
         let host = match kind {
             Kind::Pinned => Vec::leak(vec![0u8; bytes]).as_mut_ptr().expose_provenance() as u64,
             _ => 0,
@@ -357,9 +358,10 @@ impl State {
         contexts.into_iter().try_for_each(|context| self.work(context))
     }
 
-    /// Synchronizes the two copies that the stand-in keeps of each allocation of pinned memory: the
-    /// bytes that kernels access, and the bytes that host code accesses. `both` is called once for
-    /// each allocation with these copies in this order, and copies one to the other.
+    /// Brings one of the two copies of each allocation of pinned memory up to date. The first copy
+    /// has the bytes that kernels access, and the second copy has the bytes that host code
+    /// accesses. `both` is called once for each allocation. It gets the first and the second copy
+    /// as its arguments, and overwrites one of them with the other.
     fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
         for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
             let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);
