@@ -103,7 +103,7 @@ pub struct Costs {
     /// it on each side, although its `MPI_Pack` takes 0.9 ns for each.
     ///
     /// If `direct_runs` is not 0, this is the time of a call that moves one or several runs
-    /// ([`crate::pieces::calls`]), except in messages that the library copies from layout to layout. MPICH
+    /// ([`crate::pieces::bytes_per_call`]), except in messages that the library copies from layout to layout. MPICH
     /// 4.3.2 on an Intel Xeon (family 6, model 167, 2026-11-30), both sides together: WRF_x of 174
     /// KB, in runs of 12 B under several loops, takes 3.4 ns for each run. A vector of doubles takes
     /// 11 ns for each double.

@@ -69,15 +69,12 @@ impl Rules {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
-            // Whole instances are moved together, as many as fit into a piece. So if several fit,
-            // the number of calls does not count.
-            let piece = host.profile.costs.in_pieces;
-            let per_call = match t.size().unsigned_abs() < piece {
-                true => u64::MAX,
-                false => number / pieces::calls(t, piece).max(1),
-            };
-            Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number)
-                .with_per_call(per_call)
+            let runs = Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number);
+            let costs = &host.profile.costs;
+            match costs.direct_runs {
+                0 => runs,
+                _ => runs.with_bytes_per_call(pieces::bytes_per_call(t, costs.in_pieces)),
+            }
         };
         let found = || {
             measured::find_or_insert(

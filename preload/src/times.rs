@@ -77,8 +77,9 @@ pub(crate) struct Runs {
     /// True if the runs lie apart, so that a kernel touches much more memory than the bytes of the
     /// runs ([`TOUCHED`]).
     apart: bool,
-    /// Mean number of runs that the MPI library moves with one call, at least 1, if it moves a
-    /// message in pieces ([`ddtc_hosts::pieces::calls`]).
+    /// Mean number of bytes that the MPI library moves with one call, if it moves a message in pieces
+    /// ([`ddtc_hosts::pieces::bytes_per_call`]); 0 if it moves each run by a call of its own, or if
+    /// that is not known. Only five binary digits are kept.
     per_call: u64,
 }
 
@@ -88,21 +89,17 @@ impl Runs {
     /// Maximum mean length in bytes. The number of longer runs is overestimated, but at 1 MiB and
     /// more a copy of a run takes much longer than the additional cost of the run.
     const MAX_BYTES: u64 = (1 << 20) - 1;
-    /// Maximum number of runs in a call. With more runs, the cost of the calls is overestimated; it
-    /// is then less than a hundredth of a nanosecond for each run.
-    const MAX_PER_CALL: u64 = (1 << 10) - 1;
-
     /// Returns the summary of runs that have a mean length of `bytes` bytes. `memory` is the mean
     /// number of bytes of user memory for each run, gaps included. The summary says that each call
-    /// moves one run, until [`Runs::with_per_call`] sets another number.
+    /// moves one run, until [`Runs::with_bytes_per_call`] sets another number.
     pub(crate) fn new(bytes: u64, listed: bool, memory: u64) -> Runs {
         let apart = memory.min(LINE) >= bytes.saturating_mul(TOUCHED) && bytes > 0;
-        Runs { bytes: bytes.min(Runs::MAX_BYTES), listed, apart, per_call: 1 }
+        Runs { bytes: bytes.min(Runs::MAX_BYTES), listed, apart, per_call: 0 }
     }
 
-    /// Returns the same summary, but with `number` runs in each call.
-    pub(crate) fn with_per_call(self, number: u64) -> Runs {
-        Runs { per_call: number.clamp(1, Runs::MAX_PER_CALL), ..self }
+    /// Returns the same summary, but with `number` bytes in each call.
+    pub(crate) fn with_bytes_per_call(self, number: u64) -> Runs {
+        Runs { per_call: from_short_float(short_float(number)), ..self }
     }
 
     /// Returns the summary of runs from a word of 32 bits that [`Runs::word`] has returned.
@@ -111,15 +108,15 @@ impl Runs {
             bytes: word & Runs::MAX_BYTES,
             listed: word & Runs::LISTED != 0,
             apart: word & Runs::APART != 0,
-            per_call: ((word / (Runs::MAX_BYTES + 1)) & Runs::MAX_PER_CALL).max(1),
+            per_call: from_short_float(word / (Runs::MAX_BYTES + 1) % SHORT_FLOATS),
         }
     }
 
     /// Returns the summary as a word of 32 bits. The word 0 stands for runs of unknown length.
     pub(crate) fn word(self) -> u64 {
         let bit = |is_set: bool, bit: u64| if is_set { bit } else { 0 };
-        let several = if self.per_call > 1 { self.per_call * (Runs::MAX_BYTES + 1) } else { 0 };
-        self.bytes | several | bit(self.listed, Runs::LISTED) | bit(self.apart, Runs::APART)
+        let per_call = short_float(self.per_call) * (Runs::MAX_BYTES + 1);
+        self.bytes | per_call | bit(self.listed, Runs::LISTED) | bit(self.apart, Runs::APART)
     }
 
     /// Returns whether messages of `bytes` bytes in these runs gain by a conversion, if both ranks
@@ -152,6 +149,12 @@ impl Runs {
         bytes >= costs.direct_from && bytes.div_ceil(self.bytes.max(1)) <= costs.direct_runs
     }
 
+    /// Returns true if the MPI library moves the runs by one call each, or nearly so, in a message
+    /// that it moves in pieces.
+    fn is_moved_alone(self) -> bool {
+        self.per_call < 2 * self.bytes
+    }
+
     #[inline]
     fn are_short(self) -> bool {
         (1..SHORT_RUN).contains(&self.bytes)
@@ -169,7 +172,26 @@ impl Runs {
             || self.are_short() == others.are_short()
                 && self.listed == others.listed
                 && (!self.are_short() || self.apart == others.apart)
-                && (self.per_call == 1) == (others.per_call == 1)
+                && self.is_moved_alone() == others.is_moved_alone()
+    }
+}
+
+/// Number of values that [`short_float`] returns.
+const SHORT_FLOATS: u64 = 1 << 10;
+
+/// Returns a number in ten bits: the five highest binary digits, and the number of further digits.
+fn short_float(number: u64) -> u64 {
+    let further = number.max(16).ilog2() - 4;
+    // From 16 on, the highest digit is 1 and is not stored. It carries into the number of further
+    // digits, which is thus stored plus 1.
+    (number >> further) + u64::from(further) * 16
+}
+
+/// Returns the number that [`short_float`] has stored, with zeros as further digits.
+fn from_short_float(short: u64) -> u64 {
+    match (short / 16, short % 16) {
+        (0, number) => number,
+        (further, digits) => (16 + digits) << (further - 1),
     }
 }
 
@@ -230,7 +252,10 @@ impl Times {
             return 0;
         }
         let are_in_calls = costs.direct_runs > 0 && !runs.are_direct(costs, bytes);
-        let number = self.runs(runs) / if are_in_calls { runs.per_call } else { 1 };
+        let number = match runs.per_call {
+            per_call @ 1.. if are_in_calls => u64::from(self.bytes) / per_call,
+            _ => self.runs(runs),
+        };
         number * if runs.are_short() { costs.short_run } else { costs.long_run }
     }
 
@@ -309,7 +334,9 @@ mod tests {
         let all =
             [0, 8, 31, 32, u64::MAX].map(|bytes| [false, true].map(|listed| Runs::new(bytes, listed, 600)));
         for runs in all.as_flattened() {
-            for runs in [1, 2, 130, u64::MAX].map(|number| runs.with_per_call(number)) {
+            for runs in
+                [0, 1, 15, 16, 17, 130, 16384, u64::MAX].map(|number| runs.with_bytes_per_call(number))
+            {
                 assert!(Runs::from_word(runs.word()) == runs && u32::try_from(runs.word()).is_ok());
             }
         }
@@ -320,8 +347,13 @@ mod tests {
                 && !short.are_like(Runs::new(31, false, 600))
                 && short.are_like(Runs::new(7, false, 600))
         );
-        assert!(!short.are_like(Runs::new(8, true, 600)) && !short.are_like(short.with_per_call(2)));
-        assert!(short.with_per_call(2).are_like(short.with_per_call(130)));
+        assert!(!short.are_like(Runs::new(8, true, 600)) && !short.are_like(short.with_bytes_per_call(16)));
+        assert!(short.with_bytes_per_call(16).are_like(short.with_bytes_per_call(130)));
+        assert!(short.with_bytes_per_call(8).are_like(short));
+        for number in [0, 1, 15, 16, 31, 32, 100, 780, 8000, u64::MAX] {
+            let kept = from_short_float(short_float(number));
+            assert!(kept <= number && number - kept <= number / 16 && short_float(number) < SHORT_FLOATS);
+        }
         // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B, each in a cache line of its own. The
         // third layout has runs of 8 B, one in every 24 B.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)]
@@ -377,14 +409,14 @@ mod tests {
         let dense = Times { bytes: 1 << 20, host: 111_728, ours: 73_748, copy: 33_573 };
         let runs = Runs::new(8, false, 16);
         assert!(dense.gains(&MPICH_4_2, 1 << 20, runs));
-        assert!(!dense.gains(&MPICH_4_2, 1 << 20, runs.with_per_call(128)));
+        assert!(!dense.gains(&MPICH_4_2, 1 << 20, runs.with_bytes_per_call(700)));
         // From 64 KiB on they copy up to 1024 runs from layout to layout, which is as fast as
         // copying packed bytes if the runs are long (MILC).
         let milc = Times { bytes: 98304, host: 21_641, ours: 2885, copy: 2395 };
         assert!(
             !milc.gains(&MPICH_4_2, 98304, strided(3072)) && milc.gains(&MPICH_4_2, 65535, strided(3072))
         );
-        assert!(milc.gains(&MPICH_4_2, 98304, strided(100).with_per_call(100)));
+        assert!(milc.gains(&MPICH_4_2, 98304, strided(100).with_bytes_per_call(10_000)));
         // A list counts its runs even if they lie apart, and what they cost speaks against a loss
         // too (lists of runs of 4 B and of 12 B).
         let apart = Times { bytes: 65536, host: 60_000, ours: 55_000, copy: 2400 };
@@ -399,7 +431,7 @@ mod tests {
         let short = Times { bytes: 26_424, host: 2103, ours: 1373, copy: 211 };
         assert!(short.saves(&MPICH_4_2, 16384, Runs::new(12, true, 600)) > 7000);
         let wrf = Times { bytes: 173_712, host: 61_460, ours: 37_638, copy: 3366 };
-        assert!(!wrf.gains(&MPICH_4_2, 131_072, strided(12).with_per_call(132)));
+        assert!(!wrf.gains(&MPICH_4_2, 131_072, strided(12).with_bytes_per_call(190)));
         // The MPI library and a kernel take equally long for elements that lie far from each other,
         // so a conversion loses. Under Intel MPI the packing times do not show whether messages
         // lose, so no message counts as losing there.
