@@ -3,9 +3,9 @@
 //! The bound follows from a model of device memory with three rules. A read fetches a whole aligned
 //! granule of [`GRANULE`] bytes. A write writes whole aligned sectors of [`SECTOR`] bytes. If only
 //! a part of a sector is written, the sector is read first. So to move a layout with gaps, device
-//! memory has to move more bytes than the payload. The bound is the speed of a transfer for which
-//! device memory moves all these bytes at the rate that it reaches in a plain copy. docs/GPU.md
-//! says where the rules come from and how exact the model is.
+//! memory has to move more bytes than the payload. For the bound, device memory is assumed to move
+//! all these bytes at the rate that it reaches in a plain copy. docs/GPU.md says where the rules
+//! come from and how exact the model is.
 //!
 //! [`Touched`] counts the granules and sectors of a layout. The counts are exact, although not
 //! every byte is visited. The offset of a loop's iteration within a granule repeats after at most
@@ -34,15 +34,15 @@ pub const SECTOR: u64 = 32;
 const MAX_RUNS: u64 = 1 << 21;
 
 /// Maximum number of parts that `Sets::repeat` repeats separately. If a set of bytes has more
-/// parts, `Sets::repeat` lists the contiguous runs of all its copies instead.
+/// parts, `Sets::repeat` lists the contiguous runs of all repetitions instead.
 const MAX_PARTS: usize = 1 << 12;
 
 /// Maximum number of sets that are nested in each other. The functions that go through nested sets
 /// recurse once for each level, so the limit bounds the stack that they need.
 const MAX_DEPTH: u32 = 128;
 
-/// Maximum number of entries in the cache of counts of sets ([`Counter::known`]). A cache with this
-/// number of entries takes about 40 MiB.
+/// Maximum number of entries in the cache [`Counter::known`]. An entry has the numbers of granules
+/// and sectors of one set of bytes. A cache with this number of entries takes about 40 MiB.
 const MAX_KNOWN: usize = 1 << 18;
 
 /// Maximum number of times that the counts of two sets are combined ([`Span::joined`]) while the
@@ -69,9 +69,11 @@ impl Touched {
     ///
     /// Returns `None` if the offsets of the instances do not fit into signed numbers of 64 bits.
     /// Also returns `None` if the layout is so irregular that counting would take too much time or
-    /// memory: if lists of its contiguous runs and parts would have more than 2^21 entries, if the
-    /// counts of its parts would have to be combined more than 2^26 times, or if the parts are
-    /// nested more than 128 levels deep.
+    /// memory. There are three such limits:
+    ///
+    /// * The lists of its contiguous runs and parts may have at most 2^21 entries together.
+    /// * The counts of its parts may be combined at most 2^26 times.
+    /// * Its parts may be nested at most 128 levels deep.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {
         let mut sets = Sets::default();
         let Some(all) = sets.read(committed.nest(), count)? else { return Some(Touched::default()) };
@@ -105,8 +107,9 @@ impl Touched {
 struct Set {
     /// Distance from the first byte of the set to the byte after its last one.
     width: i128,
-    /// Number of contiguous runs in a list of the whole set, with all repetitions unrolled. It is
-    /// `u64::MAX` if the number does not fit.
+    /// Number of contiguous runs that [`Sets::unroll`] lists for the set. If the set repeats
+    /// another set, the runs of each repetition are listed separately. The number is `u64::MAX` if
+    /// it does not fit into 64 bits.
     runs: u64,
     /// Number of levels of nested sets, of which this set is the first. A set that contains no
     /// other set has one level.
@@ -144,8 +147,9 @@ impl Placed {
     }
 }
 
-/// A set of bytes, and perfectly nested loops around it that have not been applied to it yet. They
-/// are applied later, so that they can be sorted by stride first.
+/// A set of bytes, and perfectly nested loops that repeat this set. [`Sets::folded`] later returns
+/// the set of all repetitions. Until then the loops are kept in a list, so that they can be sorted
+/// by stride.
 #[derive(Clone, Debug)]
 struct Looped {
     of: Placed,
@@ -217,8 +221,10 @@ impl Sets {
         }
     }
 
-    /// Returns the set of all bytes of a body. If the body is a single node, loops of this node
-    /// that have not been applied yet are returned together with the set.
+    /// Returns the bytes that a body moves, as a set of bytes and loops that repeat this set. If
+    /// the body is a single node, the loops are those of this node. They are kept in the list, so
+    /// that they can be sorted together with the loops around the body. If the body has several
+    /// nodes, the returned set contains all repetitions, and the list of loops is empty.
     fn body(&mut self, body: Body, nodes: &mut [Option<Looped>]) -> Option<Option<Looped>> {
         if let [node] = &nodes[body.range()] {
             return Some(node.clone());
@@ -227,22 +233,23 @@ impl Sets {
         for node in &mut nodes[body.range()] {
             let Some(looped) = node.take() else { continue };
             let of = self.folded(looped)?;
-            // Several bodies may share this node. Its loops have been applied above. So store the
-            // resulting set without loops, so that the next body does not apply the loops again.
+            // Several bodies may share this node. The set `of` contains all repetitions by the
+            // node's loops. So store this set without the loops. Otherwise the next body would
+            // repeat it again.
             *node = Some(Looped { of, loops: Vec::new() });
             parts.push(of);
         }
         Some(self.sequence(parts)?.map(|of| Looped { of, loops: Vec::new() }))
     }
 
-    /// Applies the loops of `looped` to its set, from the smallest stride to the largest, and
-    /// returns the resulting set.
+    /// Returns the set of all repetitions that `looped` describes. Repeats its set by one loop
+    /// after the other, from the smallest stride to the largest.
     fn folded(&mut self, mut looped: Looped) -> Option<Placed> {
         looped.loops.sort_by_key(|(stride, _)| stride.abs());
         let mut all = looped.of;
         for (stride, trip) in looped.loops {
-            // A loop with a negative stride reaches the same bytes as a loop that begins at the
-            // place of its last iteration and has the positive stride.
+            // Replace a negative stride by a positive one. The new loop begins where the last
+            // iteration of the old loop lies, and reaches the same bytes in reverse order.
             all = all.moved(stride.min(0) * i128::from(trip - 1));
             all = self.repeat(all, stride.abs(), trip)?;
         }
@@ -377,7 +384,8 @@ impl Sets {
         Placed { at, set: self.list.len() - 1 }
     }
 
-    /// Adds a set to the list of sets. Returns `None` if it has more than [`MAX_DEPTH`] levels.
+    /// Adds a set to the list of sets, and returns a reference that places it at the offset `at`.
+    /// Returns `None` if the set has more than [`MAX_DEPTH`] levels.
     fn add(&mut self, at: i128, set: Set) -> Option<Placed> {
         if set.depth > MAX_DEPTH {
             return None;
@@ -435,8 +443,8 @@ impl Span {
         Span { first, last, granules, sectors: (last.number - first.number + 1) as u64, partial: 0 }
     }
 
-    /// Returns the counts for the set of bytes that results when the number `by` is added to all
-    /// offsets of this set. The number must be a multiple of 64, so that all counts stay the same.
+    /// Returns the counts for the same set of bytes after the number `by` was added to all its
+    /// offsets. The number must be a multiple of 64, so that all counts stay the same.
     fn moved(mut self, by: i128) -> Span {
         debug_assert_eq!(by % i128::from(GRANULE), 0, "the sectors stay sectors");
         self.first.number += by / i128::from(SECTOR);
@@ -530,8 +538,8 @@ impl Counter<'_> {
                 all
             }
             &Form::Repeat { set, trip, stride } => {
-                // Iteration `period` has the same offset within a granule as iteration 0, so its
-                // counts are those of iteration 0.
+                // The offset of an iteration within a granule repeats after `period` iterations. So
+                // two iterations whose numbers differ by `period` have the same counts.
                 let period = GRANULE >> stride.trailing_zeros().min(GRANULE.trailing_zeros());
                 let iterations = |counter: &mut Self, from: u64, to: u64| -> Option<Option<Span>> {
                     let mut all = None;

@@ -112,12 +112,17 @@ impl Layout {
     /// graph, this call may invalidate the capture. The program must then repeat the capture.
     ///
     /// # Errors
-    /// The class of the error is `Unsupported` if neither a kernel nor a copy by the driver can
-    /// move the layout, if there is no working driver, if there is no device, or if the driver
-    /// refuses the text of a kernel. The class is `Arg` if no device has this number, `NoMem` if
-    /// memory is short, and `Other` for all other errors of the driver. After an error, no kernel
-    /// stays loaded and no memory stays allocated, unless the driver also fails to unload the
-    /// kernel or to free the memory.
+    /// The class of the error depends on what is wrong:
+    ///
+    /// * `Unsupported`: there is no working driver, there is no device, or the driver refuses the
+    ///   text of a kernel.
+    /// * `Unsupported`: neither a kernel nor a plain copy by the driver can move the layout.
+    /// * `Arg`: no device has this number.
+    /// * `NoMem`: memory is short.
+    /// * `Other`: the driver fails for any other reason.
+    ///
+    /// After an error, no kernel stays loaded and no memory stays allocated, unless the driver also
+    /// fails to unload the kernel or to free the memory.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
         let selection = select(operation, committed)?;
         let driver = Driver::load(operation)?;
@@ -231,8 +236,8 @@ impl Layout {
     ///   a context other than the primary context of the layout's device. Device memory that
     ///   belongs to no context is accepted.
     /// * `Buffer`: all instances are one run of bytes, and both addresses lie in pinned host
-    ///   memory. ddtc moves such a run by a copy of the driver, and between two host buffers this
-    ///   copy would make the caller wait.
+    ///   memory. ddtc lets the driver copy such a run, and a copy between two host buffers would
+    ///   make the caller wait.
     /// * `Arg`: the stream belongs to a context other than the primary context of the layout's
     ///   device.
     /// * `Unsupported`: the instances overlap or may overlap, and the transfer unpacks.
@@ -318,13 +323,15 @@ impl Layout {
     /// Neither `first` nor `then` may be the handle of a destroyed stream.
     ///
     /// # Errors
-    /// The class of the error is `Arg` if one of the streams belongs to a context other than the
-    /// primary context of the layout's device. It is also `Arg` if only one of the streams is being
-    /// captured into a graph. In this case a wait would either end the capture with an error, or
-    /// make the other stream take part in the capture. The class is `Other` in a child of the
-    /// process that opened the layout. If a call of the driver fails, the class is that of
-    /// [`Driver::error`]. This function may invalidate a capture only if a call of the driver
-    /// fails.
+    /// The class of the error depends on what is wrong:
+    ///
+    /// * `Arg`: one of the streams belongs to a context other than the primary context of the
+    ///   layout's device.
+    /// * `Arg`: only one of the streams is being captured into a graph. A wait would either end the
+    ///   capture with an error, or make the other stream take part in the capture.
+    /// * `Other`: the calling process is a child of the process that opened the layout.
+    /// * If a call of the driver fails, the class is that of [`Driver::error`]. Only in this case,
+    ///   a capture may become invalid.
     pub unsafe fn order(
         &self,
         operation: &'static str,
@@ -364,8 +371,8 @@ impl Layout {
         }
     }
 
-    /// Returns an error if another process opened the layout. Such a process is an ancestor of this
-    /// one, and its handles mean nothing to the driver here.
+    /// Returns an error if another process opened the layout. That process is an ancestor of this
+    /// one, and the driver does not know its handles in this process.
     fn check_process(&self, operation: &'static str) -> Result<()> {
         if std::process::id() == self.process {
             return Ok(());
@@ -400,8 +407,8 @@ impl Layout {
             // SAFETY: the kernel belongs to a module that is loaded until the layout is closed.
             // Each parameter has 4 or 8 bytes, which are the first bytes of its value in `launch`.
             // The kernel accesses only bytes of the layout, packed bytes, and the layout's table.
-            // The caller promises that the former two are valid, and the table stays in device
-            // memory until the layout is closed.
+            // The caller promises that the bytes of the layout and the packed bytes are valid. The
+            // table stays in device memory until the layout is closed.
             unsafe { self.driver.launch(kernel, launch.blocks, THREADS, stream, pointers)? };
         }
         Ok(())
@@ -409,8 +416,8 @@ impl Layout {
 
     /// Checks that the device can access both buffers of the transfer `t`. Returns the device
     /// address of the user's buffer, the device address of the packed bytes, and the kinds of
-    /// memory of these two buffers in the same order. The check of the user's buffer asks about the
-    /// first byte of the layout, which lies `start` bytes after the address of the buffer.
+    /// memory of these two buffers in the same order. In the user's buffer, only the layout's first
+    /// byte is checked, which lies `start` bytes after the address of the buffer.
     fn places(
         &self,
         operation: &'static str,
@@ -452,8 +459,9 @@ impl Layout {
             MemoryKind::Device if known.device != self.device => {
                 refused("must be memory of the layout's device")
             }
-            // A context of 0 is accepted, because memory from a memory pool and memory that is
-            // mapped into a range of addresses belong to no context.
+            // Memory from a memory pool belongs to no context, and neither does memory that is
+            // mapped into a range of addresses. For such memory the driver reports 0 as the
+            // context, so accept 0.
             MemoryKind::Device if known.context != 0 && known.context != self.context.addr() as u64 => {
                 refused("must be memory of the primary context of the layout's device")
             }
@@ -487,10 +495,11 @@ impl Layout {
                 let error = self.driver.error(operation, "layout", code);
                 Err((self, error))
             }
-            // If `ended` is `Ok`, `unload` was called above. Any error except one of a capture
-            // means that the context is destroyed or no longer works. Then the kernels stay loaded
-            // and the table stays allocated, because a kernel may still run and read the table. The
-            // driver frees the kernels and the table together with the context.
+            // If `ended` is `Ok`, `unload` was called above. If it is an error, the context is
+            // destroyed or no longer works. (An error that concerns a stream capture was handled
+            // above.) Then the kernels stay loaded and the table stays allocated, because a kernel
+            // may still run and read the table. The driver frees the kernels and the table together
+            // with the context.
             Ok(()) | Err(_) => {
                 self.release();
                 Ok(())
@@ -499,9 +508,8 @@ impl Layout {
     }
 
     /// Unloads all modules of the layout from the context, and frees its table. The context must be
-    /// current, and no work of the layout may be pending or running. A module that the driver fails
-    /// to unload stays loaded until the context is destroyed, and so does a table that the driver
-    /// fails to free.
+    /// current, and no work of the layout may be pending or running. If the driver fails to unload
+    /// a module or to free the table, the module or the table stays until the context is destroyed.
     fn unload(&self) {
         if self.table != 0 {
             // SAFETY: the table was allocated in this context, and is freed only here. No kernel of
@@ -510,8 +518,9 @@ impl Layout {
             let _ = unsafe { self.driver.free(self.table) };
         }
         for (module, _) in self.kernels.iter().flatten() {
-            // SAFETY: the module was loaded into this context. None of its kernels runs or is
-            // launched later, for the same reasons as above.
+            // SAFETY: the module was loaded into this context. None of its kernels runs, because
+            // the context was synchronized or no kernel was launched. None is launched later,
+            // because the layout ends here.
             let _ = unsafe { self.driver.unload(*module) };
         }
     }

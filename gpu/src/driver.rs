@@ -275,8 +275,8 @@ impl Driver {
         Ok(context)
     }
 
-    /// Undoes one call of [`Driver::retain_primary`] for the device `device`. There must be such a
-    /// call that was not undone yet.
+    /// Undoes one call of [`Driver::retain_primary`] for the device `device`. There must be a call
+    /// of [`Driver::retain_primary`] for this device that was not undone yet.
     pub fn release_primary(&self, device: c_int) -> Outcome {
         // SAFETY: any number may be passed as a device.
         outcome(unsafe { (self.0.primary_release)(device) })
@@ -365,9 +365,9 @@ impl Driver {
         outcome(unsafe { (self.0.memory_free)(address) })
     }
 
-    /// Copies `words` from host memory to the device memory at `address`, and waits until they have
-    /// arrived. The copy runs on the legacy default stream. So it waits for earlier work of all
-    /// streams that synchronize with the legacy default stream.
+    /// Copies `words` from host memory to the device memory at `address`, and waits until the words
+    /// have arrived. The copy runs on the legacy default stream. So the copy waits for earlier work
+    /// of all streams that synchronize with the legacy default stream.
     ///
     /// # Safety
     /// `address` must be the address of device memory that belongs to the current context and has
@@ -407,8 +407,8 @@ impl Driver {
     }
 
     /// Submits a copy of `bytes` bytes from the address `from` to the address `to`. The driver
-    /// makes the copy in stream order, between the work that was submitted to the stream before and
-    /// after it.
+    /// makes the copy after all work that was submitted to the stream earlier, and before all work
+    /// that is submitted later.
     ///
     /// # Safety
     /// `stream` must be a stream of the current context. The bytes at both addresses must stay
@@ -456,10 +456,11 @@ impl Driver {
         outcome(unsafe { (self.0.event_create)(&raw mut event, EVENT_DISABLE_TIMING) })?;
         // SAFETY: the event was just created in the current context, to which both streams belong.
         let ordered = outcome(unsafe { (self.0.event_record)(event, first) })
-            // SAFETY: as above. The third argument has no flags, as cuda.h requires.
+            // SAFETY: the event and both streams belong to the current context. The third argument
+            // has no flags, as cuda.h requires.
             .and_then(|()| outcome(unsafe { (self.0.stream_wait)(then, event, 0) }));
-        // SAFETY: no other code has the handle of the event. The driver frees the event after it
-        // has been reached.
+        // SAFETY: no other code has the handle of the event. The driver frees the event after the
+        // event has been reached.
         let destroyed = outcome(unsafe { (self.0.event_destroy)(event) });
         ordered.and(destroyed)
     }

@@ -9,19 +9,20 @@
 //! # Chains of loops
 //!
 //! Every layout has a chain of nested loops, of which loop 0 is the innermost. The kernels
-//! `strided`, `list` and `pieces` compute offsets in user memory from this chain. For `strided`,
-//! `w` is the index of a word. For `list` and `pieces`, `w` is the index of an iteration of the
-//! innermost loop. The word or iteration with the index `w` lies at the offset that the first line
-//! of this formula gives:
+//! `strided`, `list` and `pieces` compute offsets in user memory from this chain, by the formula
+//! below. For `strided`, `w` is the index of a word, and the formula gives the offset of this word.
+//! For `list` and `pieces`, `w` is the index of an iteration of the innermost loop, and the formula
+//! gives the offset at which this iteration begins:
 //!
 //! ```text
 //! w * s_0 + q_1 * c_1 + q_2 * c_2 + ..      q_0 = w, q_i = q_(i-1) / n_(i-1)
 //!                                           c_i = s_i - n_(i-1) * s_(i-1)
 //! ```
 //!
-//! In the formula, `n_i` is the trip count of loop `i`, and `s_i` is its stride in bytes. Quotients
-//! are rounded down. The constants `c_i`, which are called steps, are computed on the host. A
-//! thread divides by a trip count with one multiplication and one shift ([`Divisor`]).
+//! The sum on the left is the offset. In the formula, `n_i` is the trip count of loop `i`, and
+//! `s_i` is its stride in bytes. Quotients are rounded down. The constants `c_i`, which are called
+//! steps, are computed on the host. A thread divides by a trip count with one multiplication and
+//! one shift ([`Divisor`]).
 //!
 //! # Tables
 //!
@@ -205,10 +206,10 @@ pub fn place_in_list<A: Arithmetic>(
     Place { iteration, offset: a.multiply_add(inside, width, start) }
 }
 
-/// Those bytes of one piece that one launch of the kernel `pieces` moves. A piece is a section of a
-/// block of contiguous bytes. If `end` is not greater than `begin`, the launch moves no byte of
-/// this piece. Positions in the packed stream are counted as the documentation of [`part_of_piece`]
-/// says.
+/// The bytes of one piece that one launch of the kernel `pieces` moves. A piece is a section of a
+/// block of contiguous bytes. The launch may move all bytes of the piece, only some of them, or
+/// none. It moves none if `end` is not greater than `begin`. [`part_of_piece`] says how positions
+/// in the packed stream are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part<W, L> {
     /// Index of the iteration of the innermost loop to which the piece belongs.
@@ -224,29 +225,29 @@ pub struct Part<W, L> {
 
 /// Numbers from which a thread of the kernel `pieces` computes where its piece lies in the packed
 /// stream. `rows` and `bytes` describe the table of the layout, and `origin` and `end` describe the
-/// launch.
+/// launch. [`part_of_piece`] says how positions in the packed stream are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceTable<W> {
     /// Number of pieces in an iteration of the innermost loop.
     pub rows: Split<W>,
     /// Number of packed bytes in an iteration of the innermost loop, modulo 2^32.
     pub bytes: W,
-    /// Position, modulo 2^32, at which an iteration of the outermost loop begins: the iteration to
-    /// which the first byte of the launch belongs. The position may be negative.
+    /// Position in the packed stream, modulo 2^32, at which an iteration of the outermost loop
+    /// begins: the iteration in which the launch begins. The position may be negative.
     pub origin: W,
-    /// Position after the last byte of the launch.
+    /// Position in the packed stream after the last byte of the launch.
     pub end: W,
 }
 
-/// Returns those bytes of the piece with the index `index` that a launch moves. The index is
-/// counted from the beginning of the iteration of the outermost loop in which the launch begins.
+/// Returns the bytes of the piece with the index `index` that a launch moves. The index is counted
+/// from the beginning of the iteration of the outermost loop in which the launch begins.
 ///
 /// Positions in the packed stream are counted so that the first byte of the launch has the position
-/// `max_piece`, which is the maximum number of bytes in a piece. So the first piece, of which the
-/// launch may move only the last bytes, has a position that is not negative. A launch has so few
-/// bytes that all positions of its pieces are less than 2^31. So it suffices to compute positions
-/// modulo 2^32. The table has only the lower 32 bits of positions and of numbers of bytes, and
-/// intermediate results may wrap around.
+/// `max_piece`, which is the maximum number of bytes in a piece. If the launch begins in the middle
+/// of a piece, the piece begins at a smaller position, but not at a negative one. A launch has so
+/// few bytes that all positions of its pieces are less than 2^31. Therefore it suffices to compute
+/// positions modulo 2^32: intermediate results may wrap around, and the table has only the lower 32
+/// bits of positions and of numbers of bytes.
 ///
 /// `entry` returns an entry of the layout's table. The table describes one iteration of the
 /// innermost loop. For each piece, it has first the position in the packed stream and then the

@@ -103,10 +103,10 @@ pub struct Addresses {
 
 /// A layout whose bytes are moved by GPU kernels.
 ///
-/// For each direction, a layout has several kernels, of which a transfer uses one. The kernels are
-/// numbered, and the number is called the variant. The kernel of variant `i` moves words of `2^i`
-/// bytes. The layout of a transpose ([`Tile`](crate::tile::Tile)) has one more variant: the kernel
-/// `tile`.
+/// A layout has several kernels for each direction, and a transfer uses one of them. The kernels of
+/// a direction are numbered. The number of a kernel is called its variant. The kernel of variant
+/// `i` moves words of `2^i` bytes. The layout of a transpose ([`Tile`](crate::tile::Tile)) has one
+/// more variant: the kernel `tile`.
 pub trait Mover: Debug + Send + Sync {
     /// Returns the nested loops of the layout.
     fn loops(&self) -> &Loops;
@@ -138,9 +138,9 @@ pub trait Mover: Debug + Send + Sync {
     fn launch(&self, variant: usize, addresses: &Addresses, range: Range<u64>) -> Launch;
 }
 
-/// Returns the launches that together move the packed bytes `range`, all of them with the kernel
-/// that has the number `variant`. [`Addresses::packed`] must be the address of the first byte of
-/// the range.
+/// Returns the launches that together move the packed bytes `range`. All of them launch the kernel
+/// with the number `variant`. [`Addresses::packed`] must be the address of the first byte of the
+/// range.
 pub fn launches(
     mover: &dyn Mover,
     variant: usize,

@@ -31,15 +31,17 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
+    /// Returns the kernel of this shape that packs or unpacks, as `direction` says.
     ///
-    /// The first four parameters are those that `words::kernel` declares. They are followed by the
-    /// address of the table (64 bits) and by the parameters that `Printer::split` and
-    /// `Printer::chain` declare for these purposes, in this order:
+    /// The parameters of the kernel are, in this order:
     ///
-    /// * to divide by the number of words in a block, if a block has several words,
-    /// * to divide by the number of blocks in an iteration of the innermost loop, and
-    /// * to compute the offset of an iteration of the innermost loop.
+    /// * the four parameters that `words::kernel` declares,
+    /// * the address of the table (64 bits),
+    /// * if a block has several words, the parameters that `Printer::split` declares for a division
+    ///   by the number of words in a block,
+    /// * the parameters that `Printer::split` declares for a division by the number of blocks in an
+    ///   iteration of the innermost loop, and
+    /// * the parameters that `Printer::chain` declares for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, several, divisions, wide } = self;
         let (words, sums) = (if several { "blocks" } else { "words" }, if wide { 64 } else { 32 });

@@ -18,15 +18,15 @@ use ddtc::internal::nest::Disjoint;
 
 use crate::index::{Chain, Divisor};
 
-/// Maximum number of packed bytes in one iteration of a kernel's outermost loop. If loops of a
-/// layout have longer iterations, the host handles these loops itself. With this limit, one
-/// iteration has at most `MAX_WORD / 2` words, even if a word has only 1 byte. Kernels can divide
-/// indices below [`MAX_WORD`](crate::index::MAX_WORD). Only the kernel `pieces` moves longer
-/// iterations, because it counts pieces, not words.
+/// Maximum number of packed bytes in one iteration of a kernel's outermost loop. The host itself
+/// handles a loop whose iterations are longer. With this limit, even if a word has only 1 byte, the
+/// number of words in an iteration is at most half of [`MAX_WORD`](crate::index::MAX_WORD). The
+/// divisions of a kernel are exact for all indices below `MAX_WORD`. There is one exception: the
+/// iterations of the kernel `pieces` may be longer, because it counts pieces, not words.
 pub const MAX_ITERATION: u64 = 1 << 30;
 
-/// Exclusive upper limit of the offsets in user memory that a kernel can compute with 32-bit
-/// arithmetic.
+/// Exclusive upper limit, in bytes, of the offsets in user memory that a kernel can compute with
+/// 32-bit arithmetic.
 const NARROW: u64 = 1 << 32;
 
 /// One of the nested loops of a layout.
@@ -79,12 +79,11 @@ pub struct Loops {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Address in user memory to which the kernel adds the offsets that it computes. It is the
-    /// address at which one iteration of the kernel's outermost loop begins: the iteration that
-    /// contains the first byte of the launch.
+    /// address at which an iteration of the kernel's outermost loop begins: the iteration in which
+    /// the launch begins.
     pub user: u64,
     /// Position in the packed stream of the first byte of the launch. The position is counted from
-    /// the beginning of one iteration of the kernel's outermost loop: the iteration that contains
-    /// this byte.
+    /// the beginning of the iteration of the kernel's outermost loop in which the launch begins.
     pub first: u64,
     /// Number of packed bytes that the launch moves.
     pub bytes: u64,
@@ -97,10 +96,9 @@ pub(crate) fn power(x: u64) -> u32 {
 
 /// Converts the nested loops `loops`, the innermost first, into the parameters of a kernel: the
 /// stride of the innermost loop and, for each other loop, a divisor and a step. The divisor is the
-/// trip count of the next inner loop. To get the step, the trip count of the next inner loop is
-/// multiplied by the stride of that loop, and the product is subtracted from the stride of this
-/// loop. A kernel with 32-bit arithmetic uses only the lower 32 bits of the stride and of the
-/// steps.
+/// trip count of the next inner loop. The step is `s - n * t`. Here `s` is the stride of the loop,
+/// and `n` and `t` are the trip count and the stride of the next inner loop. A kernel with 32-bit
+/// arithmetic uses only the lower 32 bits of the stride and of the steps.
 pub(crate) fn chain(loops: &[Loop]) -> Chain<u32, u64> {
     let divisions = loops.windows(2).map(|pair| {
         let [inner, outer] = pair else { unreachable!("a window of two") };
@@ -155,8 +153,8 @@ impl Loops {
         self.iteration
     }
 
-    /// Returns the largest width of words, in bytes, for which every word of the layout is aligned
-    /// if the first byte of the layout is aligned.
+    /// Returns the maximum width, in bytes, of the words in which the layout can be moved. If the
+    /// first byte of the layout is aligned to this width, all words of this width are aligned.
     pub fn unit(&self) -> u32 {
         self.unit
     }
@@ -195,15 +193,15 @@ impl Loops {
         let (in_kernel, host) = self.list.split_at(self.in_kernel);
         let outermost = in_kernel[self.in_kernel - 1];
         // `bytes` is the number of packed bytes in one iteration of the host loops, and `inside` is
-        // the position of the first byte of the range within its iteration. Without host loops,
-        // all bytes belong to a single iteration.
+        // the position of the first byte of the range within the iteration that contains it.
+        // Without host loops, all bytes belong to a single iteration.
         let bytes = if host.is_empty() { u64::MAX } else { self.iteration * outermost.trip };
         let (mut index, inside) = (range.start / bytes, range.start % bytes);
         let mut user = user.wrapping_add(self.start as u64);
         for (i, l) in host.iter().enumerate() {
             // The last host loop is the outermost loop of the layout. Its `trip` is the number of
-            // iterations for one instance only. So use no limit, and take the whole rest of `index`
-            // as the iteration of this loop.
+            // iterations for one instance only. So do not divide by `trip`: the whole rest of
+            // `index` is the iteration of this loop.
             let trip = if i + 1 < host.len() { l.trip } else { u64::MAX };
             user = user.wrapping_add((index % trip).wrapping_mul(l.stride as u64));
             index /= trip;

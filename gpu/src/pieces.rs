@@ -4,8 +4,8 @@
 //! A piece is a section of a block with at most [`MAX_PIECE`] bytes, and each piece is moved by a
 //! group of [`LANES`] threads. A table has the position of each piece in the packed stream and its
 //! offset in user memory, so that no thread has to search for its piece. A launch moves all bytes
-//! of its pieces, except that the packed range to be moved may begin in the middle of the first
-//! piece and end in the middle of the last one.
+//! of its pieces, with two exceptions: the range of packed bytes to be moved may begin in the
+//! middle of the first piece, and may end in the middle of the last piece.
 
 use std::ops::Range;
 
@@ -28,13 +28,18 @@ pub const MAX_PIECE: u32 = 512;
 /// these loads overlap.
 const IN_FLIGHT: usize = 4;
 
-/// Maximum number of packed bytes that one launch moves. A launch counts indices of pieces from the
-/// beginning of one iteration of the kernel's outermost loop: the iteration that contains the first
-/// byte of the launch. Such an iteration has at most [`MAX_ITERATION`] bytes. The only exception is
-/// an iteration that goes through the table just once, and the table has at most
-/// [`MAX_ROWS`](crate::rows::MAX_ROWS) pieces. So all indices of pieces that a launch moves are
-/// less than [`MAX_WORD`](crate::index::MAX_WORD). The slightly larger indices that surplus threads
-/// of the last block compute are less than this limit too.
+/// Maximum number of packed bytes that one launch moves.
+///
+/// A kernel divides indices of pieces, and its divisions are exact only for indices that are less
+/// than [`MAX_WORD`](crate::index::MAX_WORD). The indices are counted from the beginning of the
+/// iteration of the kernel's outermost loop in which the launch begins. The index of the first
+/// piece of the launch is less than [`MAX_ITERATION`], for one of two reasons. Usually the
+/// iteration has at most [`MAX_ITERATION`] bytes. A longer iteration goes through the table just
+/// once, and the table has at most [`MAX_ROWS`](crate::rows::MAX_ROWS) pieces.
+///
+/// A launch moves at least one byte of each of its pieces. So the indices of all its pieces are
+/// less than `MAX_ITERATION + MAX_BYTES`. Surplus threads of the last block, which have no piece to
+/// move, compute slightly larger indices. These are less than `MAX_WORD` too.
 const MAX_BYTES: u64 = MAX_ITERATION / 2;
 
 /// Properties on which the text of a kernel `pieces` depends. The text also depends on the
@@ -62,7 +67,7 @@ pub enum Offsets {
 }
 
 impl Shape {
-    /// Returns the kernel with these properties that packs or unpacks, as `direction` says.
+    /// Returns the kernel of this shape that packs or unpacks, as `direction` says.
     ///
     /// The parameters of the kernel are, in this order:
     ///
@@ -147,9 +152,9 @@ pub struct Pieces {
 impl Pieces {
     /// Returns the layout that consists of the nested loops `loops` around the blocks `rows`. The
     /// innermost loop comes first in `loops`, and the outermost loop last. The first byte of the
-    /// layout lies `start` bytes after the address of the user's buffer. [`Pieces::number`] must
-    /// not be more than [`MAX_ROWS`](crate::rows::MAX_ROWS). Returns `None` if there is not enough
-    /// host memory for the table.
+    /// layout lies `start` bytes after the address of the user's buffer. The number of pieces
+    /// ([`Pieces::number`]) must not be more than [`MAX_ROWS`](crate::rows::MAX_ROWS). Returns
+    /// `None` if there is not enough host memory for the table.
     pub(crate) fn new(start: i64, rows: &Rows, loops: Vec<Loop>, disjoint: Disjoint) -> Option<Pieces> {
         let is_far = rows.span() > MAX_SPAN;
         let entries = if is_far { 3 } else { 2 };
@@ -189,9 +194,10 @@ impl Pieces {
     /// the position are counted from the beginning of the same iteration of the outermost loop.
     fn piece(&self, position: u64) -> u64 {
         let (iteration, inside) = (position / self.bytes, position % self.bytes);
-        // Among the pieces whose positions have the same upper 32 bits as `inside`, search for the
-        // first piece that begins after `inside`. The piece before that one contains the byte. The
-        // upper 32 bits of its own position may be smaller.
+        // Search for the first piece that begins after `inside`. The piece before it contains the
+        // byte. The table has only the lower 32 bits of positions. So search only among the pieces
+        // whose positions have the same upper 32 bits as `inside`. The piece that contains the byte
+        // may lie before all these pieces.
         let half = (inside >> 32) as usize;
         let of_half = |half: usize| self.halves.get(half).map_or(self.rows.number as usize, |&first| first);
         let (mut from, mut to) = (of_half(half), of_half(half + 1));

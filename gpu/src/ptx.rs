@@ -64,7 +64,8 @@ impl Space {
     }
 }
 
-/// Printer of the instructions of one kernel. Every result gets a new register.
+/// Printer of the instructions of one kernel. Every instruction writes its result to a new
+/// register.
 #[derive(Default)]
 pub(crate) struct Printer {
     parameters: Vec<String>,
@@ -73,7 +74,7 @@ pub(crate) struct Printer {
     used: [usize; 3],
 }
 
-/// Returns the word with which the name of a kernel for this direction ends.
+/// Returns the last word of the names of kernels for this direction.
 pub(crate) fn direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Pack => "pack",
@@ -120,7 +121,7 @@ impl Printer {
 
     /// Declares three parameters of 32 bits for a division with remainder: the multiplier and the
     /// shift that represent the divisor, and the divisor as a plain number. `name` is the name of
-    /// the last of them.
+    /// the third parameter.
     pub(crate) fn split(&mut self, name: &str) -> Split<Register> {
         let divisor = self.divisor(&format!("_{name}"));
         Split { divisor, number: self.parameter(name, Type::Word) }
@@ -189,7 +190,7 @@ impl Printer {
         self.instruction(Type::Word, "shr.u32", &format!("{a}, {by}"))
     }
 
-    /// Returns a register with the bits of `a` that are set in `mask`.
+    /// Returns a register with the bitwise AND of `a` and `mask`.
     pub(crate) fn mask(&mut self, a: Register, mask: u32) -> Register {
         self.instruction(Type::Word, "and.b32", &format!("{a}, {mask}"))
     }

@@ -8,10 +8,11 @@ use ddtc::internal::nest::{Body, LoopNest, Node, Normal};
 use crate::loops::{Innermost, power};
 
 /// Maximum number of blocks in a list, and of pieces into which these blocks are cut. The limit
-/// bounds the memory and the time that opening a layout takes: a block needs 16 bytes of host
-/// memory while the layout is opened. Until the layout is closed, each block, or each piece into
-/// which a block is cut, needs 4, 8 or 12 bytes for its entries in the table, both in host memory
-/// and in device memory. With this limit, the indices of the entries fit into 32 bits.
+/// bounds the memory and the time that opening a layout takes. While the layout is opened, the list
+/// needs 16 bytes of host memory for each block. Until the layout is closed, its table needs 4, 8
+/// or 12 bytes for each block, or for each piece of a block. The table exists twice: in host memory
+/// and in device memory. The limit also ensures that the indices of the table's entries fit into 32
+/// bits.
 pub(crate) const MAX_ROWS: u64 = 1 << 28;
 
 /// Maximum span of a list whose table has offsets of 32 bits. The span is the number of bytes of
@@ -33,13 +34,13 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     /// The blocks, in the order of the packed stream.
     list: Vec<Row>,
-    /// Offset in user memory of the lowest byte of all blocks. Offset 0 is the place at which the
-    /// body that contains the blocks is executed.
+    /// Offset in user memory of the lowest byte of all blocks, counted from the beginning of an
+    /// iteration of the loop around the blocks.
     lowest: i64,
 }
 
 /// Returns the number of blocks of contiguous bytes that one execution of `body` moves, or
-/// `u64::MAX` if it is larger.
+/// `u64::MAX` if this number does not fit into 64 bits.
 pub(crate) fn count(nest: &LoopNest<Normal>, body: Body) -> u64 {
     // In the list of nodes, the nodes of a body come before the node that has this body. So when a
     // node is reached, the numbers of blocks of the nodes in its body are already in `counts`.
@@ -65,7 +66,8 @@ impl Rows {
     pub(crate) fn new(nest: &LoopNest<Normal>, body: Body, count: u64) -> Option<Rows> {
         let mut list = Vec::new();
         list.try_reserve_exact(count as usize).ok()?;
-        // Offsets are signed, but stored as `u64` in two's complement.
+        // An offset may be negative until the lowest offset is subtracted below. It is stored as a
+        // `u64` in two's complement.
         nest.visit_body(body, 1, |copy| list.push(Row { offset: copy.at.user as u64, bytes: copy.n }));
         debug_assert_eq!(list.len() as u64, count, "the number of blocks");
         let lowest = list.iter().map(|row| row.offset as i64).min().expect("a block");
@@ -73,8 +75,8 @@ impl Rows {
         Some(Rows { list, lowest })
     }
 
-    /// Returns the offset in user memory of the lowest byte of all blocks, counted from the offset
-    /// at which the body is executed.
+    /// Returns the offset in user memory of the lowest byte of all blocks, counted from the
+    /// beginning of an iteration of the loop around the blocks.
     pub(crate) fn lowest(&self) -> i64 {
         self.lowest
     }
@@ -90,7 +92,7 @@ impl Rows {
         self.list.iter().map(|row| row.bytes).sum()
     }
 
-    /// Returns the properties that the list has as the body of a layout's innermost loop.
+    /// Describes the blocks of the list as the body of a layout's innermost loop.
     pub(crate) fn innermost(&self) -> Innermost {
         let unit = power(self.list.iter().fold(0, |bits, row| bits | row.offset | row.bytes));
         Innermost { bytes: self.bytes(), span: self.span(), unit }

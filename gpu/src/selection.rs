@@ -101,8 +101,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
     };
     loops.reverse();
     let count = rows::count(nest, body);
-    // The errors do not contain the text of the datatype, which may need as much memory as the list
-    // that is refused.
+    // The text of the datatype may need as much memory as the list that is refused. So the errors
+    // do not contain this text.
     let refused = |class, rule| {
         let value = format!("a datatype with a list of {count} blocks");
         Error::new(class, operation, "committed", value, rule)

@@ -31,9 +31,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Returns the kernel with these properties that packs or unpacks, as `direction` says. Its
-    /// parameters are the four that `words::kernel` declares, followed by those that
-    /// `Printer::chain` declares for the nested loops.
+    /// Returns the kernel of this shape that packs or unpacks, as `direction` says. Its parameters
+    /// are the four that `words::kernel` declares, followed by those that `Printer::chain` declares
+    /// for the nested loops.
     pub fn kernel(self, direction: Direction) -> Kernel {
         let Shape { width, divisions, wide } = self;
         let sums = if wide { 64 } else { 32 };
@@ -66,16 +66,17 @@ impl Strided {
     /// The first byte of the layout lies `start` bytes after the address of the user's buffer.
     pub(crate) fn new(start: i64, mut run: u64, mut loops: Vec<Loop>, disjoint: Disjoint) -> Strided {
         if run > MAX_ITERATION {
-            // The words of such a run are too many for the indices of a kernel. As a loop around
-            // short runs, the long run can be split into several launches.
+            // A run of more than [`MAX_ITERATION`] bytes may have too many words for the indices of
+            // a kernel. So describe it as a loop around short runs, which can be split into several
+            // launches.
             let short = power(run);
             loops.insert(0, Loop { trip: run / u64::from(short), stride: short.into() });
             run = short.into();
         }
         let innermost = Innermost { bytes: run, span: run, unit: power(run) };
         let loops = Loops::new(start, loops, innermost, disjoint);
-        // The kernel needs loops whose innermost body is one word. If a run has several words, a
-        // loop over the words of the run is put inside of the loops of the layout.
+        // The body of the kernel's innermost loop must be one word. If a run has several words, put
+        // a loop over the words of the run inside of the loops of the layout.
         let chains = (0..=loops.unit().ilog2()).map(|log| {
             let words = run >> log;
             let run = (words > 1).then_some(Loop { trip: words, stride: 1 << log });

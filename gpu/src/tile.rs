@@ -38,17 +38,17 @@ const ROWS: u32 = THREADS / SIDE;
 const MAX_BLOCKS: u64 = 65535;
 
 /// Maximum number of packed bytes that one launch moves. A launch counts positions in the packed
-/// stream from the beginning of one iteration of the kernel's outermost loop: the iteration that
-/// contains the first byte of the launch. Since such an iteration has at most [`MAX_ITERATION`]
-/// bytes, the positions of all elements that the launch moves fit into 32 bits.
+/// stream from the beginning of the iteration of the kernel's outermost loop in which the launch
+/// begins. Since an iteration has at most [`MAX_ITERATION`] bytes, the positions of all elements
+/// that the launch moves fit into 32 bits.
 const MAX_BYTES: u64 = MAX_ITERATION;
 
 /// Number of elements along one of the three coordinates `x`, `y` and `z`, and the distances
-/// between neighbours along it.
+/// between neighbouring elements along this coordinate.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
-    /// Number of elements. It is `None` if the coordinate is the kernel's outermost loop, because
-    /// the trip count of this loop usually depends on the number of instances of a call.
+    /// Number of elements. It is `None` if the kernel's outermost loop counts this coordinate,
+    /// because the trip count of this loop usually depends on the number of instances of a call.
     number: Option<u64>,
     /// Distance in user memory, in bytes, between elements whose coordinates differ by one.
     user: i64,
@@ -95,10 +95,11 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
     let row = printer.shift_right_constant(in_block, SIDE.ilog2());
     let [x, y, z] = ["%ctaid.x", "%ctaid.y", "%ctaid.z"].map(|name| printer.special(name));
     let corner = [x, y].map(|block| printer.multiply_constant(block, SIDE));
-    // A thread moves several elements of the tile, one after the other. One coordinate differs
-    // between these elements, and `turns` has its values within the tile. When the block accesses
-    // user memory, the threads of a warp access elements with neighbouring coordinates `x`. When it
-    // accesses the packed stream, they access elements with neighbouring coordinates `y`.
+    // A thread moves several elements of the tile, one for each entry of `turns`. When the block
+    // accesses user memory, `lane` is the coordinate `x` of the element within the tile, and the
+    // entry of `turns` is its coordinate `y`. So the threads of a warp access elements with
+    // neighbouring `x`. When the block accesses the packed stream, `lane` is `y` and the entry of
+    // `turns` is `x`. So the threads of a warp access elements with neighbouring `y`.
     let turns: Vec<Register> = (0..SIDE / ROWS).map(|turn| printer.add_constant(row, turn * ROWS)).collect();
     let element = |printer: &mut Printer, is_user: bool, turn: Register| {
         let inside = if is_user { [lane, turn] } else { [turn, lane] };
@@ -162,12 +163,12 @@ impl Tile {
     ///
     /// * The kernel has two or three nested loops around a run of bytes, which is an element.
     /// * The number of bytes in an element is one of [`WIDTHS`] and divides all strides.
-    /// * The innermost loop, which is the coordinate `y`, has at least [`SIDE`] iterations.
-    /// * The stride of another loop is the number of bytes in an element. This loop is the
+    /// * The innermost loop, which counts the coordinate `y`, has at least [`SIDE`] iterations.
+    /// * The stride of another loop is the number of bytes in an element. This loop counts the
     ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the kernel's outermost
     ///   loop, whose trip count is not known here.
     /// * The numbers of blocks along `y` and `z` do not exceed [`MAX_BLOCKS`]. The number along `z`
-    ///   is not checked if `z` is the kernel's outermost loop.
+    ///   is not checked if the kernel's outermost loop counts `z`.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {
         let (loops, element) = (strided.loops(), strided.run());
         let width = WIDTHS.into_iter().find(|&width| u64::from(width) == element)?;
@@ -199,14 +200,14 @@ impl Tile {
     }
 
     /// Returns a range of coordinates `x` that contains all elements in the range `begin..end` of
-    /// the packed stream. The positions `begin` and `end` are counted from the beginning of one
-    /// iteration of the kernel's outermost loop: the iteration that contains the position `begin`.
+    /// the packed stream. The positions `begin` and `end` are counted from the beginning of the
+    /// iteration of the kernel's outermost loop in which the range begins.
     fn columns(&self, begin: u64, end: u64) -> Range<u64> {
         let iteration = self.loops().iteration();
         match self.x.number {
             None => 0..end.div_ceil(iteration),
-            // The outermost loop is `z`, and the packed range lies within one of its iterations,
-            // which is a single transpose.
+            // The kernel's outermost loop counts `z`, and the packed range lies within one of its
+            // iterations, which is a single transpose.
             Some(_) if self.z.number.is_none() && end <= iteration => {
                 begin / self.x.packed..end.div_ceil(self.x.packed)
             }
@@ -248,10 +249,10 @@ impl Mover for Tile {
             return self.strided.launch(variant, addresses, range);
         }
         let iteration = self.loops().iteration();
-        // If the kernel's outermost loop is `z`, each of its iterations needs one block in the
-        // third dimension of the grid. A launch may begin in the middle of an iteration and end in
-        // the middle of another one. So limit it to the bytes of `MAX_BLOCKS - 1` iterations. Then
-        // it touches at most `MAX_BLOCKS` iterations.
+        // If the kernel's outermost loop counts `z`, each iteration of this loop needs one block in
+        // the third dimension of the grid. A launch may begin in the middle of an iteration and end
+        // in the middle of another one. So limit the launch to the bytes of `MAX_BLOCKS - 1`
+        // iterations. Then the launch touches at most `MAX_BLOCKS` iterations.
         let max_bytes = match self.z.number {
             None => MAX_BYTES.min((MAX_BLOCKS - 1) * iteration),
             Some(_) => MAX_BYTES,

@@ -12,11 +12,14 @@ use crate::loops::Loops;
 use crate::ptx::{Printer, Register, Type, Word};
 
 /// Maximum number of words that one launch moves. A word is the unit that a thread moves by one
-/// load and one store. A launch counts word indices from the beginning of one iteration of the
-/// kernel's outermost loop: the iteration that contains the first word of the launch. Since such an
-/// iteration has at most `MAX_WORD / 2` words, the indices of all words of the launch are less than
-/// [`MAX_WORD`]. The slightly larger indices that surplus threads of the last block compute are
-/// less than this limit too.
+/// load and one store.
+///
+/// A kernel divides indices of words, and its divisions are exact only for indices that are less
+/// than [`MAX_WORD`]. The indices are counted from the beginning of the iteration of the kernel's
+/// outermost loop in which the launch begins. An iteration has at most `MAX_WORD / 2` words, so the
+/// index of the first word of the launch is less than this number. The indices of all words of the
+/// launch are less than `3 * MAX_WORD / 4`. Surplus threads of the last block, which have no word
+/// to move, compute slightly larger indices. These are less than [`MAX_WORD`] too.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
 /// Returns the number of words of `width` bytes that one thread moves. Together these words have 8
@@ -30,9 +33,9 @@ pub(crate) const fn words_per_thread(width: u32) -> u32 {
 }
 
 /// Returns a launch that moves the beginning of the packed bytes `range` in words of `width` bytes:
-/// as many bytes as a single launch can move. The launch has values only for the first four
-/// parameters of the kernel, which [`kernel`] declares itself. The caller must append the values of
-/// the others.
+/// as many bytes as a single launch can move. The launch has only the values of the first four
+/// parameters of the kernel, which [`kernel`] lists. The caller must append the values of the other
+/// parameters.
 pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, width: u32) -> Launch {
     let words = u64::from(width);
     let part = loops.part(addresses.user, range, MAX_WORDS * words);
@@ -44,8 +47,7 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
 
 /// Returns the kernel `name`, which moves words of `width` bytes in the direction `direction`.
 ///
-/// The last parameters of the kernel are those that `declare` declares. The first four parameters
-/// are:
+/// The kernel has these four parameters, followed by the parameters that `declare` declares:
 ///
 /// * the address in user memory to which offsets are added (64 bits),
 /// * the address of the first packed byte that the launch moves (64 bits),
@@ -53,8 +55,9 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
 /// * the number of words that the launch moves (32 bits).
 ///
 /// `offset` prints the instructions that compute the offset of a word in user memory from the index
-/// of the word. Index 0 belongs to the first word of an iteration of the kernel's outermost loop,
-/// and the address in user memory is the address at which this iteration begins.
+/// of the word. Index 0 is the first word of the iteration of the kernel's outermost loop in which
+/// the launch begins. The first parameter is the address in user memory at which this iteration
+/// begins.
 pub(crate) fn kernel<P>(
     name: String,
     width: u32,
@@ -67,8 +70,9 @@ pub(crate) fn kernel<P>(
     let first = printer.parameter("first", Type::Word);
     let words = printer.parameter("words", Type::Word);
     let declared = declare(&mut printer);
-    // A thread moves `turns` words. They are [`THREADS`] words apart in the packed stream, so that
-    // for each of them neighbouring threads move neighbouring words.
+    // A thread moves `turns` words, one in each turn. In one turn, neighbouring threads move
+    // neighbouring words. So the words of one thread are [`THREADS`] words apart in the packed
+    // stream.
     let turns = words_per_thread(width);
     let (in_grid, in_block) = (printer.special("%ctaid.x"), printer.special("%tid.x"));
     let index = printer.scale(in_grid, THREADS * turns, in_block);

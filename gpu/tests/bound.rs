@@ -134,8 +134,8 @@ fn chains_of_loops_are_counted() {
     }
 }
 
-/// Checks that regular layouts are counted fast even if they have 2^40 bytes and more (all counts
-/// of this test together may take at most 30 seconds), and that `Touched::new` returns `None` for a
+/// Checks that regular layouts of 2^40 bytes and more are counted fast. All counts of this test
+/// together may take at most 30 seconds. Also checks that `Touched::new` returns `None` for a
 /// layout that is too irregular.
 #[test]
 fn huge_layouts_take_little_time() {

@@ -96,7 +96,7 @@ fn driver() -> Result<Driver> {
 
 /// Guard that gives a test the exclusive right to use the stand-in. The function `turn` creates the
 /// guard, and also makes the primary context of device 0 current. A program that uses the CUDA
-/// runtime has the same current context.
+/// runtime has this current context too.
 struct Turn(MutexGuard<'static, ()>);
 
 fn turn() -> Turn {
@@ -289,8 +289,9 @@ fn close_waits_for_the_work() {
     turn.end();
 }
 
-/// Packs into memory of a memory pool, which belongs to no context, and into pinned host memory,
-/// whose device address differs from its host address in the stand-in.
+/// Packs into memory of a memory pool and into pinned host memory. Memory of a pool belongs to no
+/// context. In the stand-in, the device address of pinned host memory differs from its host
+/// address.
 #[test]
 fn pools_and_pinned_memory_are_served() {
     let turn = turn();
@@ -309,10 +310,10 @@ fn pools_and_pinned_memory_are_served() {
     turn.end();
 }
 
-/// Checks transfers whose buffers are both pinned host memory. A contiguous layout is moved by a
-/// copy of the driver, which would make the caller wait if both buffers are host memory. So ddtc
-/// refuses the transfer. If a kernel moves the bytes of a layout, both buffers may be pinned host
-/// memory.
+/// Checks transfers whose buffers are both pinned host memory. If a kernel moves the bytes of the
+/// layout, ddtc accepts the transfer. If the layout is contiguous, ddtc refuses the transfer. The
+/// driver would have to copy the bytes, and a copy between two host buffers would make the caller
+/// wait.
 #[test]
 fn pinned_memory_on_both_sides_needs_a_kernel() {
     let turn = turn();
@@ -395,8 +396,8 @@ fn wrong_arguments_are_named() {
 }
 
 /// Functions of the driver that ddtc calls to close a layout. If one of them fails while a layout
-/// is closed, ddtc reports no error (unless the driver's code concerns a stream capture), and
-/// modules, tables or contexts may stay.
+/// is closed, ddtc reports no error, unless the driver's code concerns a stream capture. Modules
+/// may then stay loaded, tables allocated, and contexts retained.
 const FREE: [&str; 7] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -531,9 +532,10 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// Checks that a stream is not made to wait for another one if only one of them is being captured,
-/// or if the capture forbids work on the legacy default stream. The capture must go on. The
-/// stand-in reports a fault if a wait would connect a capture with other work.
+/// Checks that `Layout::order` returns an error if only one of the two streams is being captured,
+/// or if one of them is the legacy default stream, which must not be used during the capture. The
+/// capture must stay valid. If both streams are being captured, the call must succeed. The stand-in
+/// reports a fault if a wait would connect a capture with other work.
 #[test]
 fn captures_are_kept_apart() {
     let turn = turn();
@@ -556,7 +558,7 @@ fn captures_are_kept_apart() {
     let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
     submit(&layout, Direction::Pack, user, 4, packed, captured).unwrap();
     assert_eq!(cuStreamBeginCapture_v2(other, 0), 0);
-    // SAFETY: as above.
+    // SAFETY: the streams are those of the stand-in.
     unsafe { layout.order("test", "user", other, captured) }.unwrap();
     assert_eq!((standin_end_capture(other), standin_end_capture(captured)), (0, 0));
     assert_eq!(standin_replay(captured), 0);
@@ -629,8 +631,8 @@ fn a_destroyed_context_is_an_error() {
 }
 
 /// Runs the benchmark program `judge` with the argument `--quick` on the stand-in for the driver.
-/// Sets the environment variables `variables` for it. Returns its exit status, standard output and
-/// standard error.
+/// Sets the environment variables `variables` for the program. Returns its exit status, standard
+/// output and standard error.
 fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let folder = library();
     let folder = Path::new(folder.to_str().unwrap()).parent().unwrap();

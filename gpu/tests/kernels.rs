@@ -97,7 +97,7 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
 }
 
 /// Checks every datatype of ddtc's corpus that a kernel moves, except datatypes with more than
-/// [`MAX_BYTES`], for which the interpreter would take too long.
+/// [`MAX_BYTES`] packed bytes. The interpreter would take too long for these.
 #[test]
 fn the_corpus() {
     let mut seen = Seen::default();
@@ -428,10 +428,10 @@ fn tails() {
 }
 
 /// Checks the launches of a transfer that is split because its offsets do not fit into 32 bits.
-/// Each launch must begin where the launch before it ends, and the word indices of its threads must
-/// be less than `MAX_WORD`, because the kernel computes the exact quotient only for such indices.
-/// The offsets that the index arithmetic of the kernel `strided` computes must agree with offsets
-/// that are computed by ordinary divisions.
+/// Each launch must begin where the launch before it ends. The word indices of its threads must be
+/// less than `MAX_WORD`, because a kernel divides only indices below this limit exactly. The
+/// offsets that the index arithmetic of the kernel `strided` computes must agree with offsets that
+/// are computed by ordinary divisions.
 #[test]
 fn launches_of_huge_calls() {
     let t = parse("resized(0, 64, hvector(2, 3, 20, int))");

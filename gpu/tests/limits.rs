@@ -15,10 +15,10 @@ use ddtc_gpu::bound::Touched;
 use ddtc_gpu::selection::{Selection, select};
 
 /// Checks layouts with a loop whose iterations have more than 1 GiB, so that a launch moves only a
-/// part of an instance. Type maps of so many bytes would take too long. So each case has a function
-/// that returns the displacement of the packed byte at a position, and only some ranges of the
-/// packed bytes are moved. They lie around the beginning, the middle and the end of an instance,
-/// and around the positions 2^30 and 2^32.
+/// part of an instance. A type map of so many bytes would take too long. So each case has a
+/// function in place of the type map. The function returns the displacement of the packed byte at a
+/// given position. Only some ranges of the packed bytes are moved. These ranges lie around the
+/// beginning, the middle and the end of an instance, and around the positions 2^30 and 2^32.
 #[test]
 fn instances_beyond_1_gib() {
     const RUN: i64 = 1_500_000_000;
@@ -130,9 +130,9 @@ fn instances_beyond_1_gib() {
     }
 }
 
-/// Checks that only one datatype of the corpus is refused. An instance of it has 2^41 blocks and 8
-/// TiB. Each other datatype has no bytes, is one contiguous run, or is moved by a kernel.
-/// (`random_types` in `kernels.rs` checks this for random datatypes.)
+/// Checks that only one datatype of the corpus is refused. An instance of this datatype has 2^41
+/// blocks and 8 TiB. Each other datatype has no bytes, is one contiguous run, or is moved by a
+/// kernel. (`random_types` in `kernels.rs` checks this for random datatypes.)
 #[test]
 fn the_whole_corpus_is_served() {
     let mut refused = Vec::new();
@@ -146,8 +146,8 @@ fn the_whole_corpus_is_served() {
 }
 
 /// Returns a datatype of `levels` nested structures. Each structure has two members: a vector of
-/// two elements, and the structure inside of it. The strides and distances have no period, so that
-/// normalization finds no loop over the levels.
+/// two elements, and the structure of the next inner level. The strides and distances have no
+/// period, so that normalization finds no loop over the levels.
 fn nested(levels: i64) -> Datatype {
     let vector = |stride| Datatype::hvector(2, 1, stride, &Datatype::of::<f64>()).unwrap();
     let mut t = vector(24);
@@ -180,7 +180,7 @@ fn thousands_of_levels() {
     std::thread::Builder::new().stack_size(256 << 10).spawn(test).unwrap().join().unwrap();
 }
 
-/// Allocator of this program. It can be told to fail.
+/// Allocator of this program. A test can make it fail ([`LARGE_LEFT`]).
 struct Scarce;
 
 thread_local! {
@@ -209,7 +209,8 @@ unsafe impl GlobalAlloc for Scarce {
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as above. All memory of this allocator is memory of the system's.
+        // SAFETY: the caller does what the contract of the allocator requires. All memory of this
+        // allocator is memory of the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 }
@@ -218,8 +219,7 @@ unsafe impl GlobalAlloc for Scarce {
 static ALLOCATOR: Scarce = Scarce;
 
 /// Checks each kernel that has a table. If there is no memory for the list of blocks or for the
-/// table, the choice of the kernel must return the error `NoMem`. Each large allocation fails in
-/// turn.
+/// table, `select` must return the error `NoMem`. Each large allocation fails in turn.
 #[test]
 fn tables_without_memory() {
     let places: Vec<i64> = (0..50_000).map(|i| i * 24 + i * i % 7).collect();

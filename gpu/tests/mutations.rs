@@ -289,8 +289,10 @@ fn mutations_of_other_shapes_are_found() {
 }
 
 /// Returns the text of a kernel whose threads read and write an array of 256 numbers in shared
-/// memory. After a barrier, each thread reads its own number and the number of the next thread, in
-/// the order that `reads` gives, and then writes its own number.
+/// memory. Each thread first writes its own number, and waits at a barrier. It then reads two
+/// numbers, from the addresses in the registers `reads`. `%r3` has the address of its own number,
+/// and `%r5` that of the next thread's number. If `barrier` is true, the thread waits at a second
+/// barrier. Finally it writes its own number again.
 fn racing(reads: [&str; 2], barrier: bool) -> String {
     let mut text = String::from(
         ".version 7.0\n.target sm_70\n.address_size 64\n\n.visible .entry racing(\n    .param .u32 last\n)\n\
@@ -309,9 +311,10 @@ fn racing(reads: [&str; 2], barrier: bool) -> String {
     text + "@%p0 st.shared.u32 [%r3], %r6;\nret;\n}\n"
 }
 
-/// Checks that the interpreter finds a write to shared memory that races with a read of another
-/// thread, even if the writing thread itself is the last one that has read the byte before the
-/// write.
+/// Checks that the interpreter finds a race in shared memory: a thread reads a number, and then
+/// another thread writes this number without a barrier in between. Before the write, the second
+/// thread may also read the number itself. The interpreter must still remember the read of the
+/// first thread.
 #[test]
 fn races_with_earlier_readers_are_found() {
     let (own, next) = ("%r3", "%r5");

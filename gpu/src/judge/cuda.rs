@@ -145,9 +145,9 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies contiguous bytes in words of 16 bytes. It is the kernel `strided` for a
-/// single loop over words without gaps between them, so its threads compute offsets without a
-/// division.
+/// A kernel that copies contiguous bytes in words of 16 bytes. It is a kernel `strided` with a
+/// single loop: a loop over words without gaps between them. Its threads need no division to
+/// compute offsets.
 pub(crate) struct CopyKernel {
     driver: Driver,
     kernel: Opaque,
@@ -255,9 +255,9 @@ impl Cuda {
             self.cu_alloc(&raw mut address, bytes.len());
             self.cu_up(address, bytes.as_ptr().cast(), bytes.len());
         }
-        // The call may return before the last bytes have arrived in device memory. The stream on
-        // which this program submits its work does not synchronize with the default stream, so wait
-        // for the default stream here.
+        // The copy above may return before the last bytes have arrived in device memory. The stream
+        // on which this program submits its work does not synchronize with the default stream, so
+        // wait for the default stream here.
         self.wait(std::ptr::null_mut());
         Memory { cuda: self, address, host: std::ptr::null_mut() }
     }

@@ -13,9 +13,9 @@ pub(crate) const SKEWS: [u64; 5] = [0, 8, 4, 2, 1];
 /// A layout, and the number of its instances.
 pub(crate) type Instances = (Datatype, u64);
 
-/// Returns the layouts. Each layout is meant to be moved once for each distance in [`SKEWS`]. Then
-/// every kernel moves at least one layout, except the kernels `pieces_far`. A layout for these
-/// kernels extends over more than 4 GiB.
+/// Returns the layouts with which the kernels are checked. Each layout is meant to be moved once
+/// for each distance in [`SKEWS`]. Then every kernel moves at least one layout, except the kernels
+/// `pieces_far`. A layout for these kernels extends over more than 4 GiB.
 pub(crate) fn layouts() -> Vec<Instances> {
     let mut all = Vec::new();
     for unit in [1, 2, 4, 8, 16, 32] {
@@ -54,8 +54,8 @@ fn hindexed(lengths: &[i64], places: &[i64]) -> Datatype {
 
 /// Returns a datatype with `loops` nested loops around the datatype `t`, which extends over `span`
 /// bytes. The strides are multiples of `span`, and are chosen so that no two loops can be merged.
-/// If `backwards` is true, the outermost of the `loops` loops has a negative stride. If there is
-/// none, because `loops` is 0, the loop over the instances has a negative stride instead.
+/// If `backwards` is true, the outermost of the `loops` loops has a negative stride. If `loops` is
+/// 0, the loop over the instances has a negative stride instead.
 fn looped(mut t: Datatype, span: i64, loops: usize, backwards: bool) -> Datatype {
     let mut stride = 2 * span;
     for i in 1..=loops {

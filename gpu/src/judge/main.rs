@@ -3,17 +3,21 @@
 //!
 //! The table [`ROWS`] has a layout in each row. The program packs and unpacks each of these layouts
 //! with 16 KiB, 1 MiB and 64 MiB of packed bytes. Alternating with these transfers, it times a copy
-//! kernel, which copies the same number of contiguous bytes. The program also times the two methods
-//! of today's MPI libraries: one copy by the driver for each block and, if an instance of the
-//! layout is one contiguous block, one 2-D copy. To measure a time on the device, the program
-//! captures a chain of calls as a CUDA graph and replays the graph several times. The time is the
-//! median of the replays.
+//! kernel, which copies the same number of contiguous bytes. The program also times two methods of
+//! today's MPI libraries. The first method makes one copy by the driver for each block. The second
+//! method makes a single 2-D copy. It is timed only if an instance of the layout is one contiguous
+//! block. To measure a time on the device, the program captures a chain of calls as a CUDA graph
+//! and replays the graph several times. The time of a call is the median over the replays, divided
+//! by the number of calls in the chain.
 //!
-//! The exit status is 1 if a byte is wrong or if there is no GPU. In both cases nothing is
-//! measured. The exit status is 2 if the copy kernel is so slow, compared with the driver's copy,
-//! that the figures mean nothing. It is 3 if a call of the driver failed or this program panicked.
-//! Otherwise the exit status is 0, even if a transfer does not reach its target speed (called "aim"
-//! in the output).
+//! The exit status is:
+//!
+//! * 0 if none of the following is the case, even if a transfer does not reach its target speed
+//!   (called "aim" in the output),
+//! * 1 if a byte is wrong or if there is no GPU; then nothing is measured,
+//! * 2 if the copy kernel is so slow, compared with the driver's copy, that the figures mean
+//!   nothing, or
+//! * 3 if a call of the driver failed or this program panicked.
 //!
 //! With the argument `--quick`, the program measures only with 4 KiB of packed bytes and with short
 //! chains, and does not check the speed of the copy kernel. This serves to test the program itself.
@@ -59,8 +63,8 @@ const MAX_COPIES: u64 = 500;
 /// its instances extend. Layouts with a larger span are not checked.
 const MAX_SPAN: i128 = 8 << 20;
 
-/// Minimum relative difference between a measured speed and its target for which one measurement
-/// suffices. If the difference is smaller, the speed is measured two more times.
+/// Threshold for the relative difference between a measured speed and its target. If the difference
+/// is smaller, the speed is measured two more times.
 const CLOSE: f64 = 0.02;
 
 /// Exit status of this program if a call of the driver failed or the program panicked.
@@ -128,15 +132,15 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
 /// if two packed bytes may belong to the same byte of user memory.
 ///
 /// Returns `None` without any check in these cases: ddtc does not support the layout in device
-/// memory, it has no bytes, or the instances extend over more than [`MAX_SPAN`] bytes.
+/// memory, the layout has no bytes, or the instances extend over more than [`MAX_SPAN`] bytes.
 fn differences(
     (cuda, stream): (&Cuda, Opaque),
     (t, count): (&Datatype, u64),
     skew: u64,
     ran: &mut BTreeSet<String>,
 ) -> Option<Vec<String>> {
-    // `low` is the displacement of the first byte of all instances, and `high` is the displacement
-    // of the byte after the last one.
+    // `low` is the displacement of the lowest byte of all instances, and `high` is the displacement
+    // of the byte after the highest one.
     let last = i128::from(t.extent()) * (i128::from(count) - 1);
     let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
     if t.size() == 0 || high - low > MAX_SPAN {
@@ -295,8 +299,8 @@ fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u6
 }
 
 /// Measures how long the copy kernel and the driver's own copy (`cuMemcpyAsync`) take to copy
-/// `bytes` bytes, and prints both times. Returns true if the copy kernel takes at most `1 +
-/// tolerance` times as long as the driver's copy.
+/// `bytes` bytes, and prints both times. Returns true if the first time divided by the second is at
+/// most `1 + tolerance`.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
     let memory = vec![0u8; bytes as usize];
     let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));

@@ -19,7 +19,8 @@ pub(crate) struct Row {
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// Description of the datatype that is measured. Its size depends on the number of packed bytes.
+/// Description of the datatype that is measured. The size of the datatype depends on the number of
+/// packed bytes.
 #[derive(Clone, Copy)]
 enum Layout {
     /// Many instances of the datatype that this text describes.
@@ -38,10 +39,10 @@ enum Layout {
 /// Target speed of a transfer, as a fraction of a reference speed.
 #[derive(Clone, Copy)]
 pub(crate) enum Aim {
-    /// Fraction of the upper bound of the transfer's speed. At this bound, device memory moves all
-    /// bytes that it has to move for the transfer
-    /// ([`Touched::bytes`](ddtc_gpu::bound::Touched::bytes)) at the rate at which it moves the
-    /// bytes of the copy kernel.
+    /// Fraction of the upper bound of the transfer's speed. The bound assumes that device memory
+    /// moves as many bytes in a second as it does for the copy kernel.
+    /// [`Touched::bytes`](ddtc_gpu::bound::Touched::bytes) is the number of bytes that device
+    /// memory has to move for the transfer.
     Bound(f64),
     /// Fraction of the speed at which the copy kernel copies the same number of contiguous bytes.
     Copy(f64),

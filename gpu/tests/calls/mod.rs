@@ -55,8 +55,9 @@ pub(crate) fn displacements(t: &Datatype, count: u64) -> Vec<i64> {
 /// moved.
 pub(crate) struct Call<'s> {
     pub(crate) mover: &'s dyn Mover,
-    /// The displacements in user memory of a sequence of packed bytes. The sequence contains all
-    /// bytes of `range`. User memory consists only of the bytes at these displacements.
+    /// Displacements in user memory of consecutive packed bytes, which include all bytes of
+    /// `range`. In the interpreter, user memory consists only of the bytes at these displacements.
+    /// So the interpreter finds an access to any other byte of user memory.
     pub(crate) places: &'s [i64],
     /// Position in the packed stream of the first byte of `places`.
     pub(crate) from: u64,

@@ -199,8 +199,8 @@ impl Reader {
             None => (None, statement),
         };
         let (opcode, list) = rest.split_once(' ').unwrap_or((rest, ""));
-        // Split the list of operands at commas, except for commas inside of braces, which separate
-        // the two registers of a vector operand.
+        // Split the list of operands at commas. Do not split at a comma inside of braces: it
+        // separates the two registers of a vector operand.
         let (mut operands, mut depth, mut from) = (Vec::new(), 0, 0);
         for (at, c) in list.char_indices() {
             match c {

@@ -2,9 +2,9 @@
 //! arguments and the order of the calls that ddtc makes, and runs kernels in an interpreter of PTX
 //! on the CPU.
 //!
-//! The stand-in does submitted work only when a call waits for this work. A real driver could do it
-//! as late as this, too. Device addresses begin at 0x7f0000000000, where a process usually has no
-//! memory. So host code that accesses device memory directly usually crashes.
+//! The stand-in does submitted work as late as a real driver may: only when a call waits for this
+//! work. Device addresses begin at 0x7f0000000000, where a process usually has no memory. So host
+//! code that accesses device memory directly usually crashes.
 //!
 //! The stand-in records faults. A fault is a mistake of the caller that a real driver is not
 //! required to survive. The caller must not, for example,
@@ -507,8 +507,8 @@ unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, _flags: 
     allocate(Kind::Managed, address, bytes)
 }
 
-/// Allocates pinned host memory, and returns its host address. In the stand-in, its device address
-/// is a different one.
+/// Allocates pinned host memory, and returns its host address. In the stand-in, the device address
+/// of the memory differs from its host address.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemHostAlloc(address: *mut Opaque, bytes: usize, _flags: c_uint) -> c_int {
     free_call(|state| {
@@ -707,7 +707,7 @@ unsafe extern "C" fn standin_replay(stream: Opaque) -> c_int {
 
 /// Makes one later call of a driver function fail with the error code `code`. The call that fails
 /// is the one after the next `n` calls, so that 0 means the next call. A negative `n` cancels an
-/// earlier request. Only those calls count that `standin_calls` counts.
+/// earlier request. Calls that `standin_calls` does not count are not counted here either.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_fail(n: i64, code: c_int) -> c_int {
     free_call(|state| {

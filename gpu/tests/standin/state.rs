@@ -96,9 +96,9 @@ pub(super) struct State {
     /// `fail`.
     pub(super) failed: Option<CString>,
     pub(super) faults: Vec<String>,
-    /// Name of a driver function of which every call fails. It is the value of the environment
-    /// variable `STANDIN_REFUSES`. A test sets this variable when it runs the benchmark program
-    /// `judge` on the stand-in.
+    /// Name of a driver function. Every call of this function fails. The name is the value of the
+    /// environment variable `STANDIN_REFUSES`. A test sets this variable when it runs the benchmark
+    /// program `judge` on the stand-in.
     refuses: Option<String>,
     /// Indices of the kernel runs after which the stand-in deliberately makes a byte wrong. Runs
     /// are counted from 0. After such a run, the stand-in changes the byte at the destination
@@ -358,10 +358,10 @@ impl State {
         contexts.into_iter().try_for_each(|context| self.work(context))
     }
 
-    /// Brings one of the two copies of each allocation of pinned memory up to date. The first copy
-    /// has the bytes that kernels access, and the second copy has the bytes that host code
-    /// accesses. `both` is called once for each allocation. It gets the first and the second copy
-    /// as its arguments, and overwrites one of them with the other.
+    /// Calls `both` for each allocation of pinned memory. The stand-in stores the bytes of such an
+    /// allocation twice. The first argument of `both` has the bytes that kernels access, and the
+    /// second argument has the bytes that host code accesses. `both` overwrites the bytes of one
+    /// argument with those of the other.
     fn pinned(&mut self, both: impl Fn(&mut [u8], &mut [u8])) {
         for (&at, a) in self.allocations.iter().filter(|(_, a)| a.host != 0) {
             let place = std::ptr::with_exposed_provenance_mut::<u8>(a.host as usize);
