@@ -64,7 +64,7 @@ impl Memory {
     pub fn dense(object: &Bound<'_, PyAny>, name: &'static str, write: bool) -> PyResult<Memory> {
         let memory = Memory::strided(object, name)?;
         if !memory.buffer.is_c_contiguous() && !memory.buffer.is_fortran_contiguous() {
-            return Err(Error::new_err(format!("{name}: must be contiguous: packed bytes have no gaps")));
+            return Err(Error::new_err(format!("{name}: must be contiguous in C's or Fortran's order")));
         }
         if write { memory.writable() } else { Ok(memory) }
     }
