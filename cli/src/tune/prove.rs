@@ -89,8 +89,9 @@ fn launch(
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // Let the preload library write a report, because it counts conversions only then. The program
-    // asks for these counts.
+    // Let the preload library write a report, because it counts conversions only for a report or a
+    // record (messages also while it checks them or shows them to a profiler). The program asks for
+    // these counts.
     let mut report = OsString::from("DDTC_REPORT=");
     report.push(folder.join("prove-report%r"));
     let errors = folder.join("prove-errors");
@@ -195,8 +196,9 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
-/// Prints which kinds of calls (steps) are not tested in this run, and how to test them again. An
-/// earlier run has found a fault in these steps, or was interrupted during them.
+/// Prints the kinds of calls (steps) that an earlier run has refused, and how to test them again.
+/// They are not tested in this run. The earlier run has found a fault in them, or was interrupted
+/// during them.
 fn print_refusals(proof: &Proof, file: &Path) {
     for step in Step::ALL {
         if let Some(Outcome::Refused(why)) = proof.outcome(step) {
