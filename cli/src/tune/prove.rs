@@ -254,14 +254,16 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// Does nothing if the developers of ddtc have tried the MPI library, or if messages are never
-/// converted under it.
+/// Tests no calls and writes no proof if the developers of ddtc have tried the MPI library, if
+/// messages are never converted under it, or if the ranks are on several nodes.
 ///
 /// # Errors
 /// - If the program does not compile or run.
 /// - If the file of proofs cannot be read, written or locked.
-/// - If messages give wrong results when they are converted, or if too few of them were converted
-///   to prove anything.
+/// - If messages are refused: in this run or an earlier one, they gave wrong results when they were
+///   converted, or the run ended during their test.
+/// - If too few messages were converted to prove anything.
+/// - If `--proofs` was not given and the user's configuration folder is not known.
 /// - If the ranks are on several nodes and `--only-prove` was given.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;
