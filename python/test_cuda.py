@@ -46,15 +46,18 @@ def setUpModule():
 
 
 def tearDownModule():
-    # The library that takes the place of the driver counts the objects that are not freed. Only one
-    # is left, the context that setUpModule has retained, so all layouts have unloaded their
-    # kernels. The library has also found no mistake in the calls of ddtc.
+    # The library that takes the place of the driver counts the modules, events, references to
+    # contexts and allocations of device memory that are still held, but no memory that tests
+    # allocate. Only one of these objects is left: the reference to the context that setUpModule has
+    # retained. So all layouts have unloaded their kernels. The library has also found no mistake in
+    # the calls of ddtc.
     assert (CUDA.standin_held(), CUDA.standin_faults()) == (1, 0)
 
 
 class Memory:
-    """Device memory that holds the bytes `content`. It is never freed. `call` is the function of
-    the driver that allocates it."""
+    """Memory that holds the bytes `content`. It is never freed. `call` is the function of the
+    driver that allocates it. If `call` is None, it is device memory that the library in place of
+    the driver allocates (standin_memory)."""
 
     def __init__(self, content, call=None, *arguments):
         self.address, self.nbytes = ctypes.c_uint64(), len(content)

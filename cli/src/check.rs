@@ -52,9 +52,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIBRARY", conflicts_with = "datatype")]
     mpi: Option<PathBuf>,
     /// With --mpi, time limit in seconds. When it is reached, no further case begins, and failing
-    /// datatypes are not shrunk any further. After that, calls that hang are waited for, up to 10
-    /// seconds, and the C programs that were written to reproduce the findings are run [default:
-    /// 60, or none if --cases is given]
+    /// datatypes are not shrunk any further. Calls that hang are still waited for, up to 10
+    /// seconds, and the C programs that reproduce the last findings are still run [default: 60, or
+    /// none if --cases is given]
     #[arg(long, value_name = "T", requires = "mpi")]
     seconds: Option<f64>,
     /// With --mpi, run only the named checks, separated by commas: bounds, pack, unpack, decode,

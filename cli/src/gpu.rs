@@ -88,8 +88,8 @@ fn kernels(mover: &dyn Mover, count: u64, payload: u64) -> String {
 }
 
 /// Describes how many bytes are read from and written to device memory, and the upper bound of the
-/// speed that follows from these numbers. `unpacks` is false if ddtc refuses to unpack the
-/// datatype. The reason for this is that two packed bytes may belong to the same byte of user
+/// speed that follows from these numbers. `unpacks` is false if ddtc refuses to unpack `count`
+/// instances. The reason for this is that two packed bytes may belong to the same byte of user
 /// memory.
 fn bound(committed: &Committed, count: u64, payload: u64, unpacks: bool) -> String {
     let Some(touched) = Touched::new(committed, count) else {

@@ -30,7 +30,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 #[derive(Parser, Debug)]
 #[command(name = "ddtc", version, about, max_term_width = 110)]
 struct Cli<V: Subcommand> {
-    /// Log the steps of the compiler, on standard error; give this option twice for more details
+    /// Log each compilation, on standard error; give this option twice to log stages and calls, too
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
     #[command(subcommand)]

@@ -25,8 +25,8 @@ use crate::rank_reports::{self, gather};
 /// Arguments of `ddtc preload`.
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Args {
-    /// When datatypes are compiled: never (off or interpret), after enough bytes were moved (lazy),
-    /// or at commit (commit)
+    /// When datatypes are compiled: never (off or interpret), usually after enough bytes were moved
+    /// (lazy), or for packing at commit and for unpacking at the first unpack (commit)
     #[arg(long)]
     mode: Option<Mode>,
     /// CPU level of the compiled code: baseline, avx2, avx512 or neon

@@ -64,8 +64,9 @@ fn list<T: ToString>(items: &[T]) -> String {
 /// Returns a constructor with its arguments, except for datatypes. Long arrays are truncated.
 fn head(combiner: &Combiner) -> String {
     let optional = |v: &Option<i64>, none: &str| v.map_or_else(|| none.to_owned(), |v| v.to_string());
-    // Arguments are shown with the names that the MPI standard gives them, and in the order of the
-    // standard. Datatypes are left out, because they are the children in the tree.
+    // Arguments are shown in the order of the MPI standard, with its names but without `array_of_`.
+    // Lengths of arrays are left out, and so are datatypes, because they are the children in the
+    // tree.
     let arguments = match combiner {
         Combiner::Named(named) => return named.text_name().to_owned(),
         Combiner::Dup { .. } | Combiner::ValueIndex { .. } => String::new(),

@@ -19,8 +19,8 @@ class Drawing:
         if len(text.encode()) > _MAX_ARGUMENT_BYTES:
             raise ValueError(f"draw: the datatype's text has {len(text)} characters: must have at most {_MAX_ARGUMENT_BYTES}")
         self._arguments = ["draw", text, f"--count={count}"]
-        # Text for people who cannot see the picture. The text of a datatype with long arrays is
-        # truncated.
+        # Text for people who cannot see the picture. It has at most 200 characters of the
+        # datatype's text.
         self._words = f"memory of {count} x {text[:200]}"
 
     def _run(self, *more: str) -> str:

@@ -56,15 +56,16 @@ impl Memory {
         Ok(Memory { buffer, name, low: if empty { 0 } else { low }, len })
     }
 
-    /// Exports the buffer of `object`, which is to hold packed bytes and so must be contiguous.
+    /// Exports the buffer of `object`, which must be contiguous. It holds packed bytes, or user
+    /// data in pinned host memory for a call of a `CudaLayout`.
     ///
     /// # Errors
-    /// As for [`Memory::strided`]; also if the buffer has gaps, or if `write` is true and the
-    /// buffer is read-only.
+    /// As for [`Memory::strided`]; also if the buffer is not contiguous in the order of C or of
+    /// Fortran, or if `write` is true and the buffer is read-only.
     pub fn dense(object: &Bound<'_, PyAny>, name: &'static str, write: bool) -> PyResult<Memory> {
         let memory = Memory::strided(object, name)?;
         if !memory.buffer.is_c_contiguous() && !memory.buffer.is_fortran_contiguous() {
-            return Err(Error::new_err(format!("{name}: must be contiguous: packed bytes have no gaps")));
+            return Err(Error::new_err(format!("{name}: must be contiguous in C's or Fortran's order")));
         }
         if write { memory.writable() } else { Ok(memory) }
     }

@@ -14,9 +14,9 @@ const MAX_DEPTH: usize = 64;
 /// Converts a dtype.
 ///
 /// # Errors
-/// If the dtype contains Python objects or values of an unknown kind, or if its byte order is not
-/// that of this machine. Text, dates and half-precision numbers, which have no MPI type either, are
-/// packed as bytes.
+/// If the dtype contains Python objects or values of an unknown kind, if its byte order is not that
+/// of this machine, or if records and arrays in it nest deeper than `MAX_DEPTH`. Text, dates, raw
+/// bytes and half-precision numbers, which have no MPI type either, are packed as bytes.
 pub fn from_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Datatype> {
     // Let NumPy convert anything that is not a dtype, such as the name of a dtype.
     let dtype = match dtype.hasattr("itemsize")? && dtype.hasattr("kind")? {

@@ -1,9 +1,10 @@
 //! Result codes of the interface, and functions that check two kinds of arguments. [`out`] checks a
-//! pointer through which a result is returned. [`input`] checks an input array whose length is
-//! another argument, and returns it as a slice.
+//! pointer through which a single result is returned. [`input`] checks an array that a constructor
+//! gets and whose length is another argument, and returns it as a slice.
 //!
-//! These arguments are checked only here. Strings and serialized types have no argument for their
-//! length, so `info.rs` and `flatten.rs` read them. No check can show that the memory behind a
+//! Other pointers are checked where they are used: buffers in `moves.rs`, the array of pieces in
+//! `iov.rs`, hints in `info.rs`, and serialized types in `flatten.rs`. The key of a hint and a
+//! serialized type have no argument for their length. No check can show that the memory behind a
 //! pointer is valid. The caller of the interface promises that it is.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

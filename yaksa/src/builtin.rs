@@ -64,8 +64,8 @@ const NAMED: [Named; TYPES as usize - 1] = [
     integer(LONG, false),
     integer(8, true),
     integer(8, false),
-    // The next 16 handles are four groups of four sizes, from 8 to 64 bits. The groups are
-    // int_fast, uint_fast, int_least and uint_least.
+    // The next 16 handles are four groups: int_fast, uint_fast, int_least and uint_least. In each
+    // group, the numbers of bits in the names are 8, 16, 32 and 64.
     integer(1, true),
     integer(FAST, true),
     integer(FAST, true),

@@ -1,8 +1,8 @@
 //! Packing and unpacking by copying the contiguous pieces of user memory one by one, as `list.rs`
-//! enumerates them. The first call that packs or unpacks a type always works in this way. So a type
-//! that is used only once needs only the node that its constructor made: no `Datatype` of ddtc, no
-//! hash for a cache, no layout and no compiled code. If the type has few pieces, a limited number
-//! of later calls also copy piece by piece.
+//! enumerates them. The first call that packs or unpacks a type without a reduction always works in
+//! this way. So a type that is used only once, without a reduction, needs only the node that its
+//! constructor made: no `Datatype` of ddtc, no hash for a cache, no layout and no compiled code. If
+//! the type has few pieces, a limited number of later calls also copy piece by piece.
 //!
 //! MPICH packs a long message in parts, by one call of this library for each part. When a call has
 //! copied a part piece by piece, the node stores the position at which the part ended. If the next
@@ -23,8 +23,8 @@ use crate::node::{Cursor, Node, Position};
 #[inline]
 fn start(node: &Node, call: &Call) -> Option<Position> {
     let start = call.range.start;
-    // The call may continue a message that an earlier call has begun. It does so if it begins at
-    // the stored cursor, which is never at packed byte 0.
+    // The call may continue a message that an earlier call has begun. It is taken for the next part
+    // of such a message if it begins at the stored cursor, which is never at packed byte 0.
     if start > 0 {
         let next = node.made_extra().filter(|extra| extra.cursor_offset.load(Relaxed) == start);
         let next = next.and_then(|extra| {
@@ -44,9 +44,11 @@ fn start(node: &Node, call: &Call) -> Option<Position> {
 /// Moves the bytes of a call by copying contiguous pieces one by one, and returns true, in three
 /// cases:
 ///
-/// * The call is the first one for its type.
-/// * Few pieces of the type have been copied one by one so far ([`Node::begin_by_pieces`]).
-/// * The call continues a message whose last part was copied piece by piece.
+/// * The call is the first one that packs or unpacks its type without a reduction.
+/// * The pieces of this call and those that were counted for earlier calls are few
+///   ([`Node::begin_by_pieces`]).
+/// * The call begins at the stored cursor ([`crate::node::Extra::cursor`]). This is the place where
+///   the last call that copied a part piece by piece ended.
 ///
 /// In all other cases, the function moves nothing and returns false.
 ///

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use ddtc::internal::kind::Direction;
 
-/// Arguments of a call that packs or unpacks. `moves.rs` has checked them: the range lies inside
-/// the packed data of all instances, `packed` is not null, and the instances lie in the address
-/// space.
+/// Arguments of a call that packs or unpacks. `moves.rs` has checked them: the number of packed
+/// bytes of all instances fits in 63 bits, the range is not empty and lies inside these bytes,
+/// `packed` is not null, and the instances lie in the address space.
 pub(crate) struct Call {
     pub(crate) direction: Direction,
     /// Address of displacement 0 of the first instance, as MPI defines a buffer's address.

@@ -1,12 +1,12 @@
 //! Functions that make the committed type and the reduction handles of a type. A call that moves
-//! bytes by ddtc's interpreter or by compiled code needs one of these objects. The committed type
-//! packs and unpacks. Each reduction handle combines data by one reduction operation. A committed
-//! type or a handle is made by the first call that needs it. The module `node::compiled` stores it
-//! in the node, so that all type handles of the node share it.
+//! bytes by ddtc's interpreter or by compiled code needs at least one of these objects. The
+//! committed type packs and unpacks. Each reduction handle combines data by one reduction
+//! operation. A committed type or a handle is made by the first call that needs it. The module
+//! `node::compiled` stores it in the node, so that all type handles of the node share it.
 //!
 //! Yaksa's interface has no call that commits a type. Programs make types that they never use,
 //! types that they use only once, and types that they make anew for every message. So the code of a
-//! type is not compiled when the type is made, but only when it has been used enough.
+//! type is not compiled when the type is made, but only when its layout has been used enough.
 //!
 //! In ddtc, types that move the same bytes share one layout, and the code belongs to the layout. It
 //! is compiled when enough bytes have been moved with the layout in one direction. The bytes of all

@@ -24,11 +24,11 @@ pub(crate) fn children(t: &Datatype) -> impl Iterator<Item = &Datatype> {
 
 /// Returns the node that is equivalent to the datatype `t`.
 pub(crate) fn node(t: &Datatype) -> Result<Ref> {
-    // A datatype may be nested deeply, so an explicit stack replaces recursion. Each datatype is
-    // popped from the stack twice. The first time, it is pushed again, and its children are pushed
+    // A datatype may be nested deeply, so an explicit stack replaces recursion. When a datatype is
+    // popped from the stack for the first time, it is pushed again, and its children are pushed
     // above it. The second time, its children have been converted, and it is converted too. The
-    // same child may occur several times, so `known` has the nodes of all datatypes that have been
-    // converted already.
+    // same child may occur several times. `known` has the nodes of all datatypes that have been
+    // converted already, so any further occurrence is skipped.
     let mut known: HashMap<usize, Ref> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {

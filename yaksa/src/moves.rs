@@ -132,9 +132,9 @@ unsafe fn run(actual: *mut usize, arguments: &Arguments) -> Result<()> {
     usable(info)?;
     let facts = facts(ty)?;
     let operation = operation(op).ok_or(Code::NotSupported)?;
-    // `range` may be shorter than the part that the caller asked for, because its end is moved back
-    // to a boundary between basic elements. It may even be empty. Then the buffers are not used,
-    // and their addresses may be null.
+    // `range` may be shorter than the part that the caller asked for: it ends at the end of the
+    // packed data, or at a boundary between basic elements. It may even be empty. Then the buffers
+    // are not used, and their addresses may be null.
     let range = range(ty, &facts, count as u64, piece)?;
     let n = range.end - range.start;
     if n > 0 {

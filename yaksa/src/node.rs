@@ -15,8 +15,8 @@
 //! type. (An instance is one of the `count` repetitions in a call.) Pieces that touch each other in
 //! memory are joined only in two cases, which are examined for each constructor separately:
 //!
-//! * The copies of a child in one block are one piece if there are no gaps inside the copies and
-//!   between them. Otherwise the pieces of each copy are listed separately.
+//! * The copies of a child in one block are one piece if each copy is one piece and begins where
+//!   the copy before it ends. Otherwise the pieces of each copy are listed separately.
 //! * The blocks of one constructor are one piece if each block is one piece and begins where the
 //!   block before it ends. Otherwise the pieces of each block are listed separately. (Blocks
 //!   without data are ignored.)
@@ -76,8 +76,8 @@ impl Listing {
     }
 }
 
-/// Properties of a type that callers cannot ask for: its depth, its alignment, and the number of
-/// its pieces that were copied one by one.
+/// Properties of a type that callers cannot ask for: its depth, its alignment, and a count of
+/// pieces that were copied one by one.
 #[derive(Debug)]
 struct Marks {
     /// Number of child types on the longest path from this type down to a predefined type. The
@@ -87,8 +87,9 @@ struct Marks {
     /// marks a flat type: its constructor lists displacements, and each of its blocks is one
     /// contiguous piece of memory or empty.
     alignment: u8,
-    /// 0 if no call has packed or unpacked data of the type. Otherwise this is 1 plus the number of
-    /// contiguous pieces that were copied one by one by calls after the first one.
+    /// 0 if [`Node::begin_by_pieces`] has not been called for the type. Otherwise this is 1 plus a
+    /// sum: the number of contiguous pieces in all instances of those later calls for which that
+    /// function has returned true.
     listed: AtomicU16,
 }
 
@@ -128,8 +129,8 @@ pub(crate) struct Extra {
     before: Once<Box<[Before]>>,
     /// Place at which a call stopped before the end of the packed data, after it had copied pieces
     /// one by one. If there were several such calls, this is the place of the last one. A call that
-    /// begins at this place continues the same message. It removes the value from this field, which
-    /// is then `None` until another call stops before the end.
+    /// begins at this place is taken for the next part of the same message, and removes the value
+    /// from this field. The field is `None` if no call has stopped before the end since then.
     pub(crate) cursor: Mutex<Option<Cursor>>,
     /// Offset of the cursor in the packed data; 0 if there is no cursor. A call reads this number
     /// without a lock, and locks the cursor only if the packed range of the call begins at this
@@ -185,9 +186,11 @@ const _: () = assert!(size_of::<Node>() <= 128);
 /// displacements, and each of its blocks is one contiguous piece of memory or empty.
 const FLAT: u8 = 0x80;
 
-/// Maximum number of contiguous pieces of a type that are copied one by one after its first call.
-/// The pieces of all later calls are added up. A call that would exceed the maximum uses a layout
-/// of ddtc, which must be built from the type first. Building a layout is called lowering.
+/// Maximum number of contiguous pieces of a type that the calls after its first call copy one by
+/// one. The pieces of all instances of these calls are added up, even if a call moves only a part
+/// of them. A call that would exceed the maximum uses a layout of ddtc, which must be built from
+/// the type first. Building a layout is called lowering. Calls that use the stored cursor
+/// ([`Extra::cursor`]) are not counted, and copy piece by piece in any case.
 ///
 /// Copying this many pieces takes 2 to 4 us. Lowering a small type takes about as long if the
 /// machine code of the lowering passes is in the caches, and 20 to 60 us if it is not. It was also
@@ -291,9 +294,12 @@ impl Sequence {
     /// Adds a block of `length` copies of a type at displacement `at`. `child` has the size, the
     /// bounds and the number of pieces of that type.
     ///
-    /// The arithmetic wraps around on overflow. This does no harm, because the callers compute the
-    /// size and the bounds of the new type from the same blocks by checked arithmetic. If that
+    /// The arithmetic wraps around on overflow, which does no harm. The callers compute the size
+    /// and the bounds of the new type from the same blocks by checked arithmetic. If that
     /// arithmetic overflows, the construction of the type fails and the `Sequence` is not used.
+    /// Otherwise the number of pieces does not overflow, because it is at most the size. `end` may
+    /// overflow, but only for a block that is not one run of bytes. After such a block, `dense` is
+    /// false, and `end` is not used any more.
     #[inline]
     fn push(&mut self, child: &Facts, length: i64, at: i64) {
         let (pieces, dense) = child.block(length);
@@ -346,18 +352,19 @@ impl Node {
         (self.marks.depth, self.marks.alignment & !FLAT)
     }
 
-    /// Decides whether a call that packs or unpacks data of `count` instances should copy the
-    /// contiguous pieces one by one. Returns true for the first call that packs or unpacks this
-    /// type. Later, it returns true as long as at most [`MAX_LISTED`] pieces are copied one by one
-    /// by all calls after the first one.
+    /// Decides whether a call that packs or unpacks data of `count` instances, without a reduction,
+    /// should copy the contiguous pieces one by one. Returns true for the first such call for this
+    /// type. Later, it returns true as long as the pieces of all later calls that it has counted
+    /// are at most [`MAX_LISTED`].
     ///
     /// For this purpose, each call of this function after the first one adds the pieces of all its
     /// `count` instances to a sum in the node, even if the caller moves only a part of their data.
     /// If the new sum would be larger than the maximum, the sum stays as it is and the result is
     /// false.
     ///
-    /// The caller does not ask this function about a call that begins at the stored cursor
-    /// ([`Extra::cursor`]). Such a call continues a message, and is always copied piece by piece.
+    /// The caller does not ask this function about a call that uses the stored cursor
+    /// ([`Extra::cursor`]). Such a call is taken for the next part of a message, and is copied
+    /// piece by piece without being counted.
     #[inline]
     pub(crate) fn begin_by_pieces(&self, count: u64) -> bool {
         let now = match self.marks.listed.load(Relaxed) {
@@ -511,9 +518,9 @@ impl Node {
     pub(crate) fn structure(blocks: Blocks, children: Box<[Ref]>, padded: bool) -> Result<Ref> {
         let (mut all, mut facts) =
             (Sequence::EMPTY, Facts { lb: i64::MAX, true_lb: i64::MAX, ..Facts::EMPTY });
-        // Members with block length 0 affect only the depth of the new type. A member with a
-        // positive block length whose type has no data affects the bounds and the alignment, too,
-        // but not the true bounds.
+        // Here, members with block length 0 affect only the depth of the new type. (The caller may
+        // have considered them when it chose `padded`.) A member with a positive block length whose
+        // type has no data affects the bounds, too, but not the true bounds.
         let (mut ub, mut true_ub, mut depth, mut alignment) = (i64::MIN, i64::MIN, 0, 1);
         let (lengths, at) = blocks.both();
         for ((&length, &d), child) in lengths.iter().zip(at).zip(&children) {

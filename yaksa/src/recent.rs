@@ -190,8 +190,8 @@ pub(crate) fn remove(number: u64) -> Result<()> {
     // The slot of the freed handle is vacant now. The thread adds it to its own list of vacant
     // slots. If this list has its maximum length, the thread first makes room: it returns half of
     // the slots in the list to the table. The thread cannot add the slot if its cache has been
-    // destroyed or is borrowed, or if the list has no memory. Then the slot is returned to the
-    // table after the cache has been tried.
+    // destroyed or is borrowed, or if the list has no room, as in a thread that has not made a type
+    // yet. Then the slot is returned to the table after the cache has been tried.
     let old = LOCAL.try_with(|local| {
         let mut local = local.try_borrow_mut().ok()?;
         let old = local.entries[way(number)].as_mut().filter(|entry| entry.number == number);

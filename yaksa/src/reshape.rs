@@ -13,10 +13,11 @@ use crate::convert::children;
 /// Rebuilds the datatype `t`, children before parents, and returns the new datatype. `node` makes
 /// each new datatype from the old one and its new children.
 fn rebuilt(t: &Datatype, node: impl Fn(&Datatype, &[Datatype]) -> Result<Datatype>) -> Result<Datatype> {
-    // A datatype may be nested deeply, so an explicit stack replaces recursion. Each datatype is
-    // made once. It is popped from the stack twice. The first time, it is pushed again, and its
-    // children are pushed above it. The second time, its children have been made, and it is made
-    // too.
+    // A datatype may be nested deeply, so an explicit stack replaces recursion. When a datatype is
+    // popped from the stack for the first time, it is pushed again, and its children are pushed
+    // above it. The second time, its children have been made, and it is made too. The same datatype
+    // may occur several times, but is made only once: `done` has all datatypes that were made, so
+    // any further occurrence is skipped.
     let mut done: HashMap<usize, Datatype> = HashMap::new();
     let mut open = vec![(t, false)];
     while let Some((t, children_done)) = open.pop() {
@@ -62,8 +63,8 @@ pub(crate) fn parts(t: &Datatype) -> Result<Datatype> {
 }
 
 /// Returns the datatype that the constructor of `t` makes of the new children `below`, which must
-/// have the same bounds as the old children. A constructor that only sets bounds is left out, so
-/// the bounds of the result may differ from those of `t`. The caller must set them.
+/// have the same bounds as the old children. Duplicates and constructors that only set bounds are
+/// left out, so the bounds of the result may differ from those of `t`. The caller must set them.
 fn moved(t: &Datatype, below: &[Datatype]) -> Result<Datatype> {
     if t.expansion().is_some() {
         return Ok(below[0].clone());

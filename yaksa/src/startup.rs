@@ -1,5 +1,5 @@
 //! Functions that start and end the library (`yaksa_init` and `yaksa_finalize`). A program may call
-//! `yaksa_init` several times. The library runs until `yaksa_finalize` has been called as often as
+//! `yaksa_init` several times. The library runs until `yaksa_finalize` has succeeded as often as
 //! `yaksa_init`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -16,8 +16,9 @@ static STARTS: AtomicU64 = AtomicU64::new(0);
 
 /// Lock that `yaksa_init` and `yaksa_finalize` hold while they change [`STARTS`]. The call of
 /// `yaksa_finalize` that sets `STARTS` to 0 also removes all types from the table of handles and
-/// from the cache of received types, while it still holds the lock. So these types are gone before
-/// a later call of `yaksa_init` returns.
+/// from the cache of received types, while it still holds the lock. So when a later call of
+/// `yaksa_init` returns, neither the table nor the cache has any of these types. The types
+/// themselves are dropped after the lock has been released.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// True once a call of `yaksa_init` in this process has begun to look for what this library does
@@ -29,8 +30,7 @@ static LOOKED: AtomicBool = AtomicBool::new(false);
 const MPICH: ((u32, u32), (u32, u32)) = ((4, 0), (5, 0));
 
 /// Checks that the library runs. Fails with [`Code::Internal`](crate::abi::Code::Internal) if
-/// `yaksa_init` has not been called, or if `yaksa_finalize` has been called as often as
-/// `yaksa_init`.
+/// `yaksa_init` has not been called, or if `yaksa_finalize` has succeeded as often as `yaksa_init`.
 #[inline]
 pub(crate) fn running() -> Result<()> {
     require(STARTS.load(Ordering::Acquire) > 0)

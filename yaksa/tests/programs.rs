@@ -1,6 +1,6 @@
 //! Tests that compile the C programs of `tests/c`, link them with this library in place of yaksa,
-//! and run them. The programs run under sanitizers if the workspace member `e2e` compiles these
-//! tests.
+//! and run them. All programs except `gpu.c` run under sanitizers if the workspace member `e2e`
+//! compiles these tests.
 //!
 //! If a tool is missing, for example the C compiler, the tests fail and are not skipped.
 
@@ -16,8 +16,8 @@ use library::{installed, scratch};
 /// `CARGO_MANIFEST_DIR` is then the folder of `e2e`, next to the folder `yaksa`.
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../yaksa");
 
-/// Whether the C programs run under sanitizers: true if the workspace member `e2e` compiles these
-/// tests, and false in an ordinary `cargo test`.
+/// Whether the C programs except `gpu.c` run under sanitizers: true if the workspace member `e2e`
+/// compiles these tests, and false in an ordinary `cargo test`.
 const SANITIZED: bool = cfg!(e2e);
 
 /// Runs a command and returns its output. Fails the test if the command fails.

@@ -1,6 +1,7 @@
-//! Tests random types that the library's constructors make. Every type is made twice: by the
-//! library's functions, and as an equivalent `Datatype` of ddtc. A loop over all copies of the
-//! children determines the bounds of the `Datatype`, and the library must return the same bounds.
+//! Tests random types that the library's constructors make. Each of them is made twice: by the
+//! library's functions, and as an equivalent `Datatype` of ddtc. For most types, a loop over all
+//! copies of the children determines the bounds of the `Datatype`, and the library must return the
+//! same bounds.
 //!
 //! The bytes that the library moves are compared with those that ddtc's reference interpreter
 //! moves, one basic element at a time. Some calls move all data, others only a part of them, and

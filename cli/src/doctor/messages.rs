@@ -157,8 +157,9 @@ fn launch(
 }
 
 /// Launches the ranks with and without the preload library, and reports the results. `untried` is
-/// `None` if ddtc permits messages to be converted under this MPI library. Otherwise it has the
-/// reason why not, for example that this library was not tried.
+/// the reason why no call is converted under this MPI library, if the results of trials forbid it,
+/// for example that this library was not tried. `None` does not promise that messages are
+/// converted.
 pub(super) fn run(
     findings: &mut Findings,
     args: &Args,
@@ -250,8 +251,8 @@ fn with_reports(
         findings.add_problem(&what, remedy);
     }
     // Return if messages were converted. Also return if the ranks have chosen not to convert them:
-    // each rank times messages with and without conversion, and if conversion gains nothing, it
-    // does not convert further messages of this type.
+    // each rank times packing by the MPI library and by ddtc, and if conversion gains nothing, it
+    // does not convert further messages of this layout and size class.
     if packed > 0 && unpacked > 0
         || inside > 0
         || converted.wrong == Some(0) && timed.iter().any(|l| l.contains(": bypassed;"))

@@ -473,7 +473,7 @@ fn mpi(findings: &mut Findings, args: &Args, preload: Option<&Path>) -> Option<(
 /// Kinds of calls that the preload library may convert under an MPI library.
 struct Conversions {
     /// True if ddtc converts no kind of calls over the transport that this environment selects. The
-    /// usual reason is that this MPI library was not tried over it.
+    /// usual reason is that this release of the MPI library was not tried.
     untried: bool,
     /// Lines for the output. The first line says what may be converted over the transport that this
     /// environment selects. A further line follows for each transport for which the answer differs.
@@ -520,8 +520,9 @@ impl Conversions {
 /// file is `mpi`. A proof records which kinds of calls gave right results when `ddtc tune` tested
 /// them. There is a line for each proof of this version of ddtc, and one for each file of proofs
 /// that cannot be used. A proof refuses a kind of calls if they gave wrong results. The line of a
-/// proof then leaves out the kinds that it refuses, and those that another proof refuses for the
-/// same MPI library, transport and version of ddtc, even if that proof is in another file.
+/// proof then leaves out the kinds that it refuses, and those that another proof with the same key
+/// refuses, even if that proof is in another file. The key names the MPI library and its file, the
+/// network libraries, the transport and the version of ddtc.
 fn proofs(version: &str, mpi: &Path) -> Vec<String> {
     let variable = |name| std::env::var(name).ok();
     let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));

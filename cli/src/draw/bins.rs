@@ -4,10 +4,10 @@
 use super::fold::{Fold, Line, ceil};
 use super::map::{Map, Piece};
 
-/// Maximum number of additions when the packed bytes in the cells of a picture are counted. It
-/// limits the time that the counting takes. For each piece, there is one addition for each cell
-/// that contains bytes of the piece. After the maximum, all bytes of a piece are added to the cell
-/// in which the piece begins.
+/// Number of additions after which the packed bytes in the cells of a picture are counted only
+/// roughly, to limit the time that the counting takes. Up to then, the bytes of a piece that is
+/// contiguous in memory are added to each cell in which they lie. After that, all bytes of each
+/// further piece are added to the cell in which the piece begins.
 const MAX_VISITS: u64 = 1 << 26;
 
 /// Packed bytes in one cell of a picture, which is a range of columns in one line.

@@ -10,7 +10,7 @@ use super::scene::Paint;
 
 /// Maximum number of lines of memory in a picture of characters. If memory has more rows, several
 /// rows share a line. There may be a few lines more than this maximum if rows without data are left
-/// out, because a line marks each such place.
+/// out: a line marks each such place, and the line before it may show fewer rows than the others.
 const LINES: usize = 32;
 /// Maximum number of characters by which one cell is drawn. A cell is a range of columns in one
 /// line of the picture.

@@ -193,8 +193,8 @@ pub(crate) fn ceil(a: i128, b: i128) -> i128 {
 ///   as wide as the smallest element.
 /// - If the type has only shorter strides, the length is a multiple of the largest stride.
 /// - If the type has no stride, and all memory has at most 64 elements, there is only one row.
-/// - Otherwise the length grows with the square root of the span of memory, from which a part of
-///   the large gaps is subtracted.
+/// - Otherwise the length grows with the square root of the span of memory. If the blocks are
+///   listed one by one, a part of the large gaps is subtracted from the span.
 fn choose_width(map: &Map) -> (i128, i128) {
     let (element, (low, high)) = (map.element(), map.range);
     let span = (high - low).max(1);
@@ -239,7 +239,8 @@ fn choose_width(map: &Map) -> (i128, i128) {
     // The type has no stride that could be the length of a row. So the number of elements in a row
     // is a power of two. It is at least 16, and about 1.5 times the square root of the number of
     // elements in the memory that the picture will show. Gaps are counted too. But the picture will
-    // leave out large gaps, so a gap counts only up to the length of eight average pieces.
+    // leave out large gaps. So if the blocks are listed one by one, a gap counts only up to the
+    // length of eight average pieces, or of eight elements if the pieces are shorter.
     let mut shown = span;
     if map.listed && map.blocks > 0 {
         let mut ends: Vec<(i128, i128)> = map.pieces.iter().map(|p| (p.at, p.end())).collect();

@@ -134,9 +134,9 @@ impl Map {
         format!("{}{more}", runs.join(", "))
     }
 
-    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. This size is
-    /// the unit in which the length of a row and the distance between the marks of the ruler are
-    /// chosen.
+    /// Returns the size in bytes of the smallest basic type, or 1 if there is none. When the length
+    /// of a row is chosen, columns are counted in units of this size. In SVG pictures, it is also
+    /// the unit of the distance between the marks of the ruler.
     pub(crate) fn element(&self) -> i128 {
         self.basics.iter().map(|(_, size)| *size).filter(|size| *size > 0).min().unwrap_or(1)
     }

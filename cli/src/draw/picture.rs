@@ -13,8 +13,8 @@ use super::marks;
 use super::scene::{Anchor, Paint, Scene, Shape, breadth};
 
 /// Maximum number of lines of memory in a picture. If memory has more rows, several rows share a
-/// line. There may be a few lines more than this maximum if rows without data are left out, because
-/// a line marks each such place.
+/// line. There may be a few lines more than this maximum if rows without data are left out: a line
+/// marks each such place, and the line before it may show fewer rows than the others.
 pub(crate) const LINES: usize = 44;
 /// Maximum number of cells into which a line of the picture is divided.
 const MAX_COLUMNS: usize = 72;

@@ -42,8 +42,8 @@ pub(crate) struct Args {
     /// Print the C program FILE of a finding together with what it includes, as one file
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Render the texts of published findings: their documents, and the comments at the head of
-    /// their programs. The records of the findings are in the folders of DIR
+    /// Render the texts of published findings: their documents, differences.md, and the comments at
+    /// the head of their programs. The records of the findings are in the folders of DIR
     #[arg(long, value_name = "DIR")]
     findings: Option<PathBuf>,
 }

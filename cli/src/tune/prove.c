@@ -435,9 +435,9 @@ static void exchange(int round) {
   m.sent = side(signature, layouts[0], length);
   m.received = side(signature, layouts[1], other);
   m.fits = m.received.units >= m.sent.units;
-  /* A receive that is too short for its message fails. Start such a persistent receive only once.
-   * Complete it only by MPI_Wait, MPI_Test or MPI_Waitall, because MPI_Waitsome of the unmodified
-   * MPICH 4.2.3 does not report the error of a persistent request. */
+  /* A receive that is too short for its message fails. If it is persistent, start it only once.
+   * Complete it, persistent or not, only by MPI_Wait, MPI_Test or MPI_Waitall, because MPI_Waitsome
+   * of the unmodified MPICH 4.2.3 does not report the error of a persistent request. */
   if (!m.fits) m.starts = 1, m.completion %= 3;
   /* A buffered send fails if the message does not fit into the attached buffer, so long messages
    * are sent by other calls. */

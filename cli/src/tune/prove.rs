@@ -89,8 +89,9 @@ fn launch(
     let (launcher, arguments) = args.launch.split_first().ok_or("a launcher is needed after --")?;
     let mut preload = OsString::from("LD_PRELOAD=");
     preload.push(library);
-    // Let the preload library write a report, because it counts conversions only then. The program
-    // asks for these counts.
+    // Let the preload library write a report, because it counts conversions only for a report or a
+    // record (messages also while it checks them or shows them to a profiler). The program asks for
+    // these counts.
     let mut report = OsString::from("DDTC_REPORT=");
     report.push(folder.join("prove-report%r"));
     let errors = folder.join("prove-errors");
@@ -195,8 +196,9 @@ fn begun(new: Proof, old: &[Proof]) -> Proof {
     Proof { outcomes, ..new }
 }
 
-/// Prints which kinds of calls (steps) are not tested in this run, and how to test them again. An
-/// earlier run has found a fault in these steps, or was interrupted during them.
+/// Prints the kinds of calls (steps) that an earlier run has refused, and how to test them again.
+/// They are not tested in this run. The earlier run has found a fault in them, or was interrupted
+/// during them.
 fn print_refusals(proof: &Proof, file: &Path) {
     for step in Step::ALL {
         if let Some(Outcome::Refused(why)) = proof.outcome(step) {
@@ -252,14 +254,16 @@ fn ask(args: &Args, library: &Path, folder: &Path) -> Result<Proof, Box<dyn Erro
 /// compiled code packs and unpacks their buffers. Writes the outcomes, the proof, to a file from
 /// which the preload library later reads which kinds of calls it may convert.
 ///
-/// Does nothing if the developers of ddtc have tried the MPI library, or if messages are never
-/// converted under it.
+/// Tests no calls and writes no proof if the developers of ddtc have tried the MPI library, if
+/// messages are never converted under it, or if the ranks are on several nodes.
 ///
 /// # Errors
 /// - If the program does not compile or run.
 /// - If the file of proofs cannot be read, written or locked.
-/// - If messages give wrong results when they are converted, or if too few of them were converted
-///   to prove anything.
+/// - If messages are refused: in this run or an earlier one, they gave wrong results when they were
+///   converted, or the run ended during their test.
+/// - If too few messages were converted to prove anything.
+/// - If `--proofs` was not given and the user's configuration folder is not known.
 /// - If the ranks are on several nodes and `--only-prove` was given.
 pub(super) fn prove(args: &Args, library: &Path, folder: &Path) -> Result<(), Box<dyn Error>> {
     compile(args, PROGRAM.0, PROGRAM.1, folder)?;

@@ -1,7 +1,7 @@
 //! Storage, in a node, for the committed type and the reduction handles of the type. A call that
-//! moves bytes by ddtc's interpreter or by compiled code needs one of these objects. The committed
-//! type packs and unpacks. Each reduction handle combines data by one reduction operation.
-//! `compile.rs` makes these objects, and all type handles of the node share them.
+//! moves bytes by ddtc's interpreter or by compiled code needs at least one of these objects. The
+//! committed type packs and unpacks. Each reduction handle combines data by one reduction
+//! operation. `compile.rs` makes these objects, and all type handles of the node share them.
 
 use ddtc::internal::committed::{Committed, CommittedOperation};
 use ddtc::internal::kind::Op;

@@ -12,10 +12,11 @@ use crate::abi::{Code, Result};
 /// and stores it in the node. It does the same for all nodes below this node, so types that have a
 /// child type in common share the `Datatype` of that child type.
 pub(super) fn datatype(node: &Node) -> Result<&Datatype> {
-    // A type may be nested deeply, so an explicit stack replaces recursion. A node whose `Datatype`
-    // must be made is popped from the stack twice. The first time, it is pushed again, and its
-    // children are pushed above it. The second time, the `Datatype`s of its children have been
-    // made, and its own is made too.
+    // A type may be nested deeply, so an explicit stack replaces recursion. When a node without a
+    // `Datatype` is popped from the stack for the first time, it is pushed again, and its children
+    // are pushed above it. The second time, the `Datatype`s of its children have been made, and its
+    // own is made too. The same node may occur several times. Any further occurrence has a
+    // `Datatype` and is skipped.
     let mut open = vec![(node, false)];
     while let Some((node, children_done)) = open.pop() {
         let known = &node.extra().datatype;

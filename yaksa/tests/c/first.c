@@ -90,16 +90,16 @@ static void anew(void)
 }
 
 /* Makes two equal types. Twice, packs all data with the first type, in parts of at most `size`
- * bytes that follow each other, and then unpacks up to 20 parts, from the beginning of the data,
- * with the second type. Then frees both types. All of this is done for several sizes. */
+ * bytes that follow each other, and then unpacks about the first `20 * size` bytes with the second
+ * type, in such parts, too. Then frees both types. All of this is done for several sizes. */
 static void in_order(void)
 {
     for (int size = 4; size < TOTAL; size = size * 3 + 1) {
         ytype t = make(), u = make();
         for (int turn = 0; turn < 2; turn++) {
             for (int at = 0; at < TOTAL;) at = pack(t, at, size);
-            /* Only the first 20 parts are unpacked, because each call of `unpack` checks all
-             * bytes of the user memory, which takes long. */
+            /* Only about the first `20 * size` bytes are unpacked, because each call of
+             * `unpack` checks all bytes of the user memory, which takes long. */
             for (int at = 0; at < TOTAL && at < 20 * size;) at = unpack(u, at, size);
         }
         OK(yaksa_type_free(t));

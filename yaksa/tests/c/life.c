@@ -73,7 +73,7 @@ int main(void)
     FAILS(INTERNAL, yaksa_request_test(1, &done));
     FAILS(INTERNAL, yaksa_request_wait(0xdeadbeef));
 
-    /* The last `yaksa_finalize`, which ends the library, frees all types, but no info objects. */
+    /* This `yaksa_finalize` ends the library. It frees all types, but no info objects. */
     OK(yaksa_finalize());
     FAILS(INTERNAL, yaksa_type_get_size(t, &n));
     FAILS(INTERNAL, yaksa_finalize());

@@ -232,8 +232,8 @@ impl<'y> Mirror<'y> {
 
     /// Makes the type `t` with the library's constructors. Returns the handle of the type that the
     /// library has made, and a `Datatype` with the elements and bounds that this type must have.
-    /// They may differ from those of `t`, because the library lacks some predefined types, for
-    /// which others are used, and has rules of its own for bounds.
+    /// They may differ from those of `t`, because other types are used for some predefined types
+    /// ([`Mirror::named`]), and because the library has rules of its own for bounds.
     pub(crate) fn make(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(made) = self.made.get(&t.id()) {
             return made.clone();
@@ -255,8 +255,10 @@ impl<'y> Mirror<'y> {
         }
     }
 
-    /// Returns the handle of the library's predefined type that is used for `named`, and this
-    /// predefined type as a `Datatype`. It differs from `named` if the library lacks `named`.
+    /// Returns the handle of the library's predefined type that is used for `named`, and an equal
+    /// predefined type as a `Datatype`. It may differ from `named` for two reasons: the library
+    /// distinguishes integer types of C only by size and sign, and the type of a byte is used for
+    /// all types that the `match` below does not list.
     fn named(&mut self, named: Named) -> (u64, Datatype) {
         let number = match named {
             Named::CBool => 1,
@@ -300,8 +302,9 @@ impl<'y> Mirror<'y> {
 
     /// Makes the children of `t`, and then `t` itself by one constructor of the library. Returns
     /// the handle of the type that the library has made, and a `Datatype` with the elements and
-    /// bounds that this type must have. They may differ from those of `t`, because the library
-    /// lacks some predefined types, for which others are used, and has rules of its own for bounds.
+    /// bounds that this type must have. They may differ from those of `t`, because other types are
+    /// used for some predefined types ([`Mirror::named`]), and because the library has rules of its
+    /// own for bounds.
     fn constructed(&mut self, t: &Datatype) -> (u64, Datatype) {
         if let Some(named) = t.basic() {
             return self.named(named);
@@ -465,8 +468,9 @@ impl<'y> Mirror<'y> {
         }
         // `tree` has the bounds that ddtc gives to the type. These bounds are replaced by those
         // that the library must give to the type. For most types, `plain` computes the new bounds
-        // from the bounds of all copies of the children. A type without data becomes the null type.
-        // The bounds of a resized type or of a subarray stay as they are.
+        // from the bounds of all copies of the children. The bounds of a resized type, and those of
+        // a subarray of a type with data, stay as they are. Any other type without data becomes the
+        // null type, except a duplicate, which is equal to its child.
         let tree = Datatype::new(combiner).unwrap();
         let keeps_bounds = matches!(t.combiner(), Combiner::Resized { .. } | Combiner::Bounds { .. });
         let whole = matches!(t.combiner(), Combiner::Subarray { .. });
