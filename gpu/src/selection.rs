@@ -49,8 +49,8 @@ const TOO_MANY: &str = "must have at most 268435456 blocks to be served in devic
 ///
 /// # Errors
 /// The class of the error is `Unsupported` if a list of the layout's blocks would have more than
-/// [`MAX_ROWS`] entries, and `NoMem` if there is not enough host memory for this list. The error
-/// names `operation` as the call that failed.
+/// 2^28 entries (`MAX_ROWS`), and `NoMem` if there is not enough host memory for this list. The
+/// error names `operation` as the call that failed.
 pub fn select(operation: &'static str, committed: &Committed) -> Result<Selection> {
     let nest = committed.nest();
     let mut start = committed.origin() as i64;
