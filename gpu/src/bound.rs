@@ -33,16 +33,18 @@ pub const SECTOR: u64 = 32;
 /// at most 64 MiB.
 const MAX_RUNS: u64 = 1 << 21;
 
-/// Maximum number of parts that `Sets::repeat` repeats separately. If a set of bytes has more
-/// parts, `Sets::repeat` lists the contiguous runs of all repetitions instead.
+/// Maximum number of parts that `Sets::repeat` repeats separately. `Sets::repeat` may do so if the
+/// copies of a set overlap or interleave. If such a set has more parts, `Sets::repeat` lists the
+/// contiguous runs of all repetitions instead.
 const MAX_PARTS: usize = 1 << 12;
 
 /// Maximum number of sets that are nested in each other. The functions that go through nested sets
 /// recurse once for each level, so the limit bounds the stack that they need.
 const MAX_DEPTH: u32 = 128;
 
-/// Maximum number of entries in the cache [`Counter::known`]. An entry has the numbers of granules
-/// and sectors of one set of bytes. A cache with this number of entries takes about 40 MiB.
+/// Maximum number of entries in the cache [`Counter::known`]. An entry has the counts of granules
+/// and sectors of one set of bytes that begins at one offset within a granule. A cache with this
+/// number of entries takes about 65 MiB: the hash map then has 2^19 slots of 128 bytes each.
 const MAX_KNOWN: usize = 1 << 18;
 
 /// Maximum number of times that the counts of two sets are combined ([`Span::joined`]) while the
@@ -371,8 +373,8 @@ impl Sets {
         }
     }
 
-    /// Adds the number `runs` to [`Sets::listed`]. A caller does this before it writes this number
-    /// of entries to a list. Returns `None` if all lists together would have more than [`MAX_RUNS`]
+    /// Adds the number `runs` to [`Sets::listed`]. It is the number of entries that the caller
+    /// writes to a list. Returns `None` if all lists together would have more than [`MAX_RUNS`]
     /// entries.
     fn reserve(&mut self, runs: u64) -> Option<()> {
         self.listed = self.listed.checked_add(runs).filter(|&all| all <= MAX_RUNS)?;

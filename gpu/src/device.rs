@@ -109,7 +109,7 @@ impl Layout {
     /// Opens the layout `committed` on the device with the number `device`. Chooses the kernels of
     /// the layout and loads them into the primary context of the device. If the layout has a table,
     /// copies the table to device memory. If a stream of this context is being captured into a
-    /// graph, this call may invalidate the capture. The program must then repeat the capture.
+    /// graph, this call may invalidate the capture.
     ///
     /// # Errors
     /// The class of the error depends on what is wrong:
@@ -431,8 +431,10 @@ impl Layout {
     }
 
     /// Returns the device address of the memory at `address`, and the kind of this memory. Returns
-    /// an error unless the memory is memory of the layout's device or pinned host memory. Managed
-    /// memory is refused too. The error contains `argument` as the name of the wrong argument.
+    /// an error unless the memory is memory of the layout's device or pinned host memory. Also
+    /// refuses managed memory, device memory that belongs to a context other than the layout's, and
+    /// pinned host memory that is not mapped for the device. The error contains `argument` as the
+    /// name of the wrong argument.
     fn device_address(
         &self,
         operation: &'static str,

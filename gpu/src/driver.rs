@@ -408,7 +408,7 @@ impl Driver {
 
     /// Submits a copy of `bytes` bytes from the address `from` to the address `to`. The driver
     /// makes the copy after all work that was submitted to the stream earlier, and before all work
-    /// that is submitted later.
+    /// that is submitted to the stream later.
     ///
     /// # Safety
     /// `stream` must be a stream of the current context. The bytes at both addresses must stay

@@ -232,15 +232,15 @@ pub struct PieceTable<W> {
     pub rows: Split<W>,
     /// Number of packed bytes in an iteration of the innermost loop, modulo 2^32.
     pub bytes: W,
-    /// Position in the packed stream, modulo 2^32, at which an iteration of the outermost loop
-    /// begins: the iteration in which the launch begins. The position may be negative.
+    /// Position in the packed stream, modulo 2^32, at which an iteration of the kernel's outermost
+    /// loop begins: the iteration in which the launch begins. The position may be negative.
     pub origin: W,
     /// Position in the packed stream after the last byte of the launch.
     pub end: W,
 }
 
 /// Returns the bytes of the piece with the index `index` that a launch moves. The index is counted
-/// from the beginning of the iteration of the outermost loop in which the launch begins.
+/// from the beginning of the iteration of the kernel's outermost loop in which the launch begins.
 ///
 /// Positions in the packed stream are counted so that the first byte of the launch has the position
 /// `max_piece`, which is the maximum number of bytes in a piece. If the launch begins in the middle

@@ -4,8 +4,9 @@
 //! A piece is a section of a block with at most [`MAX_PIECE`] bytes, and each piece is moved by a
 //! group of [`LANES`] threads. A table has the position of each piece in the packed stream and its
 //! offset in user memory, so that no thread has to search for its piece. A launch moves all bytes
-//! of its pieces, with two exceptions: the range of packed bytes to be moved may begin in the
-//! middle of the first piece, and may end in the middle of the last piece.
+//! of its pieces, with two exceptions: the packed bytes of the launch may begin in the middle of
+//! its first piece, and may end in the middle of its last piece. In a transfer of several launches,
+//! each boundary between two launches may lie in the middle of a piece.
 
 use std::ops::Range;
 
@@ -191,7 +192,8 @@ impl Pieces {
     }
 
     /// Returns the index of the piece that contains the packed byte at `position`. The index and
-    /// the position are counted from the beginning of the same iteration of the outermost loop.
+    /// the position are counted from the beginning of the same iteration of the kernel's outermost
+    /// loop.
     fn piece(&self, position: u64) -> u64 {
         let (iteration, inside) = (position / self.bytes, position % self.bytes);
         // Search for the first piece that begins after `inside`. The piece before it contains the

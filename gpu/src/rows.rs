@@ -34,8 +34,8 @@ pub(crate) struct Row {
 pub(crate) struct Rows {
     /// The blocks, in the order of the packed stream.
     list: Vec<Row>,
-    /// Offset in user memory of the lowest byte of all blocks, counted from the beginning of an
-    /// iteration of the loop around the blocks.
+    /// Offset in user memory of the lowest byte of all blocks, counted from the offset at which the
+    /// body that contains the blocks is executed.
     lowest: i64,
 }
 
@@ -75,8 +75,8 @@ impl Rows {
         Some(Rows { list, lowest })
     }
 
-    /// Returns the offset in user memory of the lowest byte of all blocks, counted from the
-    /// beginning of an iteration of the loop around the blocks.
+    /// Returns the offset in user memory of the lowest byte of all blocks, counted from the offset
+    /// at which the body that contains the blocks is executed.
     pub(crate) fn lowest(&self) -> i64 {
         self.lowest
     }

@@ -106,8 +106,8 @@ pub fn kernel(width: u32, direction: Direction) -> Kernel {
         let [x, y] = [0, 1].map(|i| printer.add(corner[i], inside[i]));
         let (in_columns, in_rows) = (printer.is_less(x, columns), printer.is_less(y, rows));
         // The position and the offset of an element are sums with one term for each coordinate. The
-        // elements that a thread moves differ in only one coordinate. Add the term of this
-        // coordinate last, so that the sum of the other two terms is the same for all these
+        // elements that a thread accesses on one side differ in only one coordinate. Add the term
+        // of this coordinate last, so that the sum of the other two terms is the same for all these
         // elements. The assembler can then compute that sum only once.
         let order = if is_user { [2, 0, 1] } else { [2, 1, 0] };
         let coordinates = order.map(|i| [x, y, z][i]);

@@ -396,8 +396,9 @@ fn wrong_arguments_are_named() {
 }
 
 /// Functions of the driver that ddtc calls to close a layout. If one of them fails while a layout
-/// is closed, ddtc reports no error, unless the driver's code concerns a stream capture. Modules
-/// may then stay loaded, tables allocated, and contexts retained.
+/// is closed, modules may stay loaded, tables allocated, and contexts retained. ddtc reports no
+/// error, unless `cuCtxGetCurrent`, `cuCtxPushCurrent_v2` or `cuCtxSynchronize` returns a code that
+/// concerns a stream capture.
 const FREE: [&str; 7] = [
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -532,10 +533,11 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// Checks that `Layout::order` returns an error if only one of the two streams is being captured,
-/// or if one of them is the legacy default stream, which must not be used during the capture. The
-/// capture must stay valid. If both streams are being captured, the call must succeed. The stand-in
-/// reports a fault if a wait would connect a capture with other work.
+/// Checks that `Layout::order` returns an error if only one of the two streams is being captured.
+/// If the other one is the legacy default stream, and the capture forbids work on this stream, the
+/// error must be that of the driver. The capture must stay valid. If both streams are being
+/// captured, the call must succeed. The stand-in reports a fault if a wait would connect a capture
+/// with other work.
 #[test]
 fn captures_are_kept_apart() {
     let turn = turn();

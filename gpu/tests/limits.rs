@@ -18,7 +18,8 @@ use ddtc_gpu::selection::{Selection, select};
 /// part of an instance. A type map of so many bytes would take too long. So each case has a
 /// function in place of the type map. The function returns the displacement of the packed byte at a
 /// given position. Only some ranges of the packed bytes are moved. These ranges lie around the
-/// beginning, the middle and the end of an instance, and around the positions 2^30 and 2^32.
+/// beginning, the middle and the end of an instance, and around the positions 2^30 and 2^32. The
+/// end of an instance is also the beginning of the next one.
 #[test]
 fn instances_beyond_1_gib() {
     const RUN: i64 = 1_500_000_000;

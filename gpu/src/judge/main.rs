@@ -14,10 +14,11 @@
 //!
 //! * 0 if none of the following is the case, even if a transfer does not reach its target speed
 //!   (called "aim" in the output),
-//! * 1 if a byte is wrong or if there is no GPU; then nothing is measured,
+//! * 1 if a byte is wrong, or if the driver cannot be loaded or initialized, for example because
+//!   there is no GPU; then nothing is measured,
 //! * 2 if the copy kernel is so slow, compared with the driver's copy, that the figures mean
 //!   nothing, or
-//! * 3 if a call of the driver failed or this program panicked.
+//! * 3 if a later call of the driver failed or this program panicked.
 //!
 //! With the argument `--quick`, the program measures only with 4 KiB of packed bytes and with short
 //! chains, and does not check the speed of the copy kernel. This serves to test the program itself.

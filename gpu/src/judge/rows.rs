@@ -19,8 +19,9 @@ pub(crate) struct Row {
     pub(crate) cold: [Option<Aim>; 2],
 }
 
-/// Description of the datatype that is measured. The size of the datatype depends on the number of
-/// packed bytes.
+/// Description of the datatype that is measured. For `Instances`, the number of packed bytes
+/// determines only the number of instances. For all other variants, the size of the datatype
+/// depends on the number of packed bytes.
 #[derive(Clone, Copy)]
 enum Layout {
     /// Many instances of the datatype that this text describes.
