@@ -1,7 +1,14 @@
-//! Methods of public types that belong to the workspace, not to the interface, as sealed traits: a type's page shows its public methods only.
+//! Methods of public types for the other crates of the workspace, as sealed traits.
 //!
-//! Each calls the method of the same name that the type has inside the library, which documents it. `use ddtc::internal::methods::*;`
-//! brings them all into scope.
+//! These methods are not part of the public interface. In the types themselves they are
+//! `pub(crate)`, so the documentation of a type does not list them among its public methods. Other
+//! crates of the workspace call them through the traits of this module. The line
+//! `use ddtc::internal::methods::*;` brings all of the traits into scope.
+//!
+//! Each function and method of the traits that this module declares calls the one of the same name
+//! that the type has inside the library, and each constant has the value of the type's constant of
+//! the same name. These items of the types have the documentation. The module also re-exports the
+//! traits for raw calls, such as [`RawCalls`], which are documented where they are declared.
 #![allow(
     clippy::new_ret_no_self,
     clippy::wrong_self_convention,
@@ -29,14 +36,19 @@ use crate::segments::{Cursor, Runs, Segment, Segments};
 use crate::target::Target;
 
 mod sealed {
-    /// Keeps the traits to the types of this library.
+    /// Supertrait that seals the traits of the parent module. The module `sealed` is private, so
+    /// only this library can implement `Sealed`, and with it those traits.
     pub trait Sealed: Sized {}
 }
 
 use sealed::Sealed;
 
-/// Declares a sealed trait whose constants, functions and methods (`ref fn` by reference, `move fn` by value) are those that its type
-/// has inside the library.
+/// Declares a sealed trait, and implements it and `Sealed` for one type.
+///
+/// The type must have the constants, functions and methods that the trait lists, because the
+/// implementation takes the values of the constants from the type, and calls its functions and
+/// methods. `fn` declares a function without a receiver, `ref fn` a method that takes
+/// `&self`, and `move fn` a method that takes `self` by value.
 macro_rules! forward {
     ($(#[$attribute:meta])* $name:ident for $of:ident {
         $(const $constant:ident: $constant_type:ty;)*
@@ -79,7 +91,11 @@ macro_rules! forward {
 }
 
 forward! {
-    /// Methods of [`Datatype`] for the workspace: the tree of constructors, its contents, hash and type map.
+    /// Methods of [`Datatype`] for the other crates of the workspace.
+    ///
+    /// They make datatypes, for example from a combiner or from contents. They also read the tree
+    /// of constructors, its contents, its hash and its type map, convert between numbers of bytes
+    /// and of basic elements, and check whether a reduction is defined for all elements.
     DatatypeMethods for Datatype {
         fn new(combiner: Combiner) -> Result<Datatype>;
         fn named(named: Named) -> Datatype;
@@ -120,7 +136,8 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Engine`] for the workspace: counters, decoding of handles, and explanations.
+    /// Methods of [`Engine`] for the other crates of the workspace. They read counters, decode the
+    /// handles of an MPI library, and explain a compilation by the result of each stage.
     EngineMethods for Engine {
         ref fn holders() -> usize;
         ref fn is_same(other: &Engine) -> bool;
@@ -133,7 +150,8 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Committed`] for the workspace: the compiled layout, and what serves it.
+    /// Methods of [`Committed`] for the other crates of the workspace. They give access to the
+    /// layout, to its hashes and to its kernels, and say how calls are served.
     CommittedMethods for Committed {
         ref fn again() -> Committed;
         ref fn nest() -> &LoopNest<Normal>;
@@ -151,7 +169,8 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`CommittedOperation`] for the workspace: the compiled layout, and what serves it.
+    /// Methods of [`CommittedOperation`] for the other crates of the workspace. They give access to
+    /// the layout and to its kernels, say how calls are served, and check the arguments of calls.
     CommittedOperationMethods for CommittedOperation {
         ref fn nest() -> &LoopNest<Normal, Value>;
         ref fn kernel(direction: Direction) -> Option<&Arc<Kernel>>;
@@ -162,7 +181,9 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`LayoutCopy`] for the workspace: what serves it.
+    /// Methods of [`LayoutCopy`] for the other crates of the workspace. They compile the kernel for
+    /// the copy if the mode compiles at all, return the operation that combines the values, and say
+    /// how calls are served.
     LayoutCopyMethods for LayoutCopy {
         ref fn make() -> bool;
         ref fn operation() -> Option<Op>;
@@ -172,7 +193,8 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Error`] for the workspace: how errors are made.
+    /// Functions and a method of [`Error`] for the other crates of the workspace. They make errors,
+    /// and replace the name of the argument that an error is about.
     ErrorMethods for Error {
         fn new(class: ErrorClass, operation: impl Into<Cow<'static, str>>, argument: impl Into<Cow<'static, str>>, value: impl Display, rule: impl Into<Cow<'static, str>>) -> Error;
         fn internal(stage: &'static str, what: impl Into<Cow<'static, str>>) -> Error;
@@ -181,7 +203,7 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Mode`] for the workspace: names, and the list of all.
+    /// List of all modes, and the name of each [`Mode`], for the other crates of the workspace.
     ModeMethods for Mode {
         const ALL: [Mode; Mode::ALL.len()];
         move fn name() -> &'static str;
@@ -189,7 +211,8 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Operation`] for the workspace: names, and the lists of all.
+    /// Lists of operations, and the name of each [`Operation`], for the other crates of the
+    /// workspace. `all` lists all operations, and `PLAIN` all except the reductions.
     OperationMethods for Operation {
         const PLAIN: [Operation; Operation::PLAIN.len()];
         fn all() -> impl Iterator<Item = Operation>;
@@ -198,7 +221,10 @@ forward! {
 }
 
 forward! {
-    /// Methods of [`Op`] for the workspace: names and values of the ABI.
+    /// List of all values of [`Op`], and its methods for the other crates of the workspace. They
+    /// return the names of an operation, convert between an operation and the value of its handle
+    /// in MPI's standard ABI, and say whether an operation is defined for a named type and whether
+    /// its operands are pairs of a value and an index.
     OpMethods for Op {
         const ALL: [Op; Op::ALL.len()];
         fn from_abi(value: u64) -> Option<Op>;
@@ -212,7 +238,11 @@ forward! {
 
 impl Sealed for Segments<'_> {}
 
-/// Methods of [`Segments`] for the workspace: other ways to list them.
+/// Methods of [`Segments`] for the other crates of the workspace. They list the segments in other
+/// ways than the public methods: into memory that need not be initialized, from a packed byte on,
+/// or by a cursor.
+///
+/// The macro `forward` cannot declare this trait, because the trait has a lifetime parameter.
 pub trait SegmentsMethods<'l>: Sealed {
     fn new(nest: &'l LoopNest<Normal>, runs: &'l Runs, count: u64, origin: i64) -> Result<Segments<'l>>;
     fn runs(&self) -> &'l Runs;
