@@ -12,7 +12,7 @@
 //! | [`policy`] | table of the messages that get faster if they are packed first |
 //! | [`faults`] | table of datatypes whose bytes an MPI library is known to move wrongly |
 //! | [`fenced`] | memory between two inaccessible pages |
-//! | [`pieces`] | number of calls with which MPICH moves a message in pieces |
+//! | [`pieces`] | mean number of bytes that MPICH moves with one call in a message in pieces |
 //! | [`places`] | comparison of the bytes that an MPI library moves with the type map |
 //! | [`layer`] | groups of functions that a PMPI layer takes together |
 //! | [`bypass`] | reasons why the preload library bypasses a call, in words |

@@ -503,13 +503,9 @@ mod tests {
     use ddtc::internal::lower::{Bytes, lower};
     use ddtc::internal::normalize::normalize;
 
-    fn nest(text: &str) -> LoopNest<Normal> {
-        let t: Datatype = text.parse().unwrap();
-        normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest
-    }
-
     fn class(text: &str) -> Class {
-        Class::from_nest(&nest(text))
+        let t: Datatype = text.parse().unwrap();
+        Class::from_nest(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
     }
 
     #[test]

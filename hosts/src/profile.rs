@@ -103,10 +103,10 @@ pub struct Costs {
     /// it on each side, although its `MPI_Pack` takes 0.9 ns for each.
     ///
     /// If `direct_runs` is not 0, this is the time of a call that moves one or several runs
-    /// ([`crate::pieces::bytes_per_call`]), except in messages that the library copies from layout to layout. MPICH
-    /// 4.3.2 on an Intel Xeon (family 6, model 167, 2026-11-30), both sides together: WRF_x of 174
-    /// KB, in runs of 12 B under several loops, takes 3.4 ns for each run. A vector of doubles takes
-    /// 11 ns for each double.
+    /// ([`crate::pieces::bytes_per_call`]), except in messages that the library copies from layout
+    /// to layout. MPICH 4.3.2 on an Intel Xeon (family 6, model 167, 2026-11-30), both sides
+    /// together: WRF_x of 174 KB, in runs of 12 B under several loops, takes 3.4 ns for each run. A
+    /// vector of doubles takes 11 ns for each double.
     pub short_run: u64,
     /// Like `short_run`, but for a run of 32 B or more. Without this value, the preload library
     /// concluded in every third job under Intel MPI that converting WRF_y with 63 KB (runs of 100 B
@@ -230,7 +230,7 @@ pub const MPICH: Profile = Profile {
 /// Profile of MPICH from 4.2 to before 5.0. MPICH 4.2 and 4.3 pack messages of less than 16 KiB
 /// whole. They copy messages of 64 KiB and more directly from the layout of the sender to that of
 /// the receiver if they have at most 1024 runs, at a small cost for each run. They move all other
-/// messages in pieces, with at least one call for each iteration of the outermost loop.
+/// messages in pieces ([`crate::pieces`]).
 ///
 /// MPICH 4.3.2 on Zen 3, round trip: 256 KiB in rows of 2 KiB take 33 us, and 76 us if they are
 /// packed by hand; 96 KiB in rows of 3 KiB take 15 us, and 71 us if packed by hand. Lists of short

@@ -101,21 +101,21 @@ pub(crate) struct Measured {
 
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::default);
 
-/// Returns the times of the layout with the hash `key` and these runs. If the layout has no times
-/// yet, makes a value for them and enters the times that the profile cache has from earlier runs of
+/// Returns the times of the layout with the hash `key`. If the layout has no times yet, makes a
+/// value for them, with the runs that `runs` returns, and enters the times that the profile cache has from earlier runs of
 /// the program. If [`MAX_LAYOUTS`] other layouts have times already, returns `similar`, the times
 /// of the similarity class.
 pub(crate) fn find_or_insert(
     host: &Host,
     key: u64,
-    runs: Runs,
+    runs: impl FnOnce() -> Runs,
     similar: Option<&'static Measured>,
 ) -> Option<&'static Measured> {
     if let Some(measured) = known(key) {
         return Some(measured);
     }
     // The profile cache is read before the lock is taken, because reading it may read a file.
-    let learnt = profile_cache::times_of(host, key);
+    let (learnt, runs) = (profile_cache::times_of(host, key), runs());
     if let Some(similar) = similar {
         let _ = similar.runs.compare_exchange(0, runs.word(), Relaxed, Relaxed);
     }

@@ -77,12 +77,7 @@ impl Rules {
             }
         };
         let found = || {
-            measured::find_or_insert(
-                host,
-                committed.near_hash(),
-                runs(),
-                similar.map(|class| &class.measured),
-            )
+            measured::find_or_insert(host, committed.near_hash(), runs, similar.map(|class| &class.measured))
         };
         let measured = if is_timed { found() } else { None };
         // If the layout is timed, the measured times may show that messages of any size gain from

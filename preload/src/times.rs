@@ -77,9 +77,9 @@ pub(crate) struct Runs {
     /// True if the runs lie apart, so that a kernel touches much more memory than the bytes of the
     /// runs ([`TOUCHED`]).
     apart: bool,
-    /// Mean number of bytes that the MPI library moves with one call, if it moves a message in pieces
-    /// ([`ddtc_hosts::pieces::bytes_per_call`]); 0 if it moves each run by a call of its own, or if
-    /// that is not known. Only five binary digits are kept.
+    /// Mean number of bytes that the MPI library moves with one call, if it moves a message in
+    /// pieces ([`ddtc_hosts::pieces::bytes_per_call`]). It is rounded down to five binary digits. 0
+    /// if the number is not known; each run then counts as one call.
     per_call: u64,
 }
 
@@ -89,6 +89,7 @@ impl Runs {
     /// Maximum mean length in bytes. The number of longer runs is overestimated, but at 1 MiB and
     /// more a copy of a run takes much longer than the additional cost of the run.
     const MAX_BYTES: u64 = (1 << 20) - 1;
+
     /// Returns the summary of runs that have a mean length of `bytes` bytes. `memory` is the mean
     /// number of bytes of user memory for each run, gaps included. The summary says that each call
     /// moves one run, until [`Runs::with_bytes_per_call`] sets another number.
@@ -404,8 +405,8 @@ mod tests {
         // runs is not known, so only the packing times count.
         assert!(times.gains(&INTEL, 16320, strided(8)) && !times.gains(&INTEL, 16320, strided(0)));
         // MPICH 4.2 and 4.3 pack 1 MiB in runs of 8 B in 112 us, but need 1.8 ms for a message of it:
-        // they move it in pieces, with calls for each iteration of the outermost loop (Zen 3). A
-        // call moves one run of a vector, and 128 runs of NAS_MG_x.
+        // they move it in pieces, with a call for each block (Zen 3). A block of this vector is one
+        // run. A block of NAS_MG_x is a row of 128 runs.
         let dense = Times { bytes: 1 << 20, host: 111_728, ours: 73_748, copy: 33_573 };
         let runs = Runs::new(8, false, 16);
         assert!(dense.gains(&MPICH_4_2, 1 << 20, runs));
