@@ -319,12 +319,12 @@ impl Layout {
     ///
     /// # Errors
     /// The class of the error is `Arg` if one of the streams belongs to a context other than the
-    /// primary context of the layout's device. It is also `Arg` if only one of the streams is being
-    /// captured into a graph. In this case a wait would either end the capture with an error, or
-    /// make the other stream take part in the capture. The class is `Other` in a child of the
-    /// process that opened the layout. If a call of the driver fails, the class is that of
-    /// [`Driver::error`]. This function may invalidate a capture only if a call of the driver
-    /// fails.
+    /// primary context of the layout's device. It is also `Arg` if one of the streams is being
+    /// captured into a graph, unless the other stream takes part in the same capture. In this case
+    /// a wait would either make captures invalid, or make `then` take part in the capture of
+    /// `first`. The class is `Other` in a child of the process that opened the layout. If a call of
+    /// the driver fails, the class is that of [`Driver::error`]. This function may invalidate a
+    /// capture only if a call of the driver fails.
     pub unsafe fn order(
         &self,
         operation: &'static str,
@@ -345,22 +345,14 @@ impl Layout {
             self.check_stream(operation, argument, first)?;
             self.check_stream(operation, "stream", then)?;
             let said = |what| move |code| self.driver.error(operation, what, code);
-            let first_captured = self.driver.is_captured(first).map_err(said(argument))?;
-            let then_captured = self.driver.is_captured(then).map_err(said("stream"))?;
-            let rule = match (first_captured, then_captured) {
-                (true, false) => {
-                    "must not wait for a stream that is captured into a graph, unless `stream` is captured too"
-                }
-                (false, true) => "must name no stream but that of the call, which is captured into a graph",
-                _ => return self.driver.order(first, then).map_err(said(argument)),
-            };
-            Err(Error::new(
-                ErrorClass::Arg,
-                operation,
-                argument,
-                format!("a buffer of stream {first:p}"),
-                rule,
-            ))
+            let first_capture = self.driver.capture(first).map_err(said(argument))?;
+            let then_capture = self.driver.capture(then).map_err(said("stream"))?;
+            if first_capture == then_capture {
+                return self.driver.order(first, then).map_err(said(argument));
+            }
+            let value = format!("a buffer of stream {first:p}");
+            let rule = "must name no stream, or a stream of the same capture, if that stream or `stream` is captured into a graph";
+            Err(Error::new(ErrorClass::Arg, operation, argument, value, rule))
         }
     }
 
