@@ -55,7 +55,7 @@ typedef struct CUstream_st *ddtc_cuda_stream;
  * DDTC_ERR_UNSUPPORTED_OPERATION if there is no driver that works or no device, if the driver
  * refuses a kernel, or if the layout is not supported: a list of more than 268435456 blocks, where
  * a block of more than 512 bytes counts once for every 512 bytes. DDTC_ERR_ARG for a device that
- * does not exist. DDTC_ERR_NO_MEM if the device is full, or the host has no memory for the list. */
+ * does not exist. DDTC_ERR_NO_MEM if the device is full, or the system refuses memory for the list. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
 /* Waits for all work of the device's primary context, and frees the layout and its table. Faults of

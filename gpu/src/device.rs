@@ -119,8 +119,10 @@ impl Layout {
     /// stays loaded and no memory stays allocated, unless the driver also fails to unload the
     /// kernel or to free the memory.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
-        let selection = select(operation, committed)?;
+        // Load the driver first, so that a long list of blocks is not made in vain if there is no
+        // driver.
         let driver = Driver::load(operation)?;
+        let selection = select(operation, committed)?;
         Layout::open_with(operation, driver, committed, selection, device)
     }
 
