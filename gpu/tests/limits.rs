@@ -6,7 +6,7 @@ mod calls;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use calls::{Call, PACKED, USER, displacements, mover, parse};
+use calls::{Call, PACKED, displacements, mover, parse};
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::error::ErrorClass;
@@ -102,7 +102,6 @@ fn instances_beyond_1_gib() {
         let t = parse(text);
         let mover = mover(&t).expect(text);
         let (size, unit) = (t.size() as u64, u64::from(mover.loops().unit()));
-        let user = USER.wrapping_sub(mover.loops().start() as u64);
         for middle in [2000, size / 2, (1 << 30) + 8, (1 << 32) + 8, size, size + 4096] {
             // Test three kinds of ranges, with about 2000, 24000 and 600 bytes. A range of about
             // 2000 bytes has fewer than 32 columns of the matrix, so the kernel `tile` does not
@@ -116,8 +115,8 @@ fn instances_beyond_1_gib() {
                 }
                 let (places, from): (Vec<i64>, u64) =
                     (range.clone().map(|position| place(position as i64)).collect(), begin);
-                let call =
-                    Call { mover: &*mover, places: &places, from, user, packed: PACKED + ragged, range };
+                let packed = PACKED + ragged;
+                let call = Call { from, packed, ..Call::whole(&*mover, &places, range) };
                 let printed = call.kernel(Direction::Pack).name;
                 let is_short = half == 1000 && name.starts_with("tile");
                 assert!(ragged > 0 || is_short || printed.contains(name), "{text}: {printed}");
@@ -168,8 +167,7 @@ fn thousands_of_levels() {
         for t in [nested(5000), corpus::datatype("@deep(20000)").unwrap()] {
             let (mover, places) = (mover(&t).expect("a kernel"), displacements(&t, 1));
             let range = 0..places.len() as u64;
-            let user = USER.wrapping_sub(mover.loops().start() as u64);
-            let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
+            let call = Call::whole(&*mover, &places, range);
             call.check(Direction::Pack, None).unwrap();
             call.check(Direction::Unpack, None).unwrap();
             // `Touched::new` may return `None` for these datatypes, but it must not overflow the
