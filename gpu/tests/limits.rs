@@ -128,6 +128,19 @@ fn instances_beyond_1_gib() {
         }
     }
 }
+/// Checks transposes with two columns in each iteration of the host loops. A launch stays within
+/// such an iteration. So the kernel `strided` must move them, even if a transfer of several
+/// instances has 32 columns and more.
+#[test]
+fn few_columns_inside_of_host_loops() {
+    let text = "resized(0, 4000000000, hvector(2, 1, 16, hvector(30, 1, 128000064, hvector(2000000, 16, 64, byte))))";
+    let t = parse(text);
+    let mover = mover(&t).expect(text);
+    assert_eq!((mover.loops().in_kernel().len(), mover.loops().list().len()), (3, 4));
+    let call = Call::whole(&*mover, &[], 0..16 * t.size() as u64);
+    let name = call.kernel(Direction::Pack).name;
+    assert!(name.starts_with("ddtc_strided_16_"), "{name}");
+}
 
 /// Checks that only one datatype of the corpus is refused. An instance of it has 2^41 blocks and 8
 /// TiB. Each other datatype has no bytes, is one contiguous run, or is moved by a kernel.
