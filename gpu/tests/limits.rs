@@ -259,15 +259,19 @@ fn tables_without_memory() {
 }
 
 /// Checks that layouts whose lists of blocks are too long are refused, and that the error names the
-/// limit. Also checks that layouts whose instances overlap are recognized.
+/// length of the list and the limit. Also checks that layouts whose instances overlap are
+/// recognized.
 #[test]
 fn refusals() {
-    for text in [
-        "hvector(2, 1, 30000000000, hvector(2, 1, 10000000000, hvector(2, 1, 3000000000, hvector(200000000, 1, 64, hindexed([1, 2], [0, 8], byte)))))",
-        "hindexed([8, 200000000000], [0, 16], byte)",
+    for (text, list) in [
+        (
+            "hvector(2, 1, 30000000000, hvector(2, 1, 10000000000, hvector(2, 1, 3000000000, hvector(200000000, 1, 64, hindexed([1, 2], [0, 8], byte)))))",
+            "a list of 400000000 blocks",
+        ),
+        ("hindexed([8, 200000000000], [0, 16], byte)", "a list that counts as 390625001 blocks"),
     ] {
-        let error = select("test", &ddtc::commit(&parse(text)).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("at most 268435456 blocks"), "{text}: {error}");
+        let error = select("test", &ddtc::commit(&parse(text)).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(list) && error.contains("at most 268435456 blocks"), "{text}: {error}");
     }
     for text in ["resized(0, 4, double)", "resized(0, 4, hindexed([8, 8], [0, 12], byte))"] {
         assert!(!mover(&parse(text)).unwrap().loops().is_disjoint(2), "{text}");
