@@ -241,8 +241,8 @@ impl Layout {
     /// * `Other`: the calling process is a child of the process that opened the layout.
     /// * If the driver fails, the class is that of [`Driver::error`].
     ///
-    /// A transfer that returns an error has written nothing, with one exception. Some transfers need
-    /// several launches: for example, long transfers, and transfers that cross the end of an
+    /// A transfer that returns an error has written nothing, with one exception. Some transfers
+    /// need several launches: for example, long transfers, and transfers that cross the end of an
     /// instance, or of an iteration of a loop, that has more than 1 GiB. If the driver refuses the
     /// second or a later launch, the launches before it write their bytes.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
