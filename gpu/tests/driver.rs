@@ -62,6 +62,10 @@ standin! {
     cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int;
     cuStreamCreate(stream: *mut Opaque, flags: c_uint) -> c_int;
     cuStreamBeginCapture_v2(stream: Opaque, mode: c_uint) -> c_int;
+    cuStreamWaitEvent(stream: Opaque, event: Opaque, flags: c_uint) -> c_int;
+    cuEventCreate(event: *mut Opaque, flags: c_uint) -> c_int;
+    cuEventRecord(event: Opaque, stream: Opaque) -> c_int;
+    cuEventDestroy_v2(event: Opaque) -> c_int;
     standin_end_capture(stream: Opaque) -> c_int;
     standin_replay(stream: Opaque) -> c_int;
     standin_fail(n: i64, code: c_int) -> c_int;
@@ -533,36 +537,43 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// Checks that `Layout::order` returns an error if only one of the two streams is being captured.
-/// If the other one is the legacy default stream, and the capture forbids work on this stream, the
-/// error must be that of the driver. The capture must stay valid. If both streams are being
-/// captured, the call must succeed. The stand-in reports a fault if a wait would connect a capture
-/// with other work.
+/// Checks that a stream is not made to wait for another one if only one of them is being captured,
+/// if they take part in two captures, or if the capture forbids work on the legacy default stream.
+/// The captures must go on. The stand-in reports a fault if a captured stream is made to wait for
+/// work outside of its capture. Streams of the same capture may wait for each other.
 #[test]
 fn captures_are_kept_apart() {
     let turn = turn();
     let layout = open("resized(0, 16, double)").unwrap();
-    let (mut captured, mut other) = (NONE, NONE);
+    let (mut captured, mut other, mut event) = (NONE, NONE, NONE);
     assert_eq!(cuStreamCreate(&raw mut captured, 1), 0);
     assert_eq!(cuStreamCreate(&raw mut other, 1), 0);
     let legacy: Opaque = std::ptr::without_provenance_mut(1);
     assert_eq!(cuStreamBeginCapture_v2(captured, 0), 0);
-    for (first, then, argument, text) in [
-        (other, captured, "user", "no stream but that of the call"),
-        (captured, other, "user", "unless `stream` is captured too"),
-        (legacy, captured, "user", "CUDA error 906"),
-        (captured, legacy, "stream", "CUDA error 906"),
-    ] {
-        // SAFETY: the streams are those of the stand-in, or default streams.
-        let error = unsafe { layout.order("test", "user", first, then) }.unwrap_err();
+    // SAFETY: the streams are those of the stand-in, or default streams.
+    let order = |first, then| unsafe { layout.order("test", "user", first, then) };
+    let refused = |first, then, argument, text| {
+        let error = order(first, then).unwrap_err();
         assert!(error.argument() == argument && error.to_string().contains(text), "{error}");
-    }
-    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
-    submit(&layout, Direction::Pack, user, 4, packed, captured).unwrap();
+    };
+    refused(other, captured, "user", "a stream of the same capture");
+    refused(captured, other, "user", "a stream of the same capture");
+    refused(legacy, captured, "user", "CUDA error 906");
+    refused(captured, legacy, "stream", "CUDA error 906");
     assert_eq!(cuStreamBeginCapture_v2(other, 0), 0);
-    // SAFETY: the streams are those of the stand-in.
-    unsafe { layout.order("test", "user", other, captured) }.unwrap();
-    assert_eq!((standin_end_capture(other), standin_end_capture(captured)), (0, 0));
+    refused(other, captured, "user", "a stream of the same capture");
+    refused(captured, other, "user", "a stream of the same capture");
+    assert_eq!(standin_end_capture(other), 0);
+    // The stream `other` joins the capture of `captured` by waiting for it. Work that is submitted
+    // to `other` then belongs to this capture.
+    assert_eq!((cuEventCreate(&raw mut event, 0), cuEventRecord(event, captured)), (0, 0));
+    assert_eq!((cuStreamWaitEvent(other, event, 0), cuEventDestroy_v2(event)), (0, 0));
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    order(captured, other).unwrap();
+    submit(&layout, Direction::Pack, user, 4, packed, other).unwrap();
+    order(other, captured).unwrap();
+    assert_eq!(standin_end_capture(captured), 0);
+    assert_eq!(bytes(packed, 32), [0; 32]);
     assert_eq!(standin_replay(captured), 0);
     assert_eq!(bytes(packed, 32), packed_bytes("resized(0, 16, double)", &sample(64), 4));
     close(layout);

@@ -80,7 +80,7 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
         (aligned + skew, PACKED, 0..total),
         (aligned, PACKED + skew, part),
     ] {
-        let call = Call { mover: &*mover, places: &places, from: 0, user, packed, range };
+        let call = Call { user, packed, ..Call::whole(&*mover, &places, range) };
         if call.range.is_empty() {
             continue;
         }
@@ -327,7 +327,7 @@ fn ranges_of_transposes() {
         (60 * column + 16..93 * column + 8, "ddtc_tile_8", 2),
         (190 * column + 16..201 * column, "ddtc_tile_8", 7),
     ] {
-        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
+        let call = Call::whole(&*mover, &places, range);
         let launch = mover.launch(call.variant(), &call.addresses(), call.range.clone());
         assert!(call.kernel(Direction::Pack).name.starts_with(name), "{:?}", call.range);
         assert_eq!(launch.blocks[0], blocks, "{:?}", call.range);
@@ -415,8 +415,7 @@ fn tails() {
             for words in [1, 2, 255, 256, 257, block - 1, block, block + 1, block + 256, 2 * block] {
                 let places = displacements(&t, words.div_ceil(words_each));
                 let range = 0..words * width;
-                let user = USER.wrapping_sub(mover.loops().start() as u64);
-                let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
+                let call = Call::whole(&*mover, &places, range);
                 let name = call.kernel(Direction::Pack).name;
                 assert!(name.contains(&format!("_{width}_0_32_")), "{name}");
                 for direction in Direction::BOTH {

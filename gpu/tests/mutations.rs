@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use calls::interpreter::{Memory, Module};
-use calls::{Call, PACKED, USER, displacements, mover, parse};
+use calls::{Call, displacements, mover, parse};
 use ddtc::internal::kind::Direction;
 
 /// A change that makes the PTX text of a kernel wrong. It replaces the first occurrence of `from`
@@ -177,7 +177,7 @@ fn mutations_are_found() {
     for Mutated { text, count, range, kernel, mutations } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
+        let call = Call::whole(&*mover, &places, range);
         let mut rules: HashMap<String, &str> = HashMap::new();
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
@@ -247,7 +247,7 @@ fn changes_of_every_instruction_are_found() {
     for Mutated { text, count, range, .. } in mutated() {
         let t = parse(&text);
         let (mover, places) = (mover(&t).expect(&text), displacements(&t, count));
-        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
+        let call = Call::whole(&*mover, &places, range);
         for direction in Direction::BOTH {
             let printed = call.kernel(direction);
             let changes = changes(&printed.text);
@@ -278,8 +278,7 @@ fn mutations_of_other_shapes_are_found() {
         let mover = mover(&t).expect(text);
         let places = displacements(&t, 2100);
         let range = 0..places.len() as u64;
-        let user = USER.wrapping_sub(mover.loops().start() as u64);
-        let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
+        let call = Call::whole(&*mover, &places, range);
         let printed = call.kernel(Direction::Pack).text;
         call.check(Direction::Pack, Some(&printed)).unwrap();
         let changed = printed.replacen(from, to, 1);
