@@ -658,22 +658,26 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
 
 /// Checks that the benchmark program `judge` finds wrong bytes. It must name every layout that has
 /// a wrong byte, measure nothing, and end with exit status 1. To make bytes wrong, the stand-in
-/// changes the first byte that a kernel has written. It does so for two of the kernels that the
-/// program runs: the first one, which packs, and the fourth one, which unpacks.
-/// (`STANDIN_SPOILS=0,3` counts the kernels from 0.)
+/// changes the first byte that a kernel has written. It does so for three of the kernels that the
+/// program runs. The program first packs and unpacks a layout by ddtc, and then packs and unpacks
+/// it by one thread for each element. So the first kernel packs the first layout, the fourth kernel
+/// unpacks this layout by one thread for each element, and the sixth kernel unpacks the second
+/// layout. (`STANDIN_SPOILS=0,3,5` counts the kernels from 0.)
 #[test]
 fn the_judge_finds_wrong_bytes() {
-    let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);
+    let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3,5")]);
     assert_eq!(status, Some(1), "{said}{error}");
     let wrong: Vec<_> = said.lines().filter_map(|l| l.strip_prefix("WRONG: ")).collect();
-    let [first, second] = wrong[..] else { panic!("{said}{error}") };
-    for (line, name, what) in
-        [(first, "8 B, stride 16:", " packed: "), (second, "8 B, stride 64:", " unpacked: ")]
-    {
+    let [first, by_element, second] = wrong[..] else { panic!("{said}{error}") };
+    for (line, name, what) in [
+        (first, "8 B, stride 16:", " packed: "),
+        (by_element, "8 B, stride 16, one thread per element:", " unpacked: "),
+        (second, "8 B, stride 64:", " unpacked: "),
+    ] {
         assert!(line.starts_with(name) && line.contains(what), "{line}");
         assert!(line.contains("byte 0 is 0x80 and must be 0x00, 0 more bytes are wrong"), "{line}");
     }
-    assert!(said.ends_with("2 layouts are WRONG, so that nothing is measured\n"), "{said}");
+    assert!(said.ends_with("3 checks found WRONG bytes, so that nothing is measured\n"), "{said}");
 }
 
 /// Checks that the benchmark program `judge` ends with exit status 1 if the driver cannot be
@@ -709,8 +713,26 @@ fn the_judge_runs() {
     assert_eq!(status, Some(0), "{said}{error}");
     let right = said
         .lines()
-        .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
+        .find_map(|l| l.strip_suffix(" checks of layouts are right, every byte, gaps and margins included"));
     assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    // One layout in each row: 8-byte elements, a run of several elements, a transpose, and single
+    // bytes. Below them are the figures of one thread for each element. A structure has none.
+    let lines: Vec<&str> = said.lines().collect();
+    for (name, has_figure) in [
+        ("8 B, stride 64 ", true),
+        ("128 B, stride 256 ", true),
+        ("transpose of 8 B ", true),
+        ("1001 B, stride 1003 ", true),
+        ("structure, 20 of 24 B", false),
+    ] {
+        for direction in Direction::BOTH.map(|direction| format!(" {direction} ")) {
+            let of_row = |l: &&str| l.starts_with(name) && l.contains(&direction);
+            let at = lines.iter().position(of_row).unwrap_or_else(|| panic!("{name}{direction}: {said}"));
+            let next = lines[at + 1];
+            let is_figure = next.contains(&direction) && next.contains("one thread per element");
+            assert_eq!(is_figure, has_figure, "{name}: {next}");
+        }
+    }
     assert!(said.contains("370 of 410 kernels ran\n") && !said.contains("did not run"), "{said}");
     assert!(
         said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),
