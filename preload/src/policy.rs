@@ -70,10 +70,9 @@ impl Rules {
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             let runs = Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number);
-            let costs = &host.profile.costs;
-            match costs.direct_runs {
-                0 => runs,
-                _ => runs.with_bytes_per_call(pieces::bytes_per_call(t, costs.in_pieces)),
+            match host.profile.costs.piece() {
+                Some(piece) => runs.with_bytes_per_call(pieces::bytes_per_call(t, piece)),
+                None => runs,
             }
         };
         let found = || {

@@ -1,6 +1,6 @@
 //! Estimate of whether decoding a type pays.
 //!
-//! A type is decoded when conversions of its later uses are expected to save as much time as
+//! A type is decoded when conversions of its uses from now on are expected to save as much time as
 //! decoding costs. It is not known in advance how often a type will be used again. If nothing is
 //! known about similar types, two guesses replace that knowledge. First, the type is expected to
 //! transfer as many bytes again as it has transferred so far. Second, a conversion is expected to
@@ -82,13 +82,16 @@ pub(crate) struct Outlook {
 }
 
 impl Outlook {
-    /// Returns the nanoseconds that conversions of the later uses are expected to save.
+    /// Returns the nanoseconds that conversions of the present use and of the later uses are
+    /// expected to save.
     ///
     /// A type is expected to transfer as many bytes in all as similar types did. Once the type has
     /// transferred more bytes than that, it is expected to go on and to transfer as many bytes
-    /// again as it has transferred beyond the mean of the similar types.
+    /// again as it has transferred beyond the mean of the similar types. In any case the present
+    /// use is converted if the type is decoded now. So a type that is used once is decoded if this
+    /// use alone pays for it.
     pub(crate) fn saves(&self) -> u64 {
-        let later = self.mean.abs_diff(self.moved);
+        let later = self.mean.abs_diff(self.moved).max(self.bytes);
         let all = u128::from(later) * u128::from(self.saves) / u128::from(self.bytes.max(1));
         u64::try_from(all).unwrap_or(u64::MAX)
     }
@@ -118,6 +121,9 @@ mod tests {
         assert_eq!(decoded_at(20 * 1200, 20, 1200), Some(40));
         // Similar types were used only once or twice, and this type is used more often.
         assert_eq!([1, 2].map(|mean| decoded_at(2400, mean, 1200)), [Some(3), Some(4)]);
+        // Similar types were used once. The first use of this type pays for decoding, although no
+        // later use is expected.
+        assert_eq!(decoded_at(1200, 1, 1200), Some(1));
         // Each use costs 1200 ns, and a conversion saves only a tenth of that.
         assert_eq!(decoded_at(12_000, 20, 120), Some(120));
     }
