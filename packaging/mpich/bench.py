@@ -10,6 +10,7 @@ medians over the rounds.
 """
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -29,6 +30,10 @@ def options():
     parser.add_argument("--rounds", type=int, default=5, help="jobs of each variant [%(default)s]")
     parser.add_argument("--ours", type=Path, help="folder of the other libyaksa.so.0")
     return parser.parse_args()
+
+
+def digest(folder):
+    return hashlib.sha256((folder / "libyaksa.so.0").read_bytes()).hexdigest()[:12]
 
 
 def run(o, library, settings):
@@ -62,6 +67,8 @@ def main():
         print(f"# packaging/mpich/bench.py: half round trips, medians of {o.rounds} jobs of each variant, in turn; two ranks, "
               "each bound to a core", file=sink)
         print(f"# off: {o.variable}=0, on: ={o.default} (default), packed: =1000000000, no_cma: MPIR_CVAR_CH4_CMA_ENABLE=0", file=sink)
+        digests = ", ".join(f"{library} {digest(folder)}.." for library, folder in libraries.items())
+        print(f"# sha256 of each libyaksa.so.0: {digests}", file=sink)
         print("side,piece,bytes," + ",".join(f"{library}_{variant}_us" for library, variant in columns), file=sink)
         for row in dict.fromkeys(row for row, _, _ in times):
             figures = (f"{median(times[row, *column]):.2f}" for column in columns)
