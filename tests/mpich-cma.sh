@@ -72,7 +72,7 @@ once source "$(cat "$archive" "$packaging/cma.patch" | sha256sum | cut -c 1-16)"
 describe_source
 once header "of yaksa in mpich $version" configure_yaksa
 once stock "yaksa of mpich $version" build_stock
-once mpich "$(cat "$cache/source.done") ${mpich_options[*]}" build_mpich mpich "$cache/stock" "${mpich_options[@]}"
+once mpich "$(cat "$cache/source.done") ${mpich_options[*]} --disable-romio" build_mpich mpich "$cache/stock" "${mpich_options[@]}" --disable-romio
 once pieces "$(sha256sum <"$packaging/pieces.c" | cut -c 1-16)" build_pieces
 minimum=$(sed -n "/name *: $variable\$/,/description/s/.*default *: *//p" "$cache/source/src/mpid/ch4/shm/ipc/cma/cma_post.h")
 [ -n "$minimum" ] || fail "src/mpid/ch4/shm/ipc/cma/cma_post.h of the patched sources has no variable $variable"

@@ -11,9 +11,9 @@
  * before the send and after it. It compares every byte of the receive buffer, including the gaps,
  * and the class of the returned error. The exit status is 1 if anything is wrong.
  *
- * `time` prints lines SIDE,PIECE,BYTES,MICROSECONDS. A piece of 0 bytes means that both buffers
- * are contiguous. The microseconds are half of a round trip, in
- * which each rank sends once. They are the median of 11 batches. */
+ * `time` prints lines SIDE,PIECE,BYTES,MICROSECONDS. A piece of 0 bytes means that both buffers are
+ * contiguous. The microseconds are half of a round trip, in which each rank sends once. They are the
+ * median of 11 batches. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static const char *const form_names[] = {"vector", "repeated", "irregular"};
 static const char *const room_names[] = {"exact", "more", "half", "none"};
 static int rank;
 
-/* One side of a message: `count` instances of `type`, which have `pieces` pieces of `length` bytes.
- * The piece with number i begins at byte `at(side, i)` of the buffer. */
+/* One side of a message: `count` instances of `type`, which together have `pieces` pieces of `length`
+ * bytes each. The piece with number i begins at byte `at(side, i)` of the buffer. */
 struct side {
   MPI_Datatype type;
   int count, pieces, length;
