@@ -7,8 +7,8 @@ use ddtc::internal::methods::*;
 /// The constructors beyond this number count as if no end of a piece cut them.
 const MAX_NODES: usize = 1000;
 
-/// Returns the mean number of bytes that MPICH moves with one call, if it moves messages of a type
-/// in pieces of `piece` bytes; at least 1.
+/// Returns the mean number of bytes that MPICH 4.2 and 4.3 move with one call, if they move
+/// messages of a type in pieces of `piece` bytes; at least 1.
 ///
 /// A block of a list or vector is moved by one call if it lies in one piece. Whole instances are
 /// moved together, as many as lie in one piece. What the end of a piece cuts is moved in the same

@@ -106,6 +106,13 @@ impl Class {
     }
 }
 
+/// Returns true if the runs of a layout lie at one stride, as those of a vector do: there is at most
+/// one loop besides that over the instances of a call.
+pub fn has_one_stride(nest: &LoopNest<Normal>) -> bool {
+    let loops = nest.nodes().iter().filter(|node| matches!(node, Node::Loop { trip, .. } if !trip.per_count));
+    loops.count() <= 1
+}
+
 /// Kinds of calls that a policy decides about separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {

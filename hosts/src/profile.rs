@@ -138,19 +138,6 @@ pub struct Costs {
     pub moves_inside: bool,
 }
 
-impl Costs {
-    /// Returns the length in bytes of a piece of a message, if the library moves messages of several
-    /// runs in pieces by calls that are counted ([`crate::pieces`]). For MPICH outside of 4.2 and
-    /// 4.3 it is taken to be `rendezvous`, the length from which messages are cut into pieces.
-    pub fn piece(&self) -> Option<u64> {
-        if self.direct_runs > 0 {
-            Some(self.in_pieces)
-        } else {
-            (self.rendezvous < u64::MAX).then_some(self.rendezvous)
-        }
-    }
-}
-
 /// Properties of the releases of one family of MPI libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {

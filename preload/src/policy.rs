@@ -7,7 +7,7 @@ use ddtc::internal::files;
 use ddtc::internal::methods::*;
 use ddtc::internal::process::Awaited;
 use ddtc_hosts::pieces;
-use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file, has_one_stride};
 
 use crate::host::Host;
 use crate::measured::{self, Measured};
@@ -69,10 +69,13 @@ impl Rules {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
-            let runs = Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number);
-            match host.profile.costs.piece() {
-                Some(piece) => runs.with_bytes_per_call(pieces::bytes_per_call(t, piece)),
-                None => runs,
+            let listed = matches!(class, Class::TableShort | Class::TableLong);
+            let runs = Runs::new(run, listed, memory.div_ceil(number));
+            let runs = if has_one_stride(committed.nest()) { runs.at_one_stride() } else { runs };
+            let costs = &host.profile.costs;
+            match costs.direct_runs {
+                0 => runs,
+                _ => runs.with_bytes_per_call(pieces::bytes_per_call(t, costs.in_pieces)),
             }
         };
         let found = || {

@@ -38,7 +38,8 @@ const LINE: u64 = 64;
 /// memory, and the MPI library moves them on both ranks at the same time, but a conversion packs
 /// first and unpacks afterwards. So if both ranks must decide alike, a message of such runs is not
 /// converted if one cache line for each run makes more than this size. It is converted in any size
-/// if the runs are those of a list, or if the MPI library needs a call for each run.
+/// if the runs are those of a list or lie at one stride, because the MPI library then needs a call
+/// for each run. It moves many runs of several nested loops by one call.
 ///
 /// NAS_MG_x of 32 KiB touches 256 KiB and gains 5 to 18 % (Zen 3, and Emerald Rapids in November
 /// 2026). NAS_MG_x of 128 KiB touches 1 MiB. If both ranks convert this message, it takes 1.03 of
@@ -72,8 +73,8 @@ pub(crate) struct Runs {
     bytes: u64,
     /// True if the displacements of the runs are those of a list, false if they are regular steps.
     listed: bool,
-    /// True if the runs are short and lie apart: the mean number of bytes of user memory for each
-    /// run, gaps included, is at least that of a cache line.
+    /// True if the runs are short and lie apart under several loops: the mean number of bytes of
+    /// user memory for each run, gaps included, is at least that of a cache line.
     apart: bool,
     /// Mean number of bytes that the MPI library moves with one call, if it moves a message in
     /// pieces ([`ddtc_hosts::pieces::bytes_per_call`]). It is rounded down to five binary digits. 0
@@ -94,6 +95,11 @@ impl Runs {
     pub(crate) fn new(bytes: u64, listed: bool, memory: u64) -> Runs {
         let runs = Runs { bytes: bytes.min(Runs::MAX_BYTES), listed, apart: false, per_call: 0 };
         Runs { apart: runs.are_short() && memory >= LINE, ..runs }
+    }
+
+    /// Returns the same summary for runs that lie at one stride.
+    pub(crate) fn at_one_stride(self) -> Runs {
+        Runs { apart: false, ..self }
     }
 
     /// Returns the same summary, but with `number` bytes in each call.
@@ -126,7 +132,7 @@ impl Runs {
     pub(crate) fn gain_on_both_ranks(self, costs: &Costs, bytes: u64) -> Option<bool> {
         (bytes >= costs.rendezvous && self.are_short()).then(|| {
             let touched = (bytes / self.bytes).saturating_mul(LINE);
-            self.listed || !self.apart || self.is_moved_alone() || touched <= CACHE
+            self.listed || !self.apart || touched <= CACHE
         })
     }
 
@@ -353,19 +359,14 @@ mod tests {
             let kept = from_short_float(short_float(number));
             assert!(kept <= number && number - kept <= number / 16 && short_float(number) < SHORT_FLOATS);
         }
-        // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B, each in a cache line of its own, and MPICH
-        // moves many of them by one call. The third layout is a vector of runs of 8 B that lie as
-        // those of NAS_MG_x do, and MPICH needs a call for each. The fourth has runs of 8 B, one in
-        // every 24 B.
-        let gains =
-            [(12, 600, 200), (8, 1040, 700), (8, 1040, 8), (8, 24, 700)].map(|(bytes, memory, number)| {
-                let runs = Runs::new(bytes, false, memory).with_bytes_per_call(number);
-                runs.gain_on_both_ranks(&MPICH, 1 << 20)
-            });
+        // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B under several loops, each run in a cache
+        // line of its own. The third layout is a vector of runs that lie as those of NAS_MG_x do. The
+        // fourth has runs of 8 B, one in every 24 B.
+        let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)].map(|(b, memory)| Runs::new(b, false, memory));
+        let gains = [wrf, mg, mg.at_one_stride(), near].map(|runs| runs.gain_on_both_ranks(&MPICH, 1 << 20));
         assert_eq!(gains, [Some(false), Some(false), Some(true), Some(true)]);
         // Runs of 8 B in cache lines of their own gain as long as all the lines fit into the cache.
-        let in_lines =
-            |bytes| Runs::new(8, false, 1040).with_bytes_per_call(700).gain_on_both_ranks(&MPICH, bytes);
+        let in_lines = |bytes| Runs::new(8, false, 1040).gain_on_both_ranks(&MPICH, bytes);
         assert_eq!([64 << 10, (64 << 10) + 8].map(in_lines), [Some(true), Some(false)]);
         assert_eq!(Runs::new(8, true, 1040).gain_on_both_ranks(&MPICH, 1 << 20), Some(true));
         assert_eq!(Runs::new(40, false, 1040).gain_on_both_ranks(&MPICH, 9216), None);
@@ -454,7 +455,7 @@ mod tests {
         // with the same runs and times is converted, because MPICH needs a call for each run. WRF_x
         // is not, because MPICH moves many of its runs by one call. The times further below are those
         // of NAS_MG_x of 128 KiB (Zen 3).
-        let in_calls = |bytes| strided(bytes).with_bytes_per_call(200);
+        let vector = strided(12).at_one_stride();
         let wrf = [
             (31_850, 37_810, 5570),
             (54_282, 46_928, 6583),
@@ -463,17 +464,15 @@ mod tests {
         ];
         for (host, ours, copy) in wrf {
             let times = Times { bytes: 173_712, host, ours, copy };
-            assert!(times.gains(&MPICH, 131_072, strided(12)) && !times.loses(&MPICH, 131_072, strided(12)));
-            assert!(u64::from(times.saves(&MPICH, 131_072, strided(12))) >= LATER);
-            assert!(
-                !times.gains(&MPICH, 131_072, in_calls(12)) && times.loses(&MPICH, 131_072, in_calls(12))
-            );
+            assert!(times.gains(&MPICH, 131_072, vector) && !times.loses(&MPICH, 131_072, vector));
+            assert!(u64::from(times.saves(&MPICH, 131_072, vector)) >= LATER);
+            assert!(!times.gains(&MPICH, 131_072, strided(12)) && times.loses(&MPICH, 131_072, strided(12)));
         }
         for (host, ours, copy) in
             [(76_974, 69_300, 4469), (357_137, 146_534, 6322), (69_921, 54_232, 5381), (72_596, 51_195, 6993)]
         {
             let times = Times { bytes: 131_072, host, ours, copy };
-            assert!(!times.gains(&MPICH, 131_072, in_calls(8)) && times.loses(&MPICH, 131_072, in_calls(8)));
+            assert!(!times.gains(&MPICH, 131_072, strided(8)) && times.loses(&MPICH, 131_072, strided(8)));
         }
         // Messages of types that are lists of blocks gain whether they fit into the cache or not
         // (SPECFEM3D_cm of 178 KB).

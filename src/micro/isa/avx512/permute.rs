@@ -144,8 +144,8 @@ fn mirrored(places: __m512i, unit: usize) -> __m512i {
 
 /// Returns the distance in bytes from a multiple of the stride to each block of the user's buffer,
 /// if loads and stores of whole cache lines can move the blocks and pay. Otherwise returns `None`:
-/// 64 is not a multiple of the stride, a block crosses a multiple of the stride, or there are fewer
-/// than 128 blocks.
+/// the stride is 0 or does not divide 64, a block crosses a multiple of the stride, or there are
+/// fewer than 128 blocks.
 fn phase_in_lines(user: *mut u8, n: usize, len: usize, stride: usize) -> Option<usize> {
     let phase = (user as usize).checked_rem(stride)?;
     (64usize.is_multiple_of(stride) && phase + len <= stride && n >= 128).then_some(phase)
