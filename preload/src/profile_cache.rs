@@ -316,7 +316,7 @@ mod tests {
         let one = lines(vec![(255, 16, times(1))]);
         let wrong = |text: String| ProfileCache::new(text, HEAD).map(|_| ()).unwrap_err();
         assert_eq!(wrong(String::new()), 1);
-        assert_eq!(wrong(format!("ddtc measured 5, x\n{one}")), 1);
+        assert_eq!(wrong(format!("ddtc measured 7, x\n{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
         assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MAX_ROWS + 1))), MAX_ROWS + 2);
