@@ -481,14 +481,8 @@ pub(crate) fn used(
         slot.start_back_off(cost, spent, next);
         return None;
     }
-    let arguments = looked_at(
-        host,
-        datatype,
-        slot,
-        used,
-        rules,
-        Outlook { moved, mean: 0, bytes, saves: cost, converts_now: false },
-    )?;
+    let arguments =
+        looked_at(host, datatype, slot, used, rules, Outlook { moved, mean: 0, bytes, saves: cost })?;
     // The entry of the decoded type counts the bytes of this use, so they are subtracted here. If
     // the type is not decoded after all, they are counted nowhere.
     slot.moved.store(moved - bytes, Relaxed);
@@ -520,12 +514,10 @@ fn looked_at(
         None => (outlook, 0, 0),
         Some((class, Gain::Unknown)) => (Outlook { mean, ..outlook }, class.vain().min(MAX_DOUBLINGS), 0),
         // Types of a class that gains are compiled at once, so the saving must cover the cost of
-        // compiling too. If their layouts are compiled already, the present use is converted. It
-        // does not count if both ranks must decide alike, because they may know different layouts.
+        // compiling too.
         Some((class, Gain::Nanos(saves))) => {
             let compiling = if class.makes_new_layouts() { COMPILE } else { 0 };
-            let alone = class.measured.gain_on_both_ranks(costs, outlook.bytes).is_none();
-            (Outlook { mean, saves, converts_now: compiling == 0 && alone, ..outlook }, 0, compiling)
+            (Outlook { mean, saves, ..outlook }, 0, compiling)
         }
         Some((_, Gain::Nothing)) => (outlook, DOUBLINGS_WITHOUT_GAIN, 0),
     };

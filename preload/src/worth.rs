@@ -66,7 +66,7 @@ pub(crate) fn arguments(nanos: u64) -> u64 {
     nanos.saturating_sub(DECODE) / DECODE_ARGUMENT
 }
 
-/// Facts for an estimate of the time that conversions of a type's uses save.
+/// Facts for an estimate of the time that conversions of a type's later uses save.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     /// Number of bytes that all uses of the type have transferred so far, including the present
@@ -79,23 +79,17 @@ pub(crate) struct Outlook {
     pub(crate) bytes: u64,
     /// Nanoseconds that a conversion would save in the present use of the type.
     pub(crate) saves: u64,
-    /// True if the present use is converted too if the type is decoded now, because compiled code
-    /// for it exists.
-    pub(crate) converts_now: bool,
 }
 
 impl Outlook {
-    /// Returns the nanoseconds that conversions are expected to save: those of the later uses, or
-    /// that of the present use if it saves more and [`Outlook::converts_now`] is true.
+    /// Returns the nanoseconds that conversions of the later uses are expected to save.
     ///
     /// A type is expected to transfer as many bytes in all as similar types did. Once the type has
     /// transferred more bytes than that, it is expected to go on and to transfer as many bytes
-    /// again as it has transferred beyond the mean of the similar types. If similar types are used
-    /// once each, no later use is expected, and the present use alone must pay for decoding.
+    /// again as it has transferred beyond the mean of the similar types.
     pub(crate) fn saves(&self) -> u64 {
         let later = self.mean.abs_diff(self.moved);
-        let counted = if self.converts_now { later.max(self.bytes) } else { later };
-        let all = u128::from(counted) * u128::from(self.saves) / u128::from(self.bytes.max(1));
+        let all = u128::from(later) * u128::from(self.saves) / u128::from(self.bytes.max(1));
         u64::try_from(all).unwrap_or(u64::MAX)
     }
 }
@@ -108,12 +102,8 @@ mod tests {
     /// 1200 ns, a conversion saves `saves` nanoseconds, and decoding costs `cost` nanoseconds.
     /// Similar types were used `mean` times.
     fn decoded_at(cost: u64, mean: u64, saves: u64) -> Option<u64> {
-        (1..1000).find(|&n| outlook(n, mean, saves, false).saves() >= cost)
-    }
-
-    /// Returns the outlook at use `n` for `decoded_at`.
-    fn outlook(n: u64, mean: u64, saves: u64, converts_now: bool) -> Outlook {
-        Outlook { moved: n * 4000, mean: mean * 4000, bytes: 4000, saves, converts_now }
+        let outlook = |n: u64| Outlook { moved: n * 4000, mean: mean * 4000, bytes: 4000, saves };
+        (1..1000).find(|&n| outlook(n).saves() >= cost)
     }
 
     #[test]
@@ -128,17 +118,13 @@ mod tests {
         assert_eq!(decoded_at(20 * 1200, 20, 1200), Some(40));
         // Similar types were used only once or twice, and this type is used more often.
         assert_eq!([1, 2].map(|mean| decoded_at(2400, mean, 1200)), [Some(3), Some(4)]);
-        // Similar types were used once, so no later use is expected. If the first use of this type
-        // is converted too, it may pay for decoding alone.
-        assert_eq!([false, true].map(|now| outlook(1, 1, 1200, now).saves()), [0, 1200]);
-        assert_eq!([false, true].map(|now| outlook(1, 20, 1200, now).saves()), [19 * 1200; 2]);
         // Each use costs 1200 ns, and a conversion saves only a tenth of that.
         assert_eq!(decoded_at(12_000, 20, 120), Some(120));
     }
 
     #[test]
     fn numbers_of_any_size_are_estimated() {
-        let outlook = Outlook { moved: u64::MAX, mean: 0, bytes: 0, saves: u64::MAX, converts_now: true };
+        let outlook = Outlook { moved: u64::MAX, mean: 0, bytes: 0, saves: u64::MAX };
         assert_eq!(outlook.saves(), u64::MAX);
         assert_eq!([0, DECODE, cost(77)].map(arguments), [0, 0, 77]);
     }
