@@ -66,11 +66,11 @@
 //! Packing and unpacking take their arguments in the same order: source, origin, count,
 //! destination.
 //!
-//! * **Origin** is the index in bytes, in the user's buffer, of displacement 0 of the first instance.
-//!   It is 0 if the buffer begins where the datatype begins. So it is 0 for a subarray of the array
-//!   in the buffer, whose starts are part of the datatype. It is not 0 if the datatype has negative
-//!   displacements, or if it describes one of several equal parts of the buffer: the columns of a
-//!   matrix of doubles are one datatype, and column `j` has the origin `8 * j`.
+//! * **Origin** is the index in bytes, in the user's buffer, of displacement 0 of the first
+//!   instance. It is 0 if the buffer begins where the datatype begins. So it is 0 for a subarray of
+//!   the array in the buffer, whose starts are part of the datatype. It is not 0 if the datatype
+//!   has negative displacements, or if it describes one of several equal parts of the buffer: the
+//!   columns of a matrix of doubles are one datatype, and column `j` has the origin `8 * j`.
 //! * **Count** is the number of instances of the datatype, which are [`extent`](Datatype::extent)
 //!   bytes apart.
 //! * The packed buffer may be longer than the packed bytes. What follows them is neither read nor

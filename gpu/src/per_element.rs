@@ -71,8 +71,8 @@ pub fn kernel(element: u32, levels: usize, direction: Direction) -> Kernel {
 
 impl PerElement {
     /// Returns the layout of `mover`, as a layout whose elements have `element` bytes. Returns
-    /// `None` if the layout has a table of blocks, if `element` is none of [`WIDTHS`], or if not all
-    /// strides and runs of the layout are multiples of elements of this size.
+    /// `None` if the layout has a table of blocks, if `element` is none of [`WIDTHS`], or if not
+    /// all strides and runs of the layout are multiples of elements of this size.
     pub fn new(mover: &dyn Mover, element: u32) -> Option<PerElement> {
         let loops = mover.loops().clone();
         if !mover.table().is_empty() || !WIDTHS.contains(&element) || element > loops.unit() {

@@ -165,9 +165,9 @@ impl Tile {
     /// * The number of bytes in an element is one of [`WIDTHS`] and divides all strides.
     /// * The innermost loop, which counts the coordinate `y`, has at least [`SIDE`] iterations.
     /// * The stride of another loop is the number of bytes in an element. This loop counts the
-    ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the outermost loop of the
-    ///   layout: the trip count of this loop depends on the call, so [`Tile::variant`] counts the
-    ///   columns of each transfer.
+    ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the outermost loop of
+    ///   the layout: the trip count of this loop depends on the call, so [`Tile::variant`] counts
+    ///   the columns of each transfer.
     /// * The numbers of blocks along `y` and `z` do not exceed [`MAX_BLOCKS`]. The number along `z`
     ///   is not checked if the kernel's outermost loop counts `z`.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {

@@ -7,7 +7,7 @@ use ddtc::internal::files;
 use ddtc::internal::methods::*;
 use ddtc::internal::process::Awaited;
 use ddtc_hosts::pieces;
-use ddtc_hosts::policy::{Call, Class, Library, Policy, file, has_one_stride};
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file, has_one_loop};
 
 use crate::host::Host;
 use crate::measured::{self, Measured};
@@ -71,7 +71,7 @@ impl Rules {
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
             let listed = matches!(class, Class::TableShort | Class::TableLong);
             let runs = Runs::new(run, listed, memory.div_ceil(number));
-            let runs = if has_one_stride(committed.nest()) { runs.at_one_stride() } else { runs };
+            let runs = if has_one_loop(committed.nest()) { runs.under_one_loop() } else { runs };
             let costs = &host.profile.costs;
             match costs.direct_runs {
                 0 => runs,

@@ -38,16 +38,17 @@ const LINE: u64 = 64;
 /// memory, and the MPI library moves them on both ranks at the same time, but a conversion packs
 /// first and unpacks afterwards. So if both ranks must decide alike, a message of such runs is not
 /// converted if one cache line for each run makes more than this size. It is converted in any size
-/// if the runs are those of a list or lie at one stride, because the MPI library then needs a call
+/// if the runs are those of a list or lie under one loop, because the MPI library then needs a call
 /// for each run. It moves many runs of several nested loops by one call.
 ///
 /// NAS_MG_x of 32 KiB touches 256 KiB and gains 5 to 18 % (Zen 3, and Emerald Rapids in November
 /// 2026). NAS_MG_x of 128 KiB touches 1 MiB. If both ranks convert this message, it takes 1.03 of
 /// its unmodified time on Zen 3, and 1.3 to 1.5 on Emerald Rapids. WRF_x of 174 KB touches 904 KiB
 /// and takes 0.92 to 1.15 on Zen 3, and 1.5 on an Intel Xeon (family 6, model 167). A vector of 174
-/// KB in runs of 8 or 12 B takes 0.5 to 0.8 there, if the runs are 128 to 1024 B apart. If the
-/// constant is too large, messages that touch more than the cache holds lose time as NAS_MG_x of
-/// 128 KiB does. If the constant is too small, messages such as NAS_MG_x of 32 KiB lose their gain.
+/// KB in runs of 8 or 12 B takes 0.46 to 0.80 there, if the runs are 128 to 1024 B apart
+/// (2026-11-30). If the constant is too large, messages that touch more than the cache holds lose
+/// time as NAS_MG_x of 128 KiB does. If the constant is too small, messages such as NAS_MG_x of 32
+/// KiB lose their gain.
 const CACHE: u64 = 512 << 10;
 /// Nanoseconds that staging a message costs in addition to the copy of its bytes. They are spent on
 /// getting a staging buffer, a substitute datatype and a status.
@@ -97,8 +98,8 @@ impl Runs {
         Runs { apart: runs.are_short() && memory >= LINE, ..runs }
     }
 
-    /// Returns the same summary for runs that lie at one stride.
-    pub(crate) fn at_one_stride(self) -> Runs {
+    /// Returns the same summary for runs under at most one loop besides that over the instances.
+    pub(crate) fn under_one_loop(self) -> Runs {
         Runs { apart: false, ..self }
     }
 
@@ -360,10 +361,10 @@ mod tests {
             assert!(kept <= number && number - kept <= number / 16 && short_float(number) < SHORT_FLOATS);
         }
         // WRF_x has runs of 12 B and NAS_MG_x runs of 8 B under several loops, each run in a cache
-        // line of its own. The third layout is a vector of runs that lie as those of NAS_MG_x do. The
-        // fourth has runs of 8 B, one in every 24 B.
+        // line of its own. The third layout is a vector of runs that lie as those of NAS_MG_x do.
+        // The fourth has runs of 8 B, one in every 24 B.
         let [wrf, mg, near] = [(12, 600), (8, 1040), (8, 24)].map(|(b, memory)| Runs::new(b, false, memory));
-        let gains = [wrf, mg, mg.at_one_stride(), near].map(|runs| runs.gain_on_both_ranks(&MPICH, 1 << 20));
+        let gains = [wrf, mg, mg.under_one_loop(), near].map(|runs| runs.gain_on_both_ranks(&MPICH, 1 << 20));
         assert_eq!(gains, [Some(false), Some(false), Some(true), Some(true)]);
         // Runs of 8 B in cache lines of their own gain as long as all the lines fit into the cache.
         let in_lines = |bytes| Runs::new(8, false, 1040).gain_on_both_ranks(&MPICH, bytes);
@@ -453,9 +454,9 @@ mod tests {
     fn ranks_agree_where_that_counts() {
         // Times of WRF_x of 174 KB, which differ between ranks and between hours (Zen 3). A vector
         // with the same runs and times is converted, because MPICH needs a call for each run. WRF_x
-        // is not, because MPICH moves many of its runs by one call. The times further below are those
-        // of NAS_MG_x of 128 KiB (Zen 3).
-        let vector = strided(12).at_one_stride();
+        // is not, because MPICH moves many of its runs by one call. The times further below are
+        // those of NAS_MG_x of 128 KiB (Zen 3).
+        let vector = strided(12).under_one_loop();
         let wrf = [
             (31_850, 37_810, 5570),
             (54_282, 46_928, 6583),

@@ -144,11 +144,15 @@ fn mirrored(places: __m512i, unit: usize) -> __m512i {
 
 /// Returns the distance in bytes from a multiple of the stride to each block of the user's buffer,
 /// if loads and stores of whole cache lines can move the blocks and pay. Otherwise returns `None`:
-/// the stride is 0 or does not divide 64, a block crosses a multiple of the stride, or there are
-/// fewer than 128 blocks.
+/// there are fewer than 128 blocks, the stride is not a power of two up to 64, or a block crosses a
+/// multiple of the stride. Divides nothing, because this is asked in each call.
+#[inline(always)]
 fn phase_in_lines(user: *mut u8, n: usize, len: usize, stride: usize) -> Option<usize> {
-    let phase = (user as usize).checked_rem(stride)?;
-    (64usize.is_multiple_of(stride) && phase + len <= stride && n >= 128).then_some(phase)
+    if n < 128 || !stride.is_power_of_two() || stride > 64 {
+        return None;
+    }
+    let phase = user as usize & (stride - 1);
+    (phase + len <= stride).then_some(phase)
 }
 
 /// Copies blocks one by one until the next block is the first block in a cache line of the user's
