@@ -34,12 +34,13 @@ const SHORT_RUN: u64 = 32;
 /// Length in bytes of a cache line.
 const LINE: u64 = 64;
 /// Size in bytes that is assumed for the second-level cache. It is 512 KiB in Zen 1 to 3, and 1 to
-/// 2 MiB in later servers. Moving short runs that lie in cache lines of their own is bound by
-/// memory, and the MPI library moves them on both ranks at the same time, but a conversion packs
-/// first and unpacks afterwards. So if both ranks must decide alike, a message of such runs is not
-/// converted if one cache line for each run makes more than this size. It is converted in any size
-/// if the runs are those of a list or lie under one loop, because the MPI library then needs a call
-/// for each run. It moves many runs of several nested loops by one call.
+/// 2 MiB in later servers. If each short run lies in a cache line of its own, memory bounds how
+/// fast the runs are moved. The MPI library moves them on both ranks at the same time, but a
+/// conversion packs on one rank first and unpacks on the other afterwards, so it can take longer.
+/// So if both ranks must decide alike, a message of such runs is not converted if one cache line
+/// for each run makes more than this size. It is converted in any size if the runs are those of a
+/// list or lie under one loop, because the MPI library then needs a call for each run. It moves
+/// many runs of several nested loops by one call.
 ///
 /// NAS_MG_x of 32 KiB touches 256 KiB and gains 5 to 18 % (Zen 3, and Emerald Rapids in November
 /// 2026). NAS_MG_x of 128 KiB touches 1 MiB. If both ranks convert this message, it takes 1.03 of

@@ -27,13 +27,11 @@ use crate::micro::units;
 /// Blocks of at least this many bytes are not moved by this module.
 pub(super) const LONGEST: usize = 16;
 
-/// Table of the quotients of small integers: `QUOTIENTS[d][i] = i / d`. Packing divides by the
-/// length of a block, which is less than [`LONGEST`]. Unpacking divides by the stride, which is at
-/// most `LONGEST`: a vector holds at least eight blocks, or at least four if the stride divides 64.
-static QUOTIENTS: [[u8; 64]; LONGEST + 1] = {
-    let mut table = [[0; 64]; LONGEST + 1];
+/// Table of the quotients of small integers: `QUOTIENTS[d][i] = i / d`.
+static QUOTIENTS: [[u8; 64]; LONGEST] = {
+    let mut table = [[0; 64]; LONGEST];
     let mut d = 1;
-    while d <= LONGEST {
+    while d < LONGEST {
         let mut i = 0;
         while i < 64 {
             table[d][i] = (i / d) as u8;
@@ -96,18 +94,11 @@ pub(super) unsafe fn unpack(
     (len, unit): (usize, usize),
     stride: isize,
 ) -> usize {
-    // A store within one cache line pays if it has four blocks. Other stores cross a cache line in
-    // most cases, and pay only if they have eight short blocks.
-    let pays = if phase_in_lines(dst, n, len, stride.unsigned_abs()).is_some() {
-        per_vector(len, stride) >= 4
-    } else {
-        n >= 32 && len < 8 && per_vector(len, stride) >= 8
-    };
-    if !pays || !permutes_bytes() {
+    if n < 32 || len >= 8 || per_vector(len, stride) < 8 || !permutes_bytes() {
         return 0;
     }
     // SAFETY: the caller promises the blocks. The tests above ensure VBMI, at least 32 blocks and
-    // at least four in a vector.
+    // at least eight in a vector.
     unsafe { unpack_permuted(dst, src, n, (len, unit), stride as usize) }
 }
 
@@ -142,22 +133,10 @@ fn mirrored(places: __m512i, unit: usize) -> __m512i {
     _mm512_xor_si512(places, _mm512_set1_epi8((unit - 1) as i8))
 }
 
-/// Returns the distance in bytes from a multiple of the stride to each block of the user's buffer,
-/// if loads and stores of whole cache lines can move the blocks and pay. Otherwise returns `None`:
-/// there are fewer than 128 blocks, the stride is not a power of two up to 64, or a block crosses a
-/// multiple of the stride. Divides nothing, because this is asked in each call.
-#[inline(always)]
-fn phase_in_lines(user: *mut u8, n: usize, len: usize, stride: usize) -> Option<usize> {
-    if n < 128 || !stride.is_power_of_two() || stride > 64 {
-        return None;
-    }
-    let phase = user as usize & (stride - 1);
-    (phase + len <= stride).then_some(phase)
-}
-
 /// Copies blocks one by one until the next block is the first block in a cache line of the user's
 /// buffer. Returns the number of copied blocks, and the distance in bytes from the start of this
-/// line to the next block. Copies nothing and returns zeros if [`phase_in_lines`] returns `None`.
+/// line to the next block. Copies nothing and returns zeros if 64 is not a multiple of the stride,
+/// if a block crosses a multiple of the stride, or if there are fewer than 128 blocks.
 ///
 /// # Safety
 /// `n` blocks of `len` bytes must be valid at `user`, `stride` bytes apart, and at `packed`, `len`
@@ -170,7 +149,10 @@ unsafe fn to_line<const PACK: bool>(
     (len, unit): (usize, usize),
     stride: usize,
 ) -> (usize, usize) {
-    let Some(phase) = phase_in_lines(user, n, len, stride) else { return (0, 0) };
+    let phase = user as usize % stride;
+    if !64usize.is_multiple_of(stride) || phase + len > stride || n < 128 {
+        return (0, 0);
+    }
     let per_line = 64 / stride;
     let within = user as usize % 64 / stride;
     // Packing reads whole cache lines, so the start of the cache line must not lie before the first
@@ -285,7 +267,7 @@ unsafe fn pack_permuted(
 /// # Safety
 /// `n` blocks of `len` bytes, which must be whole units, must be writable from `dst` on, `stride`
 /// bytes apart, and `n * len` bytes readable at `src`. The source must not overlap the destination.
-/// `n` must be at least 32, and a vector must hold at least four blocks. The machine must have
+/// `n` must be at least 32, and a vector must hold at least eight blocks. The machine must have
 /// AVX-512 VBMI.
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 unsafe fn unpack_permuted(
