@@ -30,8 +30,8 @@ pub const SECTOR: u64 = 32;
 
 /// Maximum number of entries that are written to lists while the sectors of one layout are counted.
 /// An entry is a contiguous run or a part of a set of bytes. Lists with this number of entries take
-/// at most 64 MiB.
-const MAX_RUNS: u64 = 1 << 21;
+/// at most 128 MiB.
+const MAX_RUNS: u64 = 1 << 22;
 
 /// Maximum number of parts that `Sets::repeat` repeats separately. `Sets::repeat` may do so if the
 /// copies of a set overlap or interleave. If such a set has more parts, `Sets::repeat` lists the
@@ -73,7 +73,7 @@ impl Touched {
     /// Also returns `None` if the layout is so irregular that counting would take too much time or
     /// memory. There are three such limits:
     ///
-    /// * The lists of its contiguous runs and parts may have at most 2^21 entries together.
+    /// * The lists of its contiguous runs and parts may have at most 2^22 entries together.
     /// * The counts of its parts may be combined at most 2^26 times.
     /// * Its parts may be nested at most 128 levels deep.
     pub fn new(committed: &Committed, count: u64) -> Option<Touched> {

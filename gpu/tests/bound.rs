@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ddtc::internal::corpus;
+use ddtc::internal::corpus::{self, SplitMix64};
 use ddtc::internal::datatype::{Datatype, TypeMap};
 use ddtc::internal::fuzzing::{Budget, Choices, datatype};
 use ddtc_gpu::bound::Touched;
@@ -132,6 +132,37 @@ fn chains_of_loops_are_counted() {
             }
         }
     }
+}
+
+/// Counts a list of 2^22 blocks of 16 bytes at irregular places. The benchmark program `judge` has
+/// rows with as many blocks, at 64 MiB. One more block must be refused.
+#[test]
+fn the_longest_list_is_counted() {
+    let (mut random, mut at) = (SplitMix64::new(1), 0);
+    let mut next = |_| {
+        at += 24 + 8 * random.below(4) as i64;
+        at
+    };
+    let mut places: Vec<i64> = (0..1 << 22).map(&mut next).collect();
+    let touched = |places: &[i64]| {
+        let t = Datatype::hindexed_block(16, places, &Datatype::of::<u8>()).unwrap();
+        Touched::new(&ddtc::commit(&t).unwrap(), 1)
+    };
+    // The units of `size` bytes that a block touches are consecutive, and the places ascend.
+    let units = |size: i64| {
+        let of_block = |&at: &i64| (at / size, (at + 15) / size);
+        let mut last = -1;
+        let count = |(first, end): (i64, i64)| {
+            let new = end - first.max(last + 1) + 1;
+            last = end;
+            new as u64
+        };
+        places.iter().map(of_block).map(count).sum::<u64>()
+    };
+    let counted = touched(&places).unwrap();
+    assert_eq!((counted.granules, counted.sectors), (units(64), units(32)));
+    places.push(next(0));
+    assert_eq!(touched(&places), None);
 }
 
 /// Checks that regular layouts of 2^40 bytes and more are counted fast. All counts of this test
