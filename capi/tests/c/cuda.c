@@ -17,7 +17,7 @@ static int (*cuDevicePrimaryCtxRetain)(opaque *, int), (*cuCtxPushCurrent_v2)(op
     (*cuCtxGetCurrent)(opaque *), (*standin_memory)(address *, const void *, size_t),
     (*cuMemcpyDtoH_v2)(void *, address, size_t), (*cuStreamCreate)(opaque *, unsigned), (*cuCtxCreate_v2)(opaque *, unsigned, int),
     (*cuStreamBeginCapture_v2)(opaque, unsigned), (*standin_end_capture)(opaque), (*cuDevicePrimaryCtxRelease_v2)(int);
-static uint64_t (*standin_faults)(void), (*standin_held)(void);
+static uint64_t (*standin_faults)(void), (*standin_held)(void), (*standin_calls)(void);
 
 static void *find(void *library, const char *name)
 {
@@ -40,6 +40,7 @@ static void find_all(void)
     FIND(cuDevicePrimaryCtxRetain), FIND(cuDevicePrimaryCtxRelease_v2), FIND(cuCtxPushCurrent_v2), FIND(cuCtxPopCurrent_v2);
     FIND(cuCtxGetCurrent), FIND(standin_memory), FIND(cuMemcpyDtoH_v2), FIND(cuStreamCreate);
     FIND(cuCtxCreate_v2), FIND(cuStreamBeginCapture_v2), FIND(standin_end_capture), FIND(standin_faults), FIND(standin_held);
+    FIND(standin_calls);
 }
 
 enum { COUNT = 9, EXTENT = 80, SIZE = 24 };
@@ -129,6 +130,49 @@ static void forked(ddtc_cuda_layout *layout, address user, address packed)
     EQ(status, 0);
 }
 
+/* Number of calls of the driver when the program begins to end. */
+static uint64_t calls_before_exit;
+
+static void check_exit(void)
+{
+    if (standin_calls() != calls_before_exit) {
+        fprintf(stderr, "ddtc calls the driver while the program ends\n");
+        _exit(1);
+    }
+}
+
+/* Checks that a process may end while a layout is open and its work is pending. While it ends, ddtc
+ * must not call the driver, which may have ended already. */
+static void exits(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        static unsigned char data[COUNT * EXTENT], packed_bytes[COUNT * SIZE];
+        const ddtc_committed *committed = strided(), *list = listed(3, (ddtc_count[]){8, 16, 8}, (ddtc_count[]){0, 24, 72});
+        static ddtc_cuda_layout *layout, *table; /* found by the leak check */
+        opaque context;
+        address user, packed;
+        find_all();
+        atexit(check_exit); /* runs after all handlers that ddtc may register from now on */
+        OK(ddtc_cuda_open(committed, 0, &layout));
+        OK(ddtc_cuda_open(list, 0, &table));
+        OK(cuDevicePrimaryCtxRetain(&context, 0));
+        OK(cuCtxPushCurrent_v2(context));
+        OK(standin_memory(&user, data, sizeof data));
+        OK(standin_memory(&packed, packed_bytes, sizeof packed_bytes));
+        /* The work is pending: the stand-in does it only when a call waits for it. */
+        OK(ddtc_cuda_pack(layout, (void *)user, COUNT, (void *)packed, NULL));
+        OK(ddtc_cuda_pack(table, (void *)user, 2, (void *)packed, (ddtc_cuda_stream)2));
+        OK(ddtc_committed_release(list));
+        OK(ddtc_committed_release(committed));
+        calls_before_exit = standin_calls();
+        exit(0);
+    }
+    int status;
+    EQ(waitpid(child, &status, 0), child);
+    EQ(status, 0);
+}
+
 static void with_driver(void)
 {
     static unsigned char data[COUNT * EXTENT], expected[COUNT * SIZE], got[COUNT * SIZE], back[COUNT * EXTENT], wanted[COUNT * EXTENT];
@@ -137,6 +181,7 @@ static void with_driver(void)
     ddtc_count unit, bytes;
     opaque context, stream;
     address user, packed, other;
+    exits(); /* before this process loads the driver */
     find_all();
     for (int i = 0; i < LENGTH(data); i++) data[i] = (unsigned char)(i * 7 + i / 256);
     OK(ddtc_committed_pack(committed, data, COUNT, expected));
