@@ -1,19 +1,21 @@
 //! The comparison of ddtc's kernels with a kernel in which each thread moves one basic element, as
 //! in yaksa, the datatype engine of the MPI library MPICH.
+#![allow(unsafe_code)] // `LoadedKernel::submit` is unsafe, because it takes addresses.
 
 use ddtc::Committed;
 use ddtc::internal::datatype::TypeMap;
 use ddtc::internal::kind::Direction;
-use ddtc_gpu::driver::Opaque;
 use ddtc_gpu::kernel::{Addresses, Mover, launches};
 use ddtc_gpu::per_element::PerElement;
 use ddtc_gpu::selection::{Selection, select};
 
-use crate::cuda::LoadedKernel;
+use crate::cuda::{LoadedKernel, Stream};
+use crate::transfer::Buffers;
 
 /// A layout that is moved by one thread for each basic element, with the kernels for both
 /// directions.
 pub(crate) struct Elements {
+    committed: Committed,
     mover: PerElement,
     kernels: [LoadedKernel; 2],
 }
@@ -26,23 +28,21 @@ impl Elements {
         let (element, _) = TypeMap::instances(committed.datatype(), 1).next()?;
         let mover = PerElement::new(&*mover, element.size() as u32)?;
         let kernels = Direction::BOTH.map(|direction| LoadedKernel::load(mover.kernel(0, direction)));
-        Some(Elements { mover, kernels })
+        Some(Elements { committed: committed.clone(), mover, kernels })
     }
 
-    /// Submits the packing or unpacking of the first `bytes` packed bytes to a stream. `user` is
-    /// the address of the user's buffer, and `packed` is the address of the packed bytes. Both must
-    /// be aligned to elements, and the buffers must be long enough.
-    pub(crate) fn submit(
-        &self,
-        direction: Direction,
-        (user, packed): (u64, u64),
-        bytes: u64,
-        stream: Opaque,
-    ) {
+    /// Submits the packing or unpacking of whole instances to a stream. Panics unless all bytes lie
+    /// in the buffers, and unless both addresses are aligned to elements.
+    pub(crate) fn submit(&self, direction: Direction, buffers: Buffers<'_>, stream: Stream) {
+        let (user, packed) = buffers.addresses(self.committed.datatype());
+        let bytes = self.committed.packed_size(buffers.count).expect("a size");
         let addresses = Addresses { user, packed, table: 0 };
         let variant = self.mover.variant(&addresses, &(0..bytes));
         for mut launch in launches(&self.mover, variant, addresses, 0..bytes) {
-            self.kernels[direction as usize].submit(launch.blocks, launch.parameters.values_mut(), stream);
+            let kernel = &self.kernels[direction as usize];
+            // SAFETY: the values are those of this kernel. `Buffers::addresses` has checked that
+            // the buffers hold all bytes that the kernel moves.
+            unsafe { kernel.submit(launch.blocks, launch.parameters.values_mut(), stream) };
         }
     }
 }

@@ -12,10 +12,13 @@
 //! the graph several times. The time of a call is the median over the replays, divided by the
 //! number of calls in the chain.
 //!
+//! The target speeds (called "aims" in the output) depend on the name of the GPU: those of [`ROWS`]
+//! hold for an H100, and on an H200 they are 0.08 lower. On any other GPU, the program prints
+//! figures and compares them with nothing.
+//!
 //! The exit status is:
 //!
-//! * 0 if none of the following is the case, even if a transfer does not reach its target speed
-//!   (called "aim" in the output),
+//! * 0 if none of the following is the case, even if a transfer does not reach its target speed,
 //! * 1 if a byte is wrong, or if the driver cannot be loaded or initialized, for example because
 //!   there is no GPU; then nothing is measured,
 //! * 2 if the copy kernel is so slow, compared with the driver's copy, that the figures mean
@@ -26,10 +29,12 @@
 //! chains, and does not check the speed of the copy kernel. This serves to test the program itself.
 #![deny(unsafe_code)]
 
+mod card;
 mod cuda;
 mod elements;
 mod kernels;
 mod rows;
+mod transfer;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -41,14 +46,16 @@ use ddtc::internal::error::{Error, ErrorClass};
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 use ddtc_gpu::bound::Touched;
-use ddtc_gpu::device::{Layout, Transfer};
-use ddtc_gpu::driver::{Driver, Opaque};
+use ddtc_gpu::device::Layout;
+use ddtc_gpu::driver::Driver;
 use ddtc_gpu::kernel::Addresses;
 use ddtc_gpu::selection::{Selection, all_kernels, select};
 
-use cuda::{CopyKernel, Cuda, Memory, Rows};
+use card::{Card, driver_number, verdict};
+use cuda::{CopyKernel, Cuda, Memory, Place, Rows, Stream};
 use elements::Elements;
 use rows::{Aim, ROWS, Row};
+use transfer::{Buffers, Call, bounds};
 
 /// Number of bytes that are allocated after the end of each buffer. Kernels must not change these
 /// bytes, and the program checks this.
@@ -73,40 +80,21 @@ const MAX_SPAN: i128 = 8 << 20;
 /// is smaller, the speed is measured two more times.
 const CLOSE: f64 = 0.02;
 
+/// Target speed on an H100 of packing into pinned host memory and of unpacking from there, as a
+/// fraction of the speed at which the copy kernel copies the same number of bytes between the same
+/// two memories.
+const PINNED: f64 = 0.97;
+
 /// Exit status of this program if a call of the driver failed or the program panicked.
 const BROKEN: i32 = 3;
 
 /// Maximum length, in bytes, of a buffer with unpacked data. A layout of [`ROWS`] is not measured
-/// if its buffer would be longer, since a copy of the buffer is also allocated in host memory. At
-/// 64 MiB of packed bytes, this concerns only the rows `x face, 8 B` and `y face, 1 KiB`, whose
+/// if its buffer would be longer, so that the program also runs on GPUs with little memory. At 64 MiB of packed bytes, this concerns only the rows `x face, 8 B` and `y face, 1 KiB`, whose
 /// buffers would have 16 GiB and 8 GiB. The buffers of all other layouts have at most 1 GiB.
 const MAX_MEASURED: u64 = 4 << 30;
 
 fn pattern(i: usize) -> u8 {
     ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-/// Submits the packing or unpacking of `count` instances of `layout` to a stream. `user` is the
-/// address of the user's buffer, and `packed` is the address of the packed bytes.
-fn submit(layout: &Layout, direction: Direction, (user, count): (u64, u64), packed: u64, stream: Opaque) {
-    let range = 0..layout.committed().packed_size(count).expect("a size");
-    let transfer = Transfer { direction, user, count, packed, range };
-    layout::submit(layout, &transfer, stream);
-}
-
-/// Contains the unsafe call of [`Layout::submit`]. Only this module and the module `cuda` of this
-/// program may contain unsafe code.
-mod layout {
-    #![allow(unsafe_code)] // `Layout::submit` is unsafe, because it takes addresses.
-
-    use super::{Layout, Opaque, Transfer};
-
-    pub(super) fn submit(layout: &Layout, transfer: &Transfer, stream: Opaque) {
-        // SAFETY: the callers pass buffers that hold all instances, and wait for the stream before
-        // they free the buffers. Streams are never destroyed.
-        let done = unsafe { layout.submit("judge", transfer, stream) };
-        done.unwrap_or_else(|e| panic!("{e}"));
-    }
 }
 
 fn open(t: &Datatype) -> Option<Box<Layout>> {
@@ -137,8 +125,7 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
 /// the highest one. Returns `None` if the layout has no bytes, or if the instances extend over more
 /// than [`MAX_SPAN`] bytes, so that their bytes are not checked.
 fn checked_bounds(t: &Datatype, count: u64) -> Option<(i64, i64)> {
-    let last = i128::from(t.extent()) * (i128::from(count) - 1);
-    let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
+    let (low, high) = bounds(t, count);
     (t.size() > 0 && high - low <= MAX_SPAN).then_some((low as i64, high as i64))
 }
 
@@ -149,16 +136,17 @@ fn checked_bounds(t: &Datatype, count: u64) -> Option<(i64, i64)> {
 /// Returns `None` without any check in these cases: ddtc does not support the layout in device
 /// memory, the layout has no bytes, or the instances extend over more than [`MAX_SPAN`] bytes.
 fn differences_of_layout(
-    (cuda, stream): (&Cuda, Opaque),
+    (cuda, stream): (&Cuda, Stream),
     (t, count): (&Datatype, u64),
     skew: u64,
     ran: &mut BTreeSet<String>,
 ) -> Option<Vec<String>> {
-    let bounds = checked_bounds(t, count)?;
+    let range = checked_bounds(t, count)?;
     let layout = open(t)?;
     let places = count * t.size() as u64;
-    let mut run = |direction, user, packed| {
-        submit(&layout, direction, (user, count), packed, stream);
+    let mut run = |direction, buffers: Buffers<'_>| {
+        Call::new(&layout, direction, buffers).submit(stream);
+        let (user, packed) = buffers.addresses(t);
         if let Ok(Selection::Kernels(mover)) = select("judge", layout.committed()) {
             let addresses = Addresses { user, packed, table: 0 };
             let variant = mover.variant(&addresses, &(0..places));
@@ -166,7 +154,7 @@ fn differences_of_layout(
         }
     };
     let disjoint = layout.committed().nest().disjoint().holds(count);
-    let wrong = differences((cuda, stream), (t, count), bounds, (skew, disjoint), &mut run);
+    let wrong = differences((cuda, stream), (t, count), range, (skew, disjoint), &mut run);
     close(layout);
     Some(wrong)
 }
@@ -175,31 +163,29 @@ fn differences_of_layout(
 /// and compares the moved bytes as [`differences`] does. Returns `None` if no such kernel moves the
 /// layout.
 fn differences_of_elements(
-    (cuda, stream): (&Cuda, Opaque),
+    (cuda, stream): (&Cuda, Stream),
     (t, count): (&Datatype, u64),
 ) -> Option<Vec<String>> {
-    let bounds = checked_bounds(t, count).expect("the bytes of a row are checked");
+    let range = checked_bounds(t, count).expect("the bytes of a row are checked");
     let committed = ddtc::commit(t).expect("a layout");
     let elements = Elements::load(&committed)?;
-    let bytes = count * t.size() as u64;
-    let mut run = |direction, user, packed| elements.submit(direction, (user, packed), bytes, stream);
+    let mut run = |direction, buffers: Buffers<'_>| elements.submit(direction, buffers, stream);
     let disjoint = committed.nest().disjoint().holds(count);
-    Some(differences((cuda, stream), (t, count), bounds, (0, disjoint), &mut run))
+    Some(differences((cuda, stream), (t, count), range, (0, disjoint), &mut run))
 }
 
 /// Packs `count` instances of `t` by a call of `submit`, unpacks them by another call, and compares
 /// every byte of the destination buffers, including gaps and the [`MARGIN`] bytes after each
-/// buffer, with the expected byte. The arguments of `submit` are the direction, the address of the
-/// user's buffer, and the address of the packed bytes. `low` and `high` are the bounds that
+/// buffer, with the expected byte. The arguments of `submit` are the direction and the buffers. `low` and `high` are the bounds that
 /// [`checked_bounds`] returns. The packed bytes begin `skew` bytes after an aligned address.
 /// Unpacking is skipped if `disjoint` is false, which says that two packed bytes may belong to the
 /// same byte of user memory. Returns one message for each direction in which a byte is wrong.
 fn differences(
-    (cuda, stream): (&Cuda, Opaque),
+    (cuda, stream): (&Cuda, Stream),
     (t, count): (&Datatype, u64),
     (low, high): (i64, i64),
     (skew, disjoint): (u64, bool),
-    submit: &mut dyn FnMut(Direction, u64, u64),
+    submit: &mut dyn FnMut(Direction, Buffers<'_>),
 ) -> Vec<String> {
     let span = (high - low) as usize;
     let user: Vec<u8> = (0..span + MARGIN).map(pattern).collect();
@@ -215,9 +201,8 @@ fn differences(
         streamed[begin + i] = user[at];
         unpacked[at] = user[at];
     }
-    let origin = |memory: &Memory<'_>| memory.address.wrapping_sub(low as u64);
     let mut run = |direction, user: &Memory<'_>, packed: &Memory<'_>| {
-        submit(direction, origin(user), packed.address + skew);
+        submit(direction, Buffers { count, user: (user, -low), packed: packed.place(skew) });
         cuda.wait(stream);
     };
     let mut wrong = Vec::new();
@@ -236,7 +221,8 @@ fn differences(
 /// Settings that all measurements of one run of this program share.
 struct Rig<'c> {
     cuda: &'c Cuda,
-    stream: Opaque,
+    stream: Stream,
+    card: Card,
     chain: u32,
     repeats: usize,
 }
@@ -251,87 +237,117 @@ impl Rig<'_> {
     }
 }
 
+/// Figures of a transfer in one direction.
+#[derive(Clone, Copy)]
+struct Figures {
+    /// Speed of the transfer, as a fraction of the speed of the copy kernel.
+    share: f64,
+    /// Time of the copy kernel in microseconds.
+    copied: f64,
+    /// Time of the transfer in microseconds.
+    took: f64,
+}
+
+/// Calls `measure`, which returns the time of the copy kernel and that of a transfer, and returns
+/// the figures. If the speed of the transfer times `factor` is close to the target `aim`, calls
+/// `measure` two more times, and returns the figures with the median speed.
+fn figures(aim: Option<f64>, factor: f64, measure: &dyn Fn() -> (f64, f64)) -> Figures {
+    let once = || {
+        let (copied, took) = measure();
+        Figures { share: copied / took, copied, took }
+    };
+    let mut all = vec![once()];
+    if aim.is_some_and(|aim| (all[0].share * factor / aim - 1.0).abs() < CLOSE) {
+        all.extend([once(), once()]);
+        all.sort_by(|a, b| a.share.total_cmp(&b.share));
+    }
+    all[all.len() / 2]
+}
+
+/// Prints the figures of a transfer of `payload` bytes in one direction.
+fn print(name: &str, direction: Direction, payload: u64, figures: Figures, verdict: &str) {
+    let (text, Figures { share, copied, took }) = (direction.to_string(), figures);
+    println!("{name:21} {text:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}");
+}
+
+/// Returns whether speeds with `payload` packed bytes may have a target. Shorter transfers take
+/// about as long as a launch without work.
+fn has_aims(payload: u64) -> bool {
+    payload > MIB / 2
+}
+
 /// Measures packing and unpacking of the layout `row` with about `payload` packed bytes, rounded to
 /// whole instances, and prints the times. If the buffer with unpacked data would be longer than
 /// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
 /// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. If there
-/// are at most 512 KiB of packed bytes, no speed is compared with a target. If a speed is close to
-/// its target, it is measured three times, and the median is compared. If the layout is one run of
-/// bytes in nested loops, also prints the time of the kernel with one thread for each basic
-/// element, which has no target.
+/// are at most 512 KiB of packed bytes, or if there are no targets for the GPU, no speed is compared
+/// with a target. If a speed is close to its target, it is measured three times, and the median is
+/// compared. If the layout is one run of bytes in nested loops, also prints the time of the kernel
+/// with one thread for each basic element, which has no target.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
-    let span = t.true_ub() as u64 + t.extent() as u64 * (count - 1);
+    let span = bounds(&t, count).1 as u64;
     if span > MAX_MEASURED {
-        println!("{:20} {payload:9} B left out: its buffer would have {span} bytes", row.name);
+        println!("{:21} {payload:9} B left out: its buffer would have {span} bytes", row.name);
         return;
     }
-    let span = span as usize;
     let layout = open(&t).expect("a row is served");
-    let (user, packed) = (rig.cuda.memory(&vec![1; span]), rig.cuda.memory(&vec![2; payload as usize + 16]));
-    let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
+    let (user, packed) = (rig.cuda.filled(1, span), rig.cuda.filled(2, payload + 16));
+    let other = rig.cuda.filled(3, payload + 16);
     let touched = || Touched::new(layout.committed(), count).expect("the layout of a row is regular");
     let bound = with_bound.then(|| touched().bytes(payload));
     let elements = Elements::load(layout.committed());
+    let buffers = Buffers { count, user: (&user, 0), packed: packed.place(0) };
     for direction in Direction::BOTH {
-        let measured = || {
-            let copied = rig.copy_kernel(copy, payload, &packed, &other);
-            let took =
-                rig.time(&|| submit(&layout, direction, (user.address, count), packed.address, rig.stream));
-            (copied / took, copied, took)
-        };
+        let call = Call::new(&layout, direction, buffers);
         // Factor that converts a measured speed from a fraction of the copy kernel's speed into a
         // fraction of the upper bound. It is 1 if there is no bound.
         let of_bound = bound.map_or(1.0, |bytes| bytes[direction as usize] as f64 / (2 * payload) as f64);
-        let aim = match (with_bound, payload > MIB / 2) {
-            (_, false) => None,
-            (false, true) => row.warm[direction as usize].map(|aim| (aim, 1.0, "the copy kernel")),
-            (true, true) => row.cold[direction as usize].map(|aim| match aim {
-                Aim::Bound(aim) => (aim, of_bound, "the bound"),
-                Aim::Copy(aim) => (aim, 1.0, "the copy kernel"),
-            }),
+        let aim = match (has_aims(payload), with_bound) {
+            (false, _) => None,
+            (true, false) => row.warm[direction as usize].map(Aim::Copy),
+            (true, true) => row.cold[direction as usize],
         };
-        let mut all = vec![measured()];
-        if aim.is_some_and(|(aim, factor, _)| (all[0].0 * factor / aim - 1.0).abs() < CLOSE) {
-            all.extend([measured(), measured()]);
-            all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        }
-        let (share, copied, took) = all[all.len() / 2];
-        let verdict = aim.map_or(String::new(), |(aim, factor, of)| {
-            let share = share * factor;
-            let reached = if share >= aim { "reached" } else { "MISSED" };
-            format!("{share:.2} of {of}, aim {aim:.2}: {reached}")
+        let (aim, factor, of) = match aim {
+            Some(Aim::Bound(aim)) => (rig.card.aim(aim), of_bound, "the bound"),
+            Some(Aim::Copy(aim)) => (rig.card.aim(aim), 1.0, "the copy kernel"),
+            None => (None, 1.0, ""),
+        };
+        let figures = figures(aim, factor, &|| {
+            (rig.copy_kernel(copy, payload, &packed, &other), rig.time(&|| call.submit(rig.stream)))
         });
-        let (name, text) = (row.name, direction.to_string());
-        println!(
-            "{name:20} {text:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}"
-        );
+        print(row.name, direction, payload, figures, &verdict(figures.share * factor, aim, of));
         if let Some(elements) = &elements {
-            let each =
-                rig.time(&|| elements.submit(direction, (user.address, packed.address), payload, rig.stream));
+            let each = rig.time(&|| elements.submit(direction, buffers, rig.stream));
             println!(
-                "{:20} {text:6} one thread per element {each:9.2} us, r {:.2}, {:.2} times ddtc's time",
+                "{:21} {:6} one thread per element {each:9.2} us, r {:.2}, {:.2} times ddtc's time",
                 "",
-                copied / each,
-                each / took
+                direction.to_string(),
+                figures.copied / each,
+                each / figures.took
             );
         }
     }
-    today(rig, layout.committed(), count, user.address, packed.address);
+    today(rig, layout.committed(), &buffers);
     close(layout);
 }
 
-/// Measures two methods of packing `count` instances of a layout by the driver, without a kernel of
+/// Measures two methods of packing the instances of a layout by the driver, without a kernel of
 /// ddtc: one copy for each block and, if an instance is a single block, one 2-D copy. Prints both
 /// times. If the driver refuses the 2-D copy, prints the error code in place of the time.
-fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u64) {
-    let (mut blocks, mut number) = (Vec::new(), 0u64);
+fn today(rig: &Rig<'_>, committed: &Committed, buffers: &Buffers<'_>) {
+    let (user, count) = (buffers.user.0, buffers.count);
+    let (mut blocks, mut number) = (Vec::<(Place<'_>, Place<'_>, u64)>::new(), 0u64);
     committed.nest().visit(count, |block| {
         number += 1;
         if number <= MAX_COPIES {
-            let from = user.wrapping_add_signed(committed.origin() as i64 + block.at.user);
-            blocks.push((packed + block.at.packed as u64, from, block.n));
+            let from = user.place((committed.origin() as i64 + block.at.user) as u64);
+            blocks.push((
+                buffers.packed.memory.place(buffers.packed.at + block.at.packed as u64),
+                from,
+                block.n,
+            ));
         }
     });
     let one = Rig { chain: 1, ..*rig };
@@ -344,10 +360,10 @@ fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u6
     let copies = format!("a copy per block {all:.1} us (from {} of {number} blocks)", blocks.len());
     let t = committed.datatype();
     if t.true_extent() != t.size() {
-        println!("{:20} {copies}", "");
+        println!("{:21} {copies}", "");
         return;
     }
-    let rows = Rows::new(packed, user, (t.size() as u64, t.extent() as u64, count));
+    let rows = Rows::new(buffers.packed, user.place(0), (t.size() as u64, t.extent() as u64, count));
     // First make the 2-D copy once, without measuring its time, to see whether the driver accepts
     // it. The measurement makes the calls during a stream capture, and a refused call would end the
     // capture.
@@ -355,40 +371,42 @@ fn today(rig: &Rig<'_>, committed: &Committed, count: u64, user: u64, packed: u6
         Ok(()) => format!("{:.2} us", rig.time(&|| rig.cuda.copy_2d(&rows, rig.stream))),
         Err(code) => format!("refused (CUDA error {code})"),
     };
-    println!("{:20} {copies}, 2-D copy {rows}", "");
+    println!("{:21} {copies}, 2-D copy {rows}", "");
 }
 
 /// Measures how long the copy kernel and the driver's own copy (`cuMemcpyAsync`) take to copy
 /// `bytes` bytes, and prints both times. Returns true if the first time divided by the second is at
 /// most `1 + tolerance`.
 fn is_valid(rig: &Rig<'_>, copy: &CopyKernel, bytes: u64, tolerance: f64) -> bool {
-    let memory = vec![0u8; bytes as usize];
-    let (from, to) = (rig.cuda.memory(&memory), rig.cuda.memory(&memory));
+    let (from, to) = (rig.cuda.filled(0, bytes), rig.cuda.filled(0, bytes));
+    // A GPU that has been idle raises its clocks only after some work, so copy for a while before
+    // the first time that counts.
+    for _ in 0..10 {
+        let _ = rig.copy_kernel(copy, bytes, &from, &to);
+    }
     let kernel = rig.copy_kernel(copy, bytes, &from, &to);
-    let driver = rig.time(&|| rig.cuda.copy(to.address, from.address, bytes, rig.stream));
+    let driver = rig.time(&|| rig.cuda.copy(to.place(0), from.place(0), bytes, rig.stream));
     println!("copy of {bytes} B: kernel {kernel:.2} us, cuMemcpyAsync {driver:.2} us");
     kernel <= driver * (1.0 + tolerance)
 }
 
 /// Measures how long it takes to pack from device memory into pinned host memory, and to unpack
 /// from pinned host memory into device memory. For both directions, prints this time and the time
-/// in which the copy kernel copies the same number of bytes between the same two memories.
+/// in which the copy kernel copies the same number of bytes between the same two memories. The
+/// speeds have a target under the same conditions as those of [`measure`].
 fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
-    let (user, device) =
-        (rig.cuda.memory(&vec![1; 2 * payload as usize]), rig.cuda.memory(&vec![2; payload as usize]));
+    let (user, device) = (rig.cuda.filled(1, 2 * payload), rig.cuda.filled(2, payload));
     let host = rig.cuda.pinned(payload);
+    let buffers = Buffers { count: payload / 8, user: (&user, 0), packed: host.place(0) };
+    let aim = rig.card.aim(PINNED).filter(|_| has_aims(payload));
     for direction in Direction::BOTH {
+        let call = Call::new(&layout, direction, buffers);
         let (to, from) = if direction == Direction::Pack { (&host, &device) } else { (&device, &host) };
-        let copied = rig.time(&|| copy.submit(to, from, payload, rig.stream));
-        let count = payload / 8;
-        let took = rig.time(&|| submit(&layout, direction, (user.address, count), host.known(), rig.stream));
-        let share = copied / took;
-        let verdict = if share >= 0.97 { "reached" } else { "MISSED" };
-        let direction = direction.to_string();
-        println!(
-            "pinned memory        {direction:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}, aim 0.97: {verdict}"
-        );
+        let figures = figures(aim, 1.0, &|| {
+            (rig.copy_kernel(copy, payload, from, to), rig.time(&|| call.submit(rig.stream)))
+        });
+        print("pinned memory", direction, payload, figures, &verdict(figures.share, aim, "the copy kernel"));
     }
     close(layout);
 }
@@ -396,21 +414,34 @@ fn pinned(rig: &Rig<'_>, copy: &CopyKernel, payload: u64) {
 /// Measures how much time of the host processor it takes to submit work: once for a call of ddtc
 /// that packs one instance, and once for a plain launch of the copy kernel. Prints both times,
 /// which are wall-clock times from the call to its return. They do not include the work of the GPU.
+/// Each time is the median of several rounds after a first one, in which the driver may still load
+/// the kernel.
 fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
-    let (from, to) = (rig.cuda.memory(&[0; 64]), rig.cuda.memory(&[0; 64]));
+    let (from, to) = (rig.cuda.filled(0, 64), rig.cuda.filled(0, 64));
     let layout = open(&"resized(0, 16, double)".parse().expect("a datatype")).expect("it is served");
     let cost = |submit: &dyn Fn()| {
         const CALLS: u32 = 200;
-        let began = std::time::Instant::now();
-        (0..CALLS).for_each(|_| submit());
-        let took = began.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
-        rig.cuda.wait(rig.stream);
-        took
+        let round = |_: usize| {
+            let began = std::time::Instant::now();
+            (0..CALLS).for_each(|_| submit());
+            let took = began.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
+            rig.cuda.wait(rig.stream);
+            took
+        };
+        let mut rounds: Vec<f64> = (0..=rig.repeats).map(round).skip(1).collect();
+        rounds.sort_by(f64::total_cmp);
+        rounds[rounds.len() / 2]
     };
-    let call = || submit(&layout, Direction::Pack, (from.address, 1), to.address, rig.stream);
-    let (launch, call) = (cost(&|| copy.submit(&to, &from, 16, rig.stream)), cost(&call));
-    let verdict = if call <= launch + 1.0 { "reached" } else { "MISSED" };
-    println!("processor time: launch {launch:.2} us, call {call:.2} us, aim 1 us more: {verdict}");
+    let buffers = Buffers { count: 1, user: (&from, 0), packed: to.place(0) };
+    let call = Call::new(&layout, Direction::Pack, buffers);
+    let launch = cost(&|| copy.submit(&to, &from, 16, rig.stream));
+    let call = cost(&|| call.submit(rig.stream));
+    let verdict = match (rig.card, call <= launch + 1.0) {
+        (Card::Other, _) => "",
+        (_, true) => ", aim 1 us more: reached",
+        (_, false) => ", aim 1 us more: MISSED",
+    };
+    println!("processor time: launch {launch:.2} us, call {call:.2} us{verdict}");
     close(layout);
 }
 
@@ -421,7 +452,7 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
 /// ran. Layouts of [`ROWS`] that are one run of bytes in nested loops are checked a second time, by
 /// the kernel with one thread for each basic element. Returns the number of checks without a wrong
 /// byte, and the number of checks with one.
-fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
+fn judge_bytes(cuda: &Cuda, stream: Stream) -> (u32, u32) {
     let (mut right, mut wrong, mut ran) = (0, 0, BTreeSet::new());
     let mut judge = |name: &str, t: &Datatype, count, skew, differences: Option<Vec<String>>| {
         let Some(differences) = differences else { return };
@@ -479,7 +510,11 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     cuda.enter();
-    println!("{}", cuda.describe());
+    let (name, version) = (cuda.name(), cuda.version());
+    let proc = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+    let number = driver_number(&proc).unwrap_or("of unknown number");
+    println!("{name}, driver {number} for CUDA {version}");
+    let card = Card::named(&name);
     let stream = cuda.stream();
     let (right, wrong) = judge_bytes(&cuda, stream);
     println!("{right} checks of layouts are right, every byte, gaps and margins included");
@@ -487,10 +522,9 @@ fn main() -> ExitCode {
         println!("{wrong} checks found WRONG bytes, so that nothing is measured");
         return ExitCode::FAILURE;
     }
-    measure_all(
-        &Rig { cuda: &cuda, stream, chain: if quick { 2 } else { 20 }, repeats: if quick { 1 } else { 9 } },
-        quick,
-    )
+    println!("{}", card.rule());
+    let (chain, repeats) = if quick { (2, 1) } else { (20, 9) };
+    measure_all(&Rig { cuda: &cuda, stream, card, chain, repeats }, quick)
 }
 
 /// Makes all measurements, and returns the exit status of the program.

@@ -23,7 +23,7 @@
 mod interpreter;
 mod state;
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 
 use state::{Kind, Outcome, State, Work, call, free_call, number, pop, push, top};
 
@@ -43,7 +43,7 @@ const CAPTURE_ISOLATION: c_int = 905;
 const CAPTURE_IMPLICIT: c_int = 906;
 
 /// Maximum number of bytes in one allocation by `cuMemAlloc_v2`. A larger allocation fails as if
-/// the device had too little memory.
+/// the device had too little memory, unless the stand-in is idle.
 const DEVICE_MEMORY: usize = 1 << 24;
 
 fn opaque(number: u64) -> Opaque {
@@ -92,6 +92,9 @@ fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
 
 fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
     let context = context_of(state, stream)?;
+    if state.is_idle {
+        return Ok(());
+    }
     match capture_of(state, number(stream)) {
         Some(first) => state.streams.get_mut(&first).expect("a stream").captured.push(work),
         None => state.pending.push((context, work)),
@@ -99,11 +102,23 @@ fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
     Ok(())
 }
 
-/// Copies `bytes` bytes from host memory to device memory.
+/// Returns an error code unless the `bytes` bytes at `address` lie in one allocation.
+fn allocated(state: &State, address: u64, bytes: usize) -> Outcome {
+    let fits = |(at, a): (u64, &state::Allocation)| {
+        state.find(address + bytes as u64 - 1).is_some_and(|(last, b)| std::ptr::eq(a, b) && last >= at)
+    };
+    if state.find(address).is_some_and(fits) { Ok(()) } else { Err(INVALID_VALUE) }
+}
+
+/// Copies `bytes` bytes from host memory to device memory. If the stand-in is idle, only checks
+/// that there is memory for the bytes.
 ///
 /// # Safety
 /// `from` must point to at least `bytes` readable bytes.
 unsafe fn upload(state: &mut State, to: u64, from: *const c_void, bytes: usize) -> Outcome {
+    if state.is_idle {
+        return allocated(state, to, bytes);
+    }
     // SAFETY: as the caller promises.
     let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
     state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.copy_from_slice(from);
@@ -295,9 +310,10 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
     call("cuMemAlloc_v2", |state| {
         let context = current(state)?;
         not_in_capture(state)?;
+        state.is_idle |= state.idles && bytes > DEVICE_MEMORY;
         match bytes {
             0 => Err(state.fault("an allocation without bytes", INVALID_VALUE)),
-            _ if bytes > DEVICE_MEMORY => Err(OUT_OF_MEMORY),
+            _ if bytes > DEVICE_MEMORY && !state.is_idle => Err(OUT_OF_MEMORY),
             _ => {
                 let at = state.allocate(Kind::Device, context, bytes);
                 // SAFETY: the caller does what cuda.h requires.
@@ -580,6 +596,21 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -
     })
 }
 
+/// Fills device memory with a value. As after `cuMemcpyHtoD_v2`, launching a kernel is a fault until
+/// a later call has waited.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemsetD8_v2(to: u64, value: u8, bytes: usize) -> c_int {
+    free_call(|state| {
+        state.work_all()?;
+        state.arriving = true;
+        if state.is_idle {
+            return allocated(state, to, bytes);
+        }
+        state.memory.bytes_mut(to, bytes as u64).map_err(|_| INVALID_VALUE)?.fill(value);
+        Ok(())
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxCreate_v2(context: *mut Opaque, _flags: c_uint, device: c_int) -> c_int {
     free_call(|state| {
@@ -665,9 +696,12 @@ unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, _from: Opaque, _
     0
 }
 
+/// Stores the value of the environment variable `STANDIN_NAME` as the name of the device, or
+/// "a stand-in" if the variable is not set.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, _device: c_int) -> c_int {
-    let text = c"a stand-in";
+    let set = std::env::var("STANDIN_NAME").unwrap_or_else(|_| "a stand-in".to_owned());
+    let text = CString::new(set).expect("a name without NUL");
     if len < text.count_bytes() as c_int + 1 {
         return INVALID_VALUE;
     }
@@ -708,7 +742,8 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
         let (Some((from, from_pitch)), Some((to, to_pitch))) = (place(from), place(to)) else {
             return Err(state.fault("a 2-D copy of host memory", INVALID_VALUE));
         };
-        (0..height).try_for_each(|row| {
+        let rows = if state.is_idle { height.min(1) } else { height };
+        (0..rows).try_for_each(|row| {
             let (to, from) = (to + row * to_pitch, from + row * from_pitch);
             submit(state, stream, Work::Copy { to, from, bytes: width })
         })

@@ -109,6 +109,13 @@ pub(super) struct State {
     /// `STANDIN_SPOILS`, for example `0,3`. A test sets this variable when it runs the benchmark
     /// program `judge` on the stand-in.
     spoils: Vec<u64>,
+    /// Whether the environment variable `STANDIN_IDLES` is set. If it is, the stand-in becomes idle
+    /// at the first allocation for which it has too little memory. A test sets this variable when
+    /// it runs the benchmark program `judge` with transfers that are too long for the interpreter.
+    pub(super) idles: bool,
+    /// Whether the stand-in is idle. It still checks all arguments, but it does no work, and memory
+    /// that is allocated from then on has no bytes.
+    pub(super) is_idle: bool,
     /// Number of kernel launches that have run so far.
     runs: u64,
     next: u64,
@@ -195,6 +202,8 @@ impl State {
             spoils: std::env::var("STANDIN_SPOILS").map_or(Vec::new(), |numbers| {
                 numbers.split(',').map(|n| n.parse().expect("a number")).collect()
             }),
+            idles: std::env::var_os("STANDIN_IDLES").is_some(),
+            is_idle: false,
             runs: 0,
             next: 0x100,
             next_address: 0,
@@ -273,7 +282,9 @@ impl State {
         let context = if kind == Kind::Pool { 0 } else { context };
         let allocation = Allocation { kind, bytes: bytes as u64, context, device, host, is_of_test: false };
         self.allocations.insert(at, allocation);
-        self.memory.add(at, vec![0xee; bytes]);
+        if !self.is_idle {
+            self.memory.add(at, vec![0xee; bytes]);
+        }
         at
     }
 
