@@ -2,7 +2,7 @@
  *
  * The conventions of ddtc.h hold here too. The functions are exported by every build of the
  * library. The library does not link to CUDA: it loads NVIDIA's driver, libcuda.so.1, when
- * ddtc_cuda_open is called. Nothing in this header has run on a GPU yet; docs/GPU.md says how it is
+ * ddtc_cuda_open is called. The functions were not yet run on a GPU; docs/GPU.md says how they are
  * tested.
  *
  * Memory   A buffer may be memory of the layout's device (cudaMalloc, cudaMallocAsync, mapped
