@@ -142,8 +142,8 @@ unsafe fn moves(
 }
 
 /// Returns true if the mover `ours` can serve a convertor from here on: nothing of the request was
-/// moved yet, and enough bytes of the type were found equal in this direction. That happens in later
-/// starts of a persistent request, which Open MPI 4.1 does not prepare again.
+/// moved yet, and enough bytes of the type were found equal in this direction. That happens in
+/// later starts of a persistent request, which Open MPI 4.1 does not prepare again.
 ///
 /// # Safety
 /// As for [`Ours::kept`].

@@ -226,10 +226,10 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
 }
 
 /// Stores ddtc's mover in a convertor whose position Open MPI has just set to 0, if the convertor
-/// has Open MPI's generic mover and its type is ready. Usually the convertor is that of a persistent
-/// send which is started again. It may also be a new clone, or a request whose first bytes are sent
-/// or received once more. At position 0, all of them are in the state in which the preparation
-/// leaves a convertor, and `choose` checks the flags and the description.
+/// has Open MPI's generic mover and its type is ready. Usually the convertor is that of a
+/// persistent send which is started again. It may also be a new clone, or a request whose first
+/// bytes are sent or received once more. At position 0, all of them are in the state in which the
+/// preparation leaves a convertor, and `choose` checks the flags and the description.
 ///
 /// # Safety
 /// The hook must be enabled. `convertor` must be a convertor of Open MPI that no other thread uses,
@@ -238,8 +238,8 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
 unsafe fn restarted(convertor: Convertor) {
     let l = layout();
     // SAFETY: the caller promises a convertor of Open MPI that no other thread uses, and that the
-    // hook is enabled, so the proof has found where the fields of a convertor are. At position 0 the
-    // convertor is in the state in which a preparation leaves it.
+    // hook is enabled, so the proof has found where the fields of a convertor are. At position 0
+    // the convertor is in the state in which a preparation leaves it.
     unsafe {
         let sends = convertor.flags(l) & l.bits.sends != 0;
         let direction = if sends { Direction::Pack } else { Direction::Unpack };

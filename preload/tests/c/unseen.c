@@ -1,7 +1,7 @@
 /* Uses types that the preload library never sees committed: types that are committed by the
  * profiling names, as those of Fortran programs, and types that the MPI library makes inside its
- * own calls. The modes `later`, `cancelled` and `reused` have types whose commit the preload library
- * sees.
+ * own calls. The modes `later`, `cancelled` and `reused` have types whose commit the preload
+ * library sees.
  *
  * Usage:
  *     unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message
