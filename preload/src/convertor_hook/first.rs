@@ -7,6 +7,10 @@
 //! no byte that compiled code has moved reaches the program or a peer before the bytes of at least
 //! one instance were found equal. Nothing is allocated, because all threads share one buffer for
 //! the comparison. A thread that finds the buffer in use by another thread skips the comparison.
+//!
+//! A persistent request keeps the mover that was stored when the request was made. If the type was
+//! proven since, the first move of the request's next start replaces the mover by the one that runs
+//! compiled code.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -78,7 +82,8 @@ unsafe extern "C" fn unpack(
 
 /// Packs or unpacks with Open MPI's mover, and compares the bytes with those that compiled code
 /// would have moved. Returns the result of Open MPI's mover, or [`FAILED`] if its address is not
-/// known.
+/// known. At the beginning of a request whose type was proven since this mover was stored, replaces
+/// the mover by the one that runs compiled code, and calls that one.
 ///
 /// # Safety
 /// The arguments must be those that Open MPI passes to the mover of `convertor`, and this mover
@@ -90,6 +95,17 @@ unsafe fn moves(
     n: *mut u32,
     bytes: *mut usize,
 ) -> c_int {
+    // SAFETY: the convertor is one of Open MPI, of the proven layout, that no other thread uses,
+    // because Open MPI calls its mover. This mover was stored for a request with the `HeaderCopy`
+    // of its type, and [`replaceable`] has found that the convertor still has it. So the mover of
+    // `ours` can serve the type, and it gets the arguments that Open MPI passes to movers.
+    unsafe {
+        let ours = Ours::Described(direction);
+        if replaceable(convertor, ours, direction) {
+            ours.store(convertor);
+            return ours.mover()(convertor, buffers, n, bytes);
+        }
+    }
     // SAFETY: [`proven`] returns 0, which is `None`, or the address of Open MPI's mover.
     let theirs = unsafe { std::mem::transmute::<usize, Option<Mover>>(proven(direction)) };
     let Some(theirs) = theirs else { return FAILED };
@@ -122,6 +138,22 @@ unsafe fn moves(
             }
         });
         done
+    }
+}
+
+/// Returns true if the mover `ours` can serve a convertor from here on: nothing of the request was
+/// moved yet, and enough bytes of the type were found equal in this direction. That happens in
+/// later starts of a persistent request, which Open MPI 4.1 does not prepare again.
+///
+/// # Safety
+/// As for [`Ours::kept`].
+#[inline]
+unsafe fn replaceable(convertor: Convertor, ours: Ours, direction: Direction) -> bool {
+    // SAFETY: the caller keeps the contract of `kept`, which includes a proven layout.
+    unsafe {
+        convertor.word(layout().moved) == 0
+            && matches!(ours.kept(convertor), Some(Kept::Described(known))
+                if known.is_proven(direction) && known.way(direction).is_some())
     }
 }
 

@@ -131,8 +131,8 @@ unsafe fn prepared(
 /// enough of them.
 ///
 /// # Safety
-/// The hook must be enabled. `convertor` must be a convertor of Open MPI that was just prepared and
-/// that no other thread uses.
+/// The hook must be enabled. `convertor` must be a convertor of Open MPI that was just prepared, or
+/// whose position was just set to 0, and that no other thread uses.
 #[inline(never)]
 unsafe fn choose(direction: Direction, convertor: Convertor) {
     let l = layout();
@@ -196,6 +196,10 @@ unsafe fn served(convertor: Convertor) -> Option<Ours> {
 
 /// Sets the position of a convertor in the packed bytes of its request.
 ///
+/// Open MPI 4.1 starts a persistent send again only by setting its position to 0, without a new
+/// preparation. So at position 0 a convertor with Open MPI's generic mover is treated like one that
+/// was just prepared (`restarted`).
+///
 /// # Safety
 /// As for Open MPI's function of this name.
 #[unsafe(no_mangle)]
@@ -205,9 +209,45 @@ pub unsafe extern "C" fn opal_convertor_set_position_nocheck(
 ) -> c_int {
     let convertor = Convertor(convertor);
     let Some(theirs) = called!(SET_POSITION, Position) else { return FAILED };
-    // SAFETY: `theirs` is Open MPI's function of this name, whose contract the caller keeps.
-    // `position` is called only for the mover that `served` has found in the convertor.
-    unsafe { served(convertor).map_or_else(|| theirs(convertor, at), |ours| position(ours, convertor, at)) }
+    // SAFETY: `theirs` is Open MPI's function of this name, whose contract the caller keeps. So
+    // `*at` can be read, and no other thread uses the convertor. `position` is called only for the
+    // mover that `served` has found in the convertor, and `restarted` only for a convertor that
+    // `theirs` has just set to the beginning of its request.
+    unsafe {
+        if let Some(ours) = served(convertor) {
+            return position(ours, convertor, at);
+        }
+        let code = theirs(convertor, at);
+        if *at == 0 && code == 0 && is_enabled() {
+            restarted(convertor);
+        }
+        code
+    }
+}
+
+/// Stores ddtc's mover in a convertor whose position Open MPI has just set to 0, if the convertor
+/// has Open MPI's generic mover and its type is ready. Usually the convertor is that of a
+/// persistent send which is started again. It may also be a new clone, or a request whose first
+/// bytes are sent or received once more. At position 0, all of them are in the state in which the
+/// preparation leaves a convertor, and `choose` checks the flags and the description.
+///
+/// # Safety
+/// The hook must be enabled. `convertor` must be a convertor of Open MPI that no other thread uses,
+/// and whose position Open MPI's own function has just set to 0.
+#[cold]
+unsafe fn restarted(convertor: Convertor) {
+    let l = layout();
+    // SAFETY: the caller promises a convertor of Open MPI that no other thread uses, and that the
+    // hook is enabled, so the proof has found where the fields of a convertor are. At position 0
+    // the convertor is in the state in which a preparation leaves it.
+    unsafe {
+        let sends = convertor.flags(l) & l.bits.sends != 0;
+        let direction = if sends { Direction::Pack } else { Direction::Unpack };
+        let generic = generic(direction);
+        if generic != 0 && convertor.word(l.mover) == generic as u64 {
+            choose(direction, convertor);
+        }
+    }
 }
 
 /// Lists the pieces of memory in which the instances of a convertor's request lie, from the

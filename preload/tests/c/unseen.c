@@ -1,6 +1,7 @@
 /* Uses types that the preload library never sees committed: types that are committed by the
  * profiling names, as those of Fortran programs, and types that the MPI library makes inside its
- * own calls. The modes `cancelled` and `reused` have types whose commit the preload library sees.
+ * own calls. The modes `later`, `cancelled` and `reused` have types whose commit the preload
+ * library sees.
  *
  * Usage:
  *     unseen types ROUNDS SEED   pairs of ranks: random types of a pool, made anew for each message
@@ -9,6 +10,9 @@
  *     unseen starved ROUNDS      as `types`, while there is no memory for compiled code
  *     unseen CALL ROUNDS         a call by its profiling name: ialltoallw, iallgatherv, allgatherv,
  *                                gatherv or partitioned
+ *     unseen persistent ROUNDS   a persistent send and receive, made once and started in each round
+ *     unseen later ROUNDS        as `persistent`, with a type that is seen and is used by other
+ *                                messages only after the persistent requests were made
  *     unseen cancelled ROUNDS    receives that are cancelled and started again
  *     unseen reused ROUNDS       types that are seen, at addresses of types that were freed */
 #include "flat.h"
@@ -238,6 +242,36 @@ static void call(const char *name, int rounds) {
   free(in);
 }
 
+/* Makes a persistent send and a persistent receive of `COLUMNS` columns, each of which has every
+ * other integer, and starts both in each round. A message is long enough to be cut into pieces. If
+ * `is_seen` is true, the preload library sees the commit of the type, and sees eight messages with
+ * the type after the persistent requests were made. */
+static void persistent(int rounds, int is_seen) {
+  enum { COLUMNS = 4, ALL = ROWS * 2 * COLUMNS };
+  MPI_Datatype half, column;
+  MPI_Request q[2];
+  PMPI_Type_vector(ROWS, 1, 2, MPI_INT, &half);
+  PMPI_Type_create_resized(half, 0, ROWS * 2 * sizeof(int), &column);
+  if (is_seen) MPI_Type_commit(&column); else PMPI_Type_commit(&column);
+  int *out = calloc(ALL, sizeof(int)), *in = calloc(ALL, sizeof(int));
+  PMPI_Recv_init(in, COLUMNS, column, peer, 0, MPI_COMM_WORLD, &q[0]);
+  PMPI_Send_init(out, COLUMNS, column, peer, 0, MPI_COMM_WORLD, &q[1]);
+  for (int r = 0; is_seen && r < 8; r++)
+    MPI_Sendrecv(out, COLUMNS, column, peer, 1, in, COLUMNS, column, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int r = 0; r < rounds && wrong < 5; r++) {
+    for (int i = 0; i < ALL; i++) { out[i] = r + rank * 10000000 + i; in[i] = -1; }
+    PMPI_Startall(2, q);
+    PMPI_Waitall(2, q, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < ALL; i++) wrong += in[i] != (i % 2 ? -1 : r + peer * 10000000 + i);
+  }
+  PMPI_Request_free(&q[0]);
+  PMPI_Request_free(&q[1]);
+  PMPI_Type_free(&column);
+  PMPI_Type_free(&half);
+  free(out);
+  free(in);
+}
+
 /* In each round, starts a receive and cancels it, and then starts a second receive with the same
  * tag. The message must arrive in the buffer of the second receive. */
 static void cancelled(int rounds) {
@@ -280,6 +314,8 @@ int main(int argc, char **argv) {
   if (argc > 1 && !strcmp(argv[1], "inner")) inner(rounds);
   if (argc > 1 && !strcmp(argv[1], "reused")) reused(rounds);
   if (argc > 1 && !strcmp(argv[1], "cancelled")) cancelled(rounds);
+  if (argc > 1 && !strcmp(argv[1], "persistent")) persistent(rounds, 0);
+  if (argc > 1 && !strcmp(argv[1], "later")) persistent(rounds, 1);
   if (argc > 1 && strstr("ialltoallw iallgatherv allgatherv gatherv partitioned", argv[1])) call(argv[1], rounds);
   int sum = 0;
   PMPI_Reduce(&wrong, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -107,6 +107,40 @@ fn calls_of_fortran_move_inside() {
     }
 }
 
+/// Number of packed bytes of each message of the modes `persistent` and `later` of the test
+/// program.
+const PERSISTENT_BYTES: u64 = 4 * 6000 * 4;
+
+#[test]
+fn persistent_requests_of_fortran_move_inside() {
+    for host in HOSTS {
+        // The description of the type is compiled when the requests are made. The bytes of the
+        // first start are compared, and compiled code moves those of all later starts.
+        let (text, said) = inside(host, 2, &["persistent", "50"], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}");
+        for said in said {
+            for moved in ["hook_bytes_packed", "hook_bytes_unpacked"] {
+                assert!(said[moved] > 46 * PERSISTENT_BYTES, "{host:?} {moved} {said:?}");
+            }
+            assert_eq!(said["hook_types_different"], 0, "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn persistent_requests_move_inside_once_their_type_is_ready() {
+    for host in HOSTS {
+        // The type is not ready when the requests are made. At most eight messages are other ones.
+        let (text, said) = inside(host, 2, &["later", "50"], &[]);
+        assert_eq!(text.trim(), "wrong 0", "{host:?}");
+        for said in said {
+            for moved in ["hook_bytes_packed", "hook_bytes_unpacked"] {
+                assert!(said[moved] > (8 + 46) * PERSISTENT_BYTES, "{host:?} {moved} {said:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn receives_that_are_cancelled_move_nothing() {
     for host in HOSTS {
