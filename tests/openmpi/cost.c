@@ -84,8 +84,12 @@ int main(int argc, char **argv)
     char what[16];
     snprintf(what, sizeof what, "%s", argv[1]);
     const char *kind = argc > 2 ? argv[2] : "";
+#ifdef CONVERTOR_ACCELERATOR
+    opal_init(&argc, &argv); /* in 6.0, preparing a convertor asks the accelerator framework */
+#else
     opal_init_util(&argc, &argv);
     opal_datatype_init();
+#endif
     if (!strcmp(what, "time")) {
         static const char *const kinds[] = {"structure", "indexed", "vector"};
         opal_datatype_t *types[2][3];

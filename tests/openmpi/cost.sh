@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Counts with callgrind the instructions of the functions that each request calls, for several
-# datatypes, and prints a table. It has three columns: libopen-pal as Debian has it, libopen-pal
-# with mover-provider.patch but without a provider, and libopen-pal with the patch and with ddtc as
-# the provider. tests/openmpi.sh --cost runs this script. Its argument $1 is the folder in which
+# datatypes, and prints a table. It has three columns: unmodified libopen-pal, libopen-pal with the
+# patch for mover providers but without a provider, and libopen-pal with the patch and with ddtc as
+# the provider. `tests/openmpi.sh --cost` and `tests/openmpi.sh --movers ARCHIVE --cost` run this
+# script. Its argument $1 is the folder in which
 # that script has built everything.
 set -euo pipefail
 cache=$1
@@ -19,7 +20,7 @@ count() {
     awk -v what="$3" '/^(summary|totals):/ { print ($2 - 0) / 1000; exit }' "$out/calls"
 }
 
-printf '| | as Debian has it | with the patch | with ddtc |\n|---|---|---|---|\n'
+printf '| | unmodified | with the patch | with ddtc |\n|---|---|---|---|\n'
 row() {
     local label=$1 what=$2 function=$3 kind=$4
     printf '| %s, %s | %.0f | %.0f | %.0f |\n' "$label" "$kind" "$(count "$cache/stock" "$cache/programs/cost" "$what" "$function" "$kind")" \

@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# Builds Open MPI 6.0 from an archive with packaging/openmpi/mover-provider-6.patch, and compares its
+# own datatype engine with ddtc as a mover provider. Sourced by tests/openmpi.sh. Needs $cache,
+# $archive, $here (this folder), $packaging, $header, $ours, $jobs, fail, step, judge, build_ours, the
+# functions of tests/debian.sh, and $release_packages and $release_options of release.sh.
+
+configure_movers() {
+    rm -rf "$cache/build" && mkdir "$cache/build" &&
+        (cd "$cache/build" && "$cache/source/configure" --prefix="$cache/install" "${release_options[@]}")
+}
+
+# Builds libopen-pal without the patch and keeps it in $cache/stock, so that what the patch costs can
+# be measured in comparison with it.
+build_stock_pal() {
+    local folder
+    for folder in config contrib 3rd-party opal; do make -C "$cache/build/$folder" -j "$jobs" || return 1; done
+    rm -rf "$cache/stock" && mkdir "$cache/stock" && cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
+}
+
+# Applies the patch, after it has taken back the patch of an earlier run, and installs Open MPI.
+# Builds Open MPI's datatype tests, too.
+install_movers() {
+    local applied=$cache/applied.patch
+    if [ -e "$applied" ]; then patch -p1 -R -d "$cache/source" <"$applied" && rm "$applied" || return 1; fi
+    patch -p1 --forward --fuzz=0 -d "$cache/source" <"$packaging/mover-provider-6.patch" &&
+        cp "$packaging/mover-provider-6.patch" "$applied" &&
+        make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install &&
+        make -C "$cache/build/test/support" check && make -C "$cache/build/test/datatype" -j "$jobs" check TESTS= &&
+        make -C "$cache/build/ompi/test/datatype" -j "$jobs" check TESTS=
+}
+
+build_mover_programs() {
+    local out=$cache/programs name
+    rm -rf "$out" && mkdir "$out" || return 1
+    local include=(-I "$cache/source" -I "$cache/build" -I "$cache/source/opal/include" -I "$cache/build/opal/include")
+    local flags=(-std=gnu11 -O2 -g -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter)
+    cc "${flags[@]}" -fvisibility=hidden -shared -fPIC "${include[@]}" -I "$header" -o "$out/libddtc_provider.so" "$packaging/provider.c" \
+        -L "$ours" -lddtc || return 1
+    # judge6 and cost-provider register the provider themselves, when they have made their first types.
+    cc "${flags[@]}" -DDDTC_PROVIDER_LINKED -c "${include[@]}" -I "$header" -o "$out/provider.o" "$packaging/provider.c" || return 1
+    local with=("$out/provider.o" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal -L "$ours" -lddtc)
+    cc "${flags[@]}" "${include[@]}" -o "$out/judge6" "$here/judge6.c" "${with[@]}" || return 1
+    cc "${flags[@]}" "${include[@]}" -o "$out/cost" "$here/cost.c" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal || return 1
+    cc "${flags[@]}" "${include[@]}" -o "$out/cost-provider" "$here/cost.c" "${with[@]}" || return 1
+    for name in messages consolidated; do
+        "$cache/install/bin/mpicc" "${flags[@]}" -o "$out/$name" "$here/$name.c" || return 1
+    done
+}
+
+judge_movers() {
+    need_packages "${release_packages[@]}"
+    build_ours
+    once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack "$archive" ompi/datatype/ompi_datatype_create_contiguous.c
+    once configured "${release_options[*]}" configure_movers
+    once stock "libopen-pal of the release" build_stock_pal
+    once install "$(sha256sum <"$packaging/mover-provider-6.patch" | cut -c 1-16)" install_movers
+    once programs "$(cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h" "$packaging/mover-provider-6.patch" | sha256sum | cut -c 1-16)" \
+        build_mover_programs
+    if [ -n "$cost" ]; then
+        "$here/cost.sh" "$cache"
+        return
+    fi
+
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    export LD_LIBRARY_PATH=$cache/install/lib:$ours OMPI_MCA_btl=self,sm
+    # A job's folder has the name of a process, so a job that was killed could be in the way.
+    export TMPDIR=$cache/sessions
+    rm -rf "$TMPDIR" && mkdir "$TMPDIR"
+    local bin=$cache/programs provider=$cache/programs/libddtc_provider.so seed
+    step "random types, by Open MPI's engine and by ddtc"
+    for seed in 1 2 3; do
+        judge "judge6-$seed" 'types compared' "$bin/judge6" 1500 "$seed"
+    done
+
+    step "messages with the provider on both ranks, and on one"
+    local run=("$cache/install/bin/mpiexec") with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
+    judge messages 'messages:|ddtc provider' "${run[@]}" -n 2 "${with[@]}" "$bin/messages"
+    [ "$(grep -c 'ddtc provider: .* sends [1-9].* receives [1-9].* packed [1-9].* unpacked [1-9]' "$cache/messages.log")" = 2 ] ||
+        fail "the provider must have packed and unpacked on both ranks, and its reports say otherwise: see $cache/messages.log"
+    judge one-side 'messages:|ddtc provider' "${run[@]}" -n 1 "${with[@]}" "$bin/messages" : -n 1 "$bin/messages"
+    judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" : -n 1 "${with[@]}" "$bin/messages"
+
+    step "types that live for one call of MPI_Pack"
+    judge consolidated 'consolidated:' "${run[@]}" -n 1 "${with[@]}" "$bin/consolidated"
+
+    step "Open MPI's own datatype tests, without the provider and with it"
+    "$here/own.sh" "$cache" "$provider" ""
+}
