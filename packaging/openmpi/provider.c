@@ -1,12 +1,14 @@
-/* A mover provider for an Open MPI that has mover-provider.patch: code that ddtc compiles packs and
- * unpacks non-contiguous datatypes. See packaging/openmpi/README.md. This file is compiled with the
+/* A mover provider for an Open MPI 4.1.4 that has mover-provider.patch, or an Open MPI 6.0 that has
+ * mover-provider-6.patch: code that ddtc compiles packs and unpacks non-contiguous datatypes. Only
+ * the patch for 4.1.4 defines CONVERTOR_MOVER. See packaging/openmpi/README.md. This file is compiled with the
  * headers in Open MPI's source and build folders, and linked with libddtc. When the library is
  * preloaded, it registers itself as the provider:
  *
  *     LD_PRELOAD=$PWD/libddtc_provider.so mpiexec -n 2 ./program
  *
  * With DDTC_PROVIDER_REPORT=1, each process prints when it ends how often the functions of the
- * provider were called. */
+ * provider were called. In 6.0, with DDTC_PROVIDER_ALL=1, every non-contiguous datatype gets a mover,
+ * also where Open MPI's own functions are as fast. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -121,8 +123,10 @@ static double visits(const dt_elem_desc_t *desc, size_t used)
     return sum;
 }
 
+/* Returns whether a mover is expected to be faster than Open MPI's own functions. */
 static int wanted(const opal_datatype_t *datatype)
 {
+    if (getenv("DDTC_PROVIDER_ALL")) return 1;
     return datatype->size < LONGEST_VISIT * visits(datatype->opt_desc.desc, datatype->opt_desc.used);
 }
 #endif

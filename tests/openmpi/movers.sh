@@ -17,14 +17,17 @@ build_stock_pal() {
     rm -rf "$cache/stock" && mkdir "$cache/stock" && cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
 }
 
-# Applies the patch, after it has taken back the patch of an earlier run, and installs Open MPI.
-# Builds Open MPI's datatype tests, too.
-install_movers() {
-    local applied=$cache/applied.patch
+# Applies the patch, and takes back a different one that an earlier run applied.
+apply_movers() {
+    local patch=$packaging/mover-provider-6.patch applied=$cache/applied.patch
+    cmp -s "$patch" "$applied" && return
     if [ -e "$applied" ]; then patch -p1 -R -d "$cache/source" <"$applied" && rm "$applied" || return 1; fi
-    patch -p1 --forward --fuzz=0 -d "$cache/source" <"$packaging/mover-provider-6.patch" &&
-        cp "$packaging/mover-provider-6.patch" "$applied" &&
-        make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install &&
+    patch -p1 --forward --fuzz=0 -d "$cache/source" <"$patch" && cp "$patch" "$applied"
+}
+
+# Installs Open MPI with the patch, and builds its datatype tests.
+install_movers() {
+    apply_movers && make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install &&
         make -C "$cache/build/test/support" check && make -C "$cache/build/test/datatype" -j "$jobs" check TESTS= &&
         make -C "$cache/build/ompi/test/datatype" -j "$jobs" check TESTS=
 }
