@@ -3,10 +3,11 @@
 # datatypes, and prints a table. It has three columns: unmodified libopen-pal, libopen-pal with the
 # patch for mover providers but without a provider, and libopen-pal with the patch and with ddtc as
 # the provider. `tests/openmpi.sh --cost` and `tests/openmpi.sh --movers ARCHIVE --cost` run this
-# script. Its argument $1 is the folder in which
-# that script has built everything.
+# script. $1 is the folder in which that script has built everything, and $2 a pattern for the
+# function that sets a position.
 set -euo pipefail
 cache=$1
+position=${2:-opal_convertor_set_position_nocheck}
 command -v valgrind >/dev/null || { echo "error: valgrind is missing: apt-get install valgrind" >&2; exit 1; }
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
@@ -31,7 +32,8 @@ for kind in contiguous vector structure; do
     row "prepare for send" send opal_convertor_prepare_for_send "$kind"
     row "prepare for receive" recv opal_convertor_prepare_for_recv "$kind"
 done
-row "position" position opal_convertor_set_position_nocheck vector
+row "position" position "$position" vector
+row "position" position "$position" structure
 for kind in structure indexed vector; do
     row "pack of 64 KiB" pack opal_convertor_pack "$kind"
     row "unpack of 64 KiB" unpack opal_convertor_unpack "$kind"

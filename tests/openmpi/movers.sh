@@ -60,7 +60,7 @@ judge_movers() {
     once programs "$(cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h" "$packaging/mover-provider-6.patch" | sha256sum | cut -c 1-16)" \
         build_mover_programs
     if [ -n "$cost" ]; then
-        "$here/cost.sh" "$cache"
+        "$here/cost.sh" "$cache" 'opal_convertor_position_*'
         return
     fi
 
