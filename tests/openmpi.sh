@@ -29,7 +29,7 @@
 #
 #   tests/openmpi.sh --movers ARCHIVE [--cost]
 #       Builds Open MPI 6.0, whose sources are in this archive, with
-#       packaging/openmpi/mover-provider-6.patch. Compares what its own datatype engine and the
+#       packaging/openmpi/mover-provider-6.patch, which is a draft. Compares what its own datatype engine and the
 #       provider pack and unpack, and runs its datatype tests without the provider and with it. With
 #       --cost, counts instructions instead, as for 4.1.4.
 #

@@ -60,7 +60,7 @@ static opal_datatype_t *build(int depth)
     static const opal_datatype_t *const named[] = {
         &opal_datatype_int1,   &opal_datatype_int2,    &opal_datatype_int4,           &opal_datatype_float4,
         &opal_datatype_float8, &opal_datatype_float16, &opal_datatype_double_complex, &opal_datatype_long_double_complex};
-    opal_datatype_t *made = opal_datatype_create(64);
+    opal_datatype_t *made = opal_datatype_create(512); /* opal_datatype_add does not make more room */
     ptrdiff_t at = (ptrdiff_t)random_below(3) * 8 - 8;
 
     for (int members = 1 + random_below(4); members > 0; members--) {

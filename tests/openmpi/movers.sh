@@ -35,7 +35,9 @@ install_movers() {
 build_mover_programs() {
     local out=$cache/programs name
     rm -rf "$out" && mkdir "$out" || return 1
-    local include=(-I "$cache/source" -I "$cache/build" -I "$cache/source/opal/include" -I "$cache/build/opal/include")
+    local include=(-I "$cache/source" -I "$cache/build" -I "$cache/source/opal/include" -I "$cache/build/opal/include"
+        -I "$cache/source/ompi/include" -I "$cache/build/ompi/include" -I "$cache/source/3rd-party/openpmix/include"
+        -I "$cache/build/3rd-party/openpmix/include")
     local flags=(-std=gnu11 -O2 -g -Wall -Wextra -Wno-sign-compare -Wno-unused-parameter)
     cc "${flags[@]}" -fvisibility=hidden -shared -fPIC "${include[@]}" -I "$header" -o "$out/libddtc_provider.so" "$packaging/provider.c" \
         -L "$ours" -lddtc || return 1
