@@ -13,8 +13,8 @@ fail() { echo "archive.sh: $*" >&2; exit 2; }
 out=
 while [ $# -gt 0 ]; do
     case $1 in
-        --out) [ $# -gt 1 ] || fail "$1 needs a value"; out=$2; shift 2 ;;
-        *) fail "unknown argument $1" ;;
+        --out) [ $# -gt 1 ] || fail "$1 needs a value, the folder for the crate: packaging/archive.sh --out DIR"; out=$2; shift 2 ;;
+        *) fail "unknown argument $1: the only one is --out DIR" ;;
     esac
 done
 cargo=${CARGO:-cargo}
@@ -31,9 +31,9 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Car
 archive=$target/package/ddtc-$version.crate
 files=$(tar -tf "$archive" | wc -l)
 for file in Cargo.toml Cargo.lock README.md LICENSE-MIT LICENSE-APACHE src/lib.rs corpus/application.ddt; do
-    tar -tf "$archive" "ddtc-$version/$file" >/dev/null || fail "$archive lacks $file"
+    tar -tf "$archive" "ddtc-$version/$file" >/dev/null || fail "$archive lacks $file, which the crate must have: correct \`include\` of the package ddtc in Cargo.toml"
 done
-! tar -tf "$archive" | grep -E "^ddtc-$version/(docs|e2e|capi|preload|benches)/" || fail "$archive has files that are no part of the library"
+! tar -tf "$archive" | grep -E "^ddtc-$version/(docs|e2e|capi|preload|benches)/" || fail "$archive has the files above, which are no part of the library: correct \`include\` of the package ddtc in Cargo.toml"
 
 # Unpack the archive outside of the workspace, since cargo would otherwise take the crate for a
 # member of the workspace. But keep using the target folder of the workspace: its tests use the

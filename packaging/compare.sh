@@ -30,7 +30,7 @@ cargo=${CARGO:-cargo}
 # First make sure that everything is there that the comparison needs, before anything is built.
 base=
 if [ "${1-}" != --self-check ]; then
-    command -v git >/dev/null || fail "git is missing: install it"
+    command -v git >/dev/null || fail "git is missing: install git"
     git rev-parse --git-dir >/dev/null 2>&1 || fail "these sources are no clone of the repository, from which the last release is taken: clone it"
     release=$(sed '/^#/d' packaging/released)
     read -r version commit date <<RELEASE
@@ -39,9 +39,9 @@ RELEASE
     # If this clone has a tag for the release, the tag must name the same commit as the file
     # packaging/released.
     tagged=$(git rev-parse --verify --quiet "v$version^{commit}" || true)
-    [ -z "$tagged" ] || [ "$tagged" = "$commit" ] || fail "tag v$version is $tagged, packaging/released says $commit: which one was released?"
+    [ -z "$tagged" ] || [ "$tagged" = "$commit" ] || fail "tag v$version names $tagged, and packaging/released says $commit: correct the one that does not name the commit that was released"
     if [ $# -gt 0 ]; then
-        commit=$(git rev-parse --verify --quiet "$1^{commit}") || fail "$1: no such commit or tag here"
+        commit=$(git rev-parse --verify --quiet "$1^{commit}") || fail "$1: no such commit or tag in this clone: fetch it, or give another one, or nothing for the last release"
         version=$1
     fi
     git cat-file -e "$commit^{commit}" 2>/dev/null ||
@@ -110,13 +110,19 @@ library longer 'int size; int level; int mode;' 'int a; int b;' 'long n; int m;'
 library moved 'int size; int mode; int level;' 'int a; int b;' 'int n;'
 library other 'int size; int level;' 'long a; int b;' 'int n;'
 said=$tiny/said
-rust_items "$tiny/old" "$tiny/same" tiny > "$said" 2>&1 || { cat "$said" >&2; fail "cargo-semver-checks refuses what is allowed"; }
-if rust_items "$tiny/old" "$tiny/gone" tiny > "$said" 2>&1; then fail "cargo-semver-checks does not notice that a function is gone"; fi
-grep -q 'function_missing' "$said" || { cat "$said" >&2; fail "cargo-semver-checks fails for another reason than a function that is gone"; }
-c_library "$tiny/old.so" "$tiny/longer.so" > "$said" 2>&1 || { cat "$said" >&2; fail "abidiff refuses a field at the end of ddtc_config, or what is opaque"; }
+# Ends the script, since a tool has failed its check as $* says. Its verdict on ddtc would mean
+# nothing.
+unfit() {
+    cat "$said" >&2
+    fail "$*: read what the tool has printed above, and adapt its use in packaging/compare.sh, or install another version of it"
+}
+rust_items "$tiny/old" "$tiny/same" tiny > "$said" 2>&1 || unfit "cargo-semver-checks refuses what is allowed"
+if rust_items "$tiny/old" "$tiny/gone" tiny > "$said" 2>&1; then unfit "cargo-semver-checks does not notice that a function is gone"; fi
+grep -q 'function_missing' "$said" || unfit "cargo-semver-checks fails for another reason than a function that is gone"
+c_library "$tiny/old.so" "$tiny/longer.so" > "$said" 2>&1 || unfit "abidiff refuses a field at the end of ddtc_config, or what is opaque"
 for side in moved other; do
-    if c_library "$tiny/old.so" "$tiny/$side.so" > "$said" 2>&1; then fail "abidiff does not notice a structure that changed: $tiny/$side.c"; fi
-    grep -q 'offset changed' "$said" || { cat "$said" >&2; fail "abidiff fails for another reason than a structure that changed"; }
+    if c_library "$tiny/old.so" "$tiny/$side.so" > "$said" 2>&1; then unfit "abidiff does not notice a structure that changed, $tiny/$side.c"; fi
+    grep -q 'offset changed' "$said" || unfit "abidiff fails for another reason than a structure that changed"
 done
 echo "compare.sh: both comparisons notice what breaks programs"
 [ -n "$base" ] || exit 0
@@ -138,7 +144,7 @@ next=$(sed -n 's/^## Unreleased (\([0-9.]*\))$/\1/p' CHANGELOG.md)
 if [ -n "$next" ] && [ "${next%.*}" != "${version%.*}" ]; then
     echo "compare.sh: the next release is $next: of the Rust items of $version nothing is promised"
 else
-    rust_items "$base" "$new" ddtc || fail "the crate breaks programs that were written for $version: see above"
+    rust_items "$base" "$new" ddtc || fail "the crate breaks programs that were written for $version (see above): undo the change, or name a new minor version in CHANGELOG.md by the heading \`## Unreleased (VERSION)\`"
 fi
 
 series() { sed -n 's/^#define DDTC_VERSION_\(MAJOR\|MINOR\) \([0-9]*\)$/\2/p' "$1/capi/include/ddtc.h" | paste -sd.; }
@@ -154,8 +160,8 @@ for side in "$base" "$new"; do
     (cd "$side" && env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=2 CARGO_PROFILE_DEV_OPT_LEVEL=0 "$cargo" build --quiet --package ddtc-capi --lib)
 done
 if cmp -s "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" && ! git diff --quiet "$commit" -- src capi/src; then
-    fail "both libraries are the same file, though sources differ: the comparison would compare nothing"
+    fail "both libraries are the same file, though sources differ, so the comparison would compare nothing: remove $base and $new, and run this again"
 fi
 c_library "$base/target/debug/libddtc.so" "$new/target/debug/libddtc.so" ||
-    fail "the C library breaks programs that were built for $version: see above; a new minor version gets a new soname"
+    fail "the C library breaks programs that were built for $version (see above): undo the change, or raise the minor version, by which the library gets a new soname"
 echo "compare.sh: nothing that $version promised is broken"

@@ -12,22 +12,26 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "deb.sh: $*" >&2; exit 2; }
+usage="packaging/deb.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]"
 out=
 profile=
 built=
 portable=
 while [ $# -gt 0 ]; do
     if [ "$1" = --portable ]; then portable=yes; shift; continue; fi
-    [ $# -gt 1 ] || fail "$1 needs a value"
+    case $1 in
+        --out | --profile | --built) ;;
+        *) fail "unknown argument $1: $usage" ;;
+    esac
+    [ $# -gt 1 ] || fail "$1 needs a value: $usage"
     case $1 in
         --out) out=$2 ;;
         --profile) profile=$2 ;;
         --built) built=$2 ;;
-        *) fail "unknown argument $1" ;;
     esac
     shift 2
 done
-[ -n "$out" ] || fail "--out DIR is needed"
+[ -n "$out" ] || fail "--out DIR is needed, the folder for the package: $usage"
 for tool in dpkg-deb dpkg objdump gzip; do
     command -v $tool >/dev/null || fail "$tool is missing: install dpkg and binutils"
 done

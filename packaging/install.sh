@@ -40,7 +40,7 @@ parts="cli preload capi yaksa"
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix | --only | --destdir | --profile | --built)
-            [ $# -gt 1 ] || fail "$1 needs a value"
+            [ $# -gt 1 ] || fail "$1 needs a value: packaging/install.sh --help says which"
             case $1 in
                 --prefix) prefix=$2 ;;
                 --only) parts=$(printf %s "$2" | tr , ' ') ;;
@@ -54,27 +54,27 @@ while [ $# -gt 0 ]; do
         --static) static=yes; shift ;;
         --portable) portable=yes; shift ;;
         uninstall) fail "uninstall comes first: packaging/install.sh uninstall --prefix DIR" ;;
-        *) fail "unknown argument $1" ;;
+        *) fail "unknown argument $1: packaging/install.sh --help lists all arguments" ;;
     esac
 done
-[ -n "$parts" ] || fail "--only needs one of cli, preload, capi, yaksa"
+[ -n "$parts" ] || fail "--only has no part: give some of cli, preload, capi, yaksa, separated by commas"
 for part in $parts; do
     case $part in
         cli | preload | capi | yaksa) ;;
-        *) fail "--only $part: must be some of cli, preload, capi, yaksa" ;;
+        *) fail "--only: $part is no part: give some of cli, preload, capi, yaksa, separated by commas" ;;
     esac
 done
 [ -n "$prefix" ] || fail "--prefix DIR is needed: a folder to install into, such as \$HOME/.local or /opt/ddtc"
 case $prefix in
     /*) ;;
     *)
-        [ -z "$destdir" ] || fail "--prefix $prefix: must begin with / where there is a --destdir"
+        [ -z "$destdir" ] || fail "--prefix $prefix: must begin with / where there is a --destdir: give an absolute path, such as /usr"
         prefix=$PWD/$prefix ;;
 esac
 root=$destdir$prefix
 
 if [ "$action" = uninstall ]; then
-    [ -f "$root/share/ddtc/uninstall" ] || fail "$root/share/ddtc/uninstall is missing: nothing was installed there; is --prefix right?"
+    [ -f "$root/share/ddtc/uninstall" ] || fail "$root/share/ddtc/uninstall is missing, so nothing is installed in $root: is --prefix right? Give the folder that was given when ddtc was installed"
     exec sh "$root/share/ddtc/uninstall"
 fi
 
@@ -90,7 +90,7 @@ if [ -z "$built" ]; then
         x86_64-*-linux-gnu | aarch64-*-linux-gnu | riscv64*-linux-gnu) ;;
         *-linux-musl*) fail "this Rust builds for $host: the preload library needs glibc, as MPI libraries do; install a toolchain for linux-gnu" ;;
         i?86-* | arm*-* | *x32) fail "this Rust builds for $host: ddtc is for 64-bit Linux; install a 64-bit toolchain" ;;
-        *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc" ;;
+        *) fail "this Rust builds for '$host': ddtc is for 64-bit Linux with glibc; build it on such a system" ;;
     esac
 fi
 # The version of glibc, such as 2.36, and the machine that the files must be for. The version is
@@ -99,8 +99,9 @@ fi
 glibc=
 machine=
 if [ -z "$destdir" ]; then
-    [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux"
-    musl="this system has no glibc (musl?): the preload library needs it, as MPI libraries do"
+    elsewhere="install ddtc on a suitable system, or put the files for one into a folder by --destdir"
+    [ "$(getconf LONG_BIT 2>/dev/null || echo 64)" = 64 ] || fail "this system runs programs of 32 bits: ddtc is for 64-bit Linux; $elsewhere"
+    musl="this system has no glibc (musl?): the preload library needs it, as MPI libraries do; $elsewhere"
     case $(ldd --version 2>&1 || true) in *musl*) fail "$musl" ;; esac
     if command -v getconf >/dev/null; then
         glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc //p') || true
@@ -110,15 +111,15 @@ if [ -z "$destdir" ]; then
         x86_64) machine=X86-64 ;;
         aarch64) machine=AArch64 ;;
         riscv64) machine=RISC-V ;;
-        *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64" ;;
+        *) fail "this machine is $(uname -m): ddtc is for x86-64, aarch64 and riscv64; $elsewhere" ;;
     esac
 fi
-[ -z "$portable" ] || command -v python3 >/dev/null || fail "python3 is missing: --portable needs it"
+[ -z "$portable" ] || command -v python3 >/dev/null || fail "python3 is missing, which --portable needs: install python3 with venv"
 old=$root/share/ddtc/manifest
 # The nearest existing folder at or above the root must be writable.
 parent=$root
 while [ ! -e "$parent" ] && [ "$parent" != / ]; do parent=$(dirname "$parent"); done
-[ -d "$parent" ] || fail "--prefix $prefix: $parent is a file, not a folder"
+[ -d "$parent" ] || fail "--prefix $prefix: $parent is a file, not a folder: choose another --prefix"
 probe=$(mktemp -d "$parent/.ddtc-XXXXXX" 2>/dev/null) && rmdir "$probe" || fail "--prefix $prefix: no permission to write to $parent: choose a folder of your own, such as \$HOME/.local, or run as its owner"
 
 work=$(mktemp -d)
@@ -173,22 +174,23 @@ fi
 
 # Fails with a one-line message if the program or library $1 was built for a different system.
 suits() {
-    header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux"
+    again="build it again for the right system, or give another folder with --built"
+    header=$(LC_ALL=C readelf -hldV -W "$1" 2>/dev/null) || fail "$1 is no program or library of Linux: $again"
     case $header in
-        *Class:*ELF32*) fail "$1 is of 32 bits: ddtc is for 64-bit Linux" ;;
-        *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do" ;;
+        *Class:*ELF32*) fail "$1 is of 32 bits: ddtc is for 64-bit Linux; $again" ;;
+        *ld-musl* | *libc.musl*) fail "$1 was built for musl: the preload library needs glibc, as MPI libraries do; $again" ;;
     esac
     found=$(printf %s "$header" | sed -n 's/^ *Machine: *//p')
     if [ -z "$machine" ]; then
         case $found in
             *X86-64 | *AArch64 | *RISC-V) machine=$found ;;
-            *) fail "$1 is for $found: ddtc is for x86-64, aarch64 and riscv64" ;;
+            *) fail "$1 is for $found: ddtc is for x86-64, aarch64 and riscv64; $again" ;;
         esac
     fi
     case $found in
         *"$machine") ;;
-        *) [ -n "$destdir" ] || fail "$1 is for another machine than this one, $(uname -m): $found"
-           fail "$1 is for $found, and the files before it are for $machine" ;;
+        *) [ -n "$destdir" ] || fail "$1 is for another machine than this one, $(uname -m): $found; $again, or put the files into a folder for the other machine by --destdir"
+           fail "$1 is for $found, and the files before it are for $machine, but all must be for one machine: $again" ;;
     esac
     [ -n "$glibc" ] || return 0
     # The newest version of glibc that the file cannot be loaded without. Versions that only weak
@@ -215,7 +217,7 @@ grep -v '^#' "$here/packaging/files" | filled | while IFS='|' read -r part from 
         @*)
             [ -f "$built/${from#@}" ] || fail "$built/${from#@} is missing: build it, or leave out --built"
             suits "$built/${from#@}"
-            [ -z "$portable" ] || "$here/packaging/audit.py" "$built/${from#@}" >&2 || fail "$built/${from#@} is not portable"
+            [ -z "$portable" ] || "$here/packaging/audit.py" "$built/${from#@}" >&2 || fail "$built/${from#@} is not portable (see above): leave out --built, so that it is built anew, or leave out --portable"
             cp "$built/${from#@}" "$stage/$to" ;;
         *.in) filled < "$here/$from" > "$stage/$to" ;;
         *) cp "$here/$from" "$stage/$to" ;;
@@ -282,7 +284,7 @@ elif [ -z "$destdir" ]; then
         folder=$(dirname "$folder")
     done
 fi
-mkdir -p "$root" || fail "--prefix $prefix: cannot be made"
+mkdir -p "$root" || fail "--prefix $prefix: cannot be made (see above): choose another --prefix"
 if [ -f "$work/new" ]; then
     while IFS= read -r folder; do (cd "$folder" && printf '#made %s\n' "$(pwd -P)") >> "$work/made"; done < "$work/new"
     # The prefix is the first line. Record it as `.`, since the folder may be moved later.
@@ -304,7 +306,7 @@ fi
 # Write everything to a temporary folder on the file system of the prefix, and make the folders that
 # are missing. If the disk is full or a signal arrives until then, the EXIT trap removes only what
 # was made here, and an earlier installation is unchanged.
-unwritten="--prefix $prefix: not everything could be written, and nothing was changed"
+unwritten="--prefix $prefix: not everything could be written (see above), and nothing was changed: make room on the disk, or choose another --prefix"
 umask go-w
 area=$(mktemp -d "$root/.ddtc-XXXXXX") || fail "$unwritten"
 cp -R -P "$stage" "$area/stage" || fail "$unwritten"

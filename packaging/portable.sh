@@ -20,11 +20,11 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "portable.sh: $*" >&2; exit 2; }
-[ $# = 1 ] && [ -n "$1" ] || fail "the target folder of cargo is needed"
+[ $# = 1 ] && [ -n "$1" ] || fail "got $# arguments, and one is needed that is not empty, the target folder of cargo: packaging/portable.sh TARGET"
 machine=$(uname -m)
 case $machine in
     x86_64 | aarch64) ;;
-    *) fail "this machine is $machine: portable files are built for x86_64 and aarch64" ;;
+    *) fail "this machine is $machine: portable files are built for x86_64 and aarch64; leave out --portable, or build on such a machine" ;;
 esac
 for tool in cc python3; do
     command -v $tool >/dev/null || fail "$tool is missing: install gcc, and python3 with venv"
@@ -41,7 +41,7 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$stamp" ]; then
     trap 'rm -rf "$work"' EXIT
     python3 -m venv "$work/zig" || fail "python3 -m venv fails: install python3-venv"
     "$work/zig/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$here/zig.txt" >&2 ||
-        fail "the package of packaging/zig.txt could not be installed (no network?)"
+        fail "the package of packaging/zig.txt could not be installed (no network? PIP_INDEX_URL can name another index): pip says above why"
     # Zig writes the stubs into its cache when it links a program.
     echo 'int main(void) { return 0; }' >"$work/main.c"
     ZIG_GLOBAL_CACHE_DIR=$work/cache ZIG_LOCAL_CACHE_DIR=$work/cache "$work/zig/bin/python" -m ziglang \
@@ -49,7 +49,7 @@ if [ "$(cat "$tools/.ready" 2>/dev/null)" != "$stamp" ]; then
     # The stub of the loader has the file name libld.so.2, and the loader's soname.
     for name in Scrt1.o libc_nonshared.a libc.so.6 libld.so.2 libm.so.6 libpthread.so.0 libdl.so.2 librt.so.1 libutil.so.1; do
         find "$work/cache" -name "$name" -exec cp {} "$tools/" \;
-        [ -f "$tools/$name" ] || fail "Zig made no $name"
+        [ -f "$tools/$name" ] || fail "Zig made no $name when it linked a program for glibc 2.28: if packaging/zig.txt names another version of Zig now, adapt the list of names in packaging/portable.sh"
     done
     for name in m.so.6 pthread.so.0 dl.so.2 rt.so.1 util.so.1; do ln -s "lib$name" "$tools/lib${name%.so.*}.so"; done
     echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$tools/libc.so"

@@ -34,15 +34,15 @@ fail() { echo "release.sh: $*" >&2; exit 2; }
 out=
 while [ $# -gt 0 ]; do
     case $1 in
-        --out) [ $# -gt 1 ] || fail "$1 needs a value"; out=$2; shift 2 ;;
-        *) fail "unknown argument $1" ;;
+        --out) [ $# -gt 1 ] || fail "$1 needs a value, the name of a new folder: packaging/release.sh --out DIR"; out=$2; shift 2 ;;
+        *) fail "unknown argument $1: the only one is --out DIR" ;;
     esac
 done
 [ -n "$out" ] || fail "--out DIR is needed: a new folder"
 case $out in /*) ;; *) out=$PWD/$out ;; esac
-[ ! -e "$out" ] || fail "--out $out: is there already"
+[ ! -e "$out" ] || fail "--out $out: is there already, and the script makes a new folder: give another name, or remove it"
 cd "$here"
-changes=$(git status --porcelain --untracked-files=all) || fail "git status fails, so nobody knows whether the working tree has changes"
+changes=$(git status --porcelain --untracked-files=all) || fail "git status fails (see above), so nobody knows whether the working tree has changes: run this in a clone of the repository"
 [ -z "$changes" ] || fail "the working tree has changes: commit them, so that the archives are what the commit says"
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
 [ "$(awk '/^[^#]/ { print $1 }' packaging/released)" != "$version" ] ||
@@ -53,7 +53,7 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' Car
 notes=$(awk -v "version=$version" '
     /^## / { on = 0; n = split($0, words, /[ ()]+/); for (i = 1; i <= n; i++) if (words[i] "" == version "") on = 1; next }
     on' CHANGELOG.md)
-[ -n "$notes" ] || fail "CHANGELOG.md has no section for $version"
+[ -n "$notes" ] || fail "CHANGELOG.md has no section for $version, which becomes the notes of the release: write one, under the heading \`## $version (DATE)\`"
 
 # Everything is made in a temporary folder next to the wanted one, which gets its name at the end. So
 # there is no folder of that name with half a release.
@@ -82,7 +82,7 @@ out=$wanted
 echo "$out has the release $version:"
 ls -l "$out"
 if [ -z "$REPOSITORY" ] || [ -z "$MAINTAINER" ] || [ -z "$ARCHIVE_URL" ]; then
-    echo "no commands to publish it: REPOSITORY, MAINTAINER and ARCHIVE_URL must say where, and by whom"
+    echo "no commands to publish it are printed: set REPOSITORY, MAINTAINER and ARCHIVE_URL before the next run; they must say where, and by whom"
     exit
 fi
 # The commands can be pasted into a shell as they are printed: %q quotes what a shell would change.

@@ -16,11 +16,11 @@ fail() { echo "sources.sh: $*" >&2; exit 2; }
 out=
 while [ $# -gt 0 ]; do
     case $1 in
-        --out) [ $# -gt 1 ] || fail "$1 needs a value"; out=$2; shift 2 ;;
-        *) fail "unknown argument $1" ;;
+        --out) [ $# -gt 1 ] || fail "$1 needs a value, the folder for the archives: packaging/sources.sh --out DIR"; out=$2; shift 2 ;;
+        *) fail "unknown argument $1: the only one is --out DIR" ;;
     esac
 done
-[ -n "$out" ] || fail "--out DIR is needed"
+[ -n "$out" ] || fail "--out DIR is needed, the folder for the archives"
 for tool in git python3 tar xz; do
     command -v $tool >/dev/null || fail "$tool is missing: install git, python3, tar and xz-utils"
 done
@@ -70,7 +70,7 @@ PYTHON
     # used.
     mkdir "$work/home"
     CARGO_HOME=$work/home "$cargo" metadata --quiet --format-version 1 --offline --locked >/dev/null ||
-        fail "cargo does not find all crates in the folder vendor (see above)"
+        fail "cargo does not find all crates of Cargo.lock in the folder vendor (see above): correct in packaging/sources.sh which of them, or which of their files, are left out"
 )
 packed vendored | xz -6 -T0 >"$out/ddtc-$version-vendored.tar.xz"
 

@@ -13,24 +13,29 @@
 set -eu
 
 here=$(cd "$(dirname "$0")/../python" && pwd)
+fail() { echo "wheel.sh: $*" >&2; exit 2; }
+usage="packaging/wheel.sh --out DIR [--profile dist|release|dev] [--built DIR] [--portable]"
 out=
 built=
 profile=dist
 portable=
 while [ $# -gt 0 ]; do
     if [ "$1" = --portable ]; then portable=yes; shift; continue; fi
-    [ $# -gt 1 ] || { echo "wheel.sh: $1 needs a value" >&2; exit 2; }
+    case $1 in
+        --out | --profile | --built) ;;
+        *) fail "unknown argument $1: $usage" ;;
+    esac
+    [ $# -gt 1 ] || fail "$1 needs a value: $usage"
     case $1 in
         --out) out=$2 ;;
         --profile) profile=$2 ;;
         --built) built=$2 ;;
-        *) echo "wheel.sh: unknown argument $1" >&2; exit 2 ;;
     esac
     shift 2
 done
-[ -n "$out" ] || { echo "wheel.sh: --out DIR is needed" >&2; exit 2; }
+[ -n "$out" ] || fail "--out DIR is needed, the folder for the wheel: $usage"
 for tool in python3 objcopy; do
-    command -v $tool >/dev/null || { echo "wheel.sh: $tool is missing: install python3 with venv, and binutils" >&2; exit 2; }
+    command -v $tool >/dev/null || fail "$tool is missing: install python3 with venv, and binutils"
 done
 cargo=${CARGO:-cargo}
 mkdir -p "$out"

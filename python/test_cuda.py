@@ -204,8 +204,8 @@ class Transfers(unittest.TestCase):
         with opened() as layout:
             check(CUDA.cuStreamBeginCapture_v2(ctypes.c_void_p(on), 0))
             user, target = Memory(self.user), Interface(packed)
-            self.refused("user = .*: must name no stream but that of the call", lambda: layout.pack(Interface(user, stream=other), target, 10, stream=on))
-            self.refused("user = .*: must not wait for a stream that is captured", lambda: layout.pack(Interface(user, stream=on), target, 10, stream=other))
+            self.refused("user = .*: must name no stream, or a stream of the same capture", lambda: layout.pack(Interface(user, stream=other), target, 10, stream=on))
+            self.refused("user = .*: must name no stream, or a stream of the same capture", lambda: layout.pack(Interface(user, stream=on), target, 10, stream=other))
             layout.pack(Interface(user, stream=on), target, 10, stream=on)
             check(CUDA.standin_end_capture(ctypes.c_void_p(on)))
             check(CUDA.standin_replay(ctypes.c_void_p(on)))

@@ -22,7 +22,7 @@
 //! bytes in between.
 //!
 //! This crate needs no MPI library, and starts no thread unless [`Config::threads`] asks for some.
-//! It generates code at run time, on 64-bit Linux.
+//! It generates code at run time, on 64-bit Linux. Building it needs Rust 1.95 or newer.
 //!
 //! # Pack a subarray
 //!
@@ -45,7 +45,8 @@
 //! let part = ddtc::commit(&part)?;
 //!
 //! let grid: Vec<f64> = (0..48).map(f64::from).collect();
-//! // Buffers are bytes. Crates such as bytemuck view numbers as bytes without copying them.
+//! // Buffers are bytes. Crates such as bytemuck view numbers as bytes without copying them:
+//! // `bytemuck::cast_slice(&grid)`, and `cast_slice_mut` for a grid that is unpacked to.
 //! let user: Vec<u8> = grid.iter().flat_map(|x| x.to_ne_bytes()).collect();
 //!
 //! let mut packed = vec![0; part.packed_size(1)? as usize];
@@ -65,11 +66,15 @@
 //! Packing and unpacking take their arguments in the same order: source, origin, count,
 //! destination.
 //!
-//! * **Origin** is the index, in the user's buffer, of displacement 0 of the first instance. It is
-//!   not 0 if the datatype has negative displacements, or if the data begin inside the buffer: the
-//!   columns of a matrix are one datatype with different origins.
+//! * **Origin** is the index in bytes, in the user's buffer, of displacement 0 of the first
+//!   instance. It is 0 if the buffer begins where the datatype begins. So it is 0 for a subarray of
+//!   the array in the buffer, whose starts are part of the datatype. It is not 0 if the datatype
+//!   has negative displacements, or if it describes one of several equal parts of the buffer: the
+//!   columns of a matrix of doubles are one datatype, and column `j` has the origin `8 * j`.
 //! * **Count** is the number of instances of the datatype, which are [`extent`](Datatype::extent)
 //!   bytes apart.
+//! * The packed buffer may be longer than the packed bytes. What follows them is neither read nor
+//!   written.
 //! * The bounds of slices are checked: a call that would access bytes outside of a slice returns an
 //!   [`Error`] and writes nothing. The methods whose names end in `_raw` take pointers, as MPI
 //!   does, and leave the check to the caller.

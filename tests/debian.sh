@@ -72,7 +72,7 @@ need_packages() {
 unpack() {
     rm -rf "$cache/source" "$cache/source.part" && mkdir "$cache/source.part" &&
         tar -xf "$1" -C "$cache/source.part" --strip-components 1 &&
-        { [ -e "$cache/source.part/$2" ] || { echo "$1 has no file $2: it is another project's archive"; return 1; }; } &&
+        { [ -e "$cache/source.part/$2" ] || { echo "$1 has no file $2, so it is another project's archive: name an archive of the sources of the MPI library"; return 1; }; } &&
         mv "$cache/source.part" "$cache/source"
 }
 

@@ -31,6 +31,7 @@ if [ "${1:-}" = --short ]; then
     exit
 fi
 if [ $# -lt 2 ]; then
+    echo "findings.sh: got $# arguments, and at least two are needed, NAME and LIBRARY:" >&2
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 fi

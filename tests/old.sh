@@ -16,15 +16,20 @@
 # It needs an x86-64 machine, root, for a chroot, and debootstrap, which takes packages from the
 # mirror of this system.
 set -euo pipefail
+fail() { echo "error: $*" >&2; exit 1; }
 suite=bullseye
-if [ "${1-}" = --suite ]; then suite=${2:?--suite needs a name}; shift 2; fi
+if [ "${1-}" = --suite ]; then
+    [ -n "${2-}" ] || fail "--suite needs a value, a release of Debian such as trixie: tests/old.sh [--suite NAME] [ARCHIVE]"
+    suite=$2
+    shift 2
+fi
 archive=${1-}
+[ -z "$archive" ] || [ -f "$archive" ] || fail "$archive: no such file: give the archive of a prefix, which packaging/release.sh makes, or no archive"
 case $archive in '' | /*) ;; *) archive=$PWD/$archive ;; esac
 cd "$(dirname "$0")/.."
 
-fail() { echo "error: $*" >&2; exit 1; }
-[ "$(id -u)" = 0 ] || fail "root is needed, to make a root file system and run programs in it"
-[ "$(uname -m)" = x86_64 ] || fail "the MPI wheel and the root are those of x86-64"
+[ "$(id -u)" = 0 ] || fail "root is needed, to make a root file system and run programs in it: run this as root"
+[ "$(uname -m)" = x86_64 ] || fail "this machine is $(uname -m), and the MPI wheel and the root are those of x86-64: run this on such a machine"
 command -v debootstrap >/dev/null || fail "debootstrap is missing: apt-get install debootstrap"
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p "$target/old"
@@ -44,13 +49,13 @@ name=$(tar -tf "$archive" | sed -n '1s,/.*,,p')
 packages=mpich,libmpich-dev,openmpi-bin,libopenmpi-dev,g++,automake
 if [ "$(cat "$root/.ready" 2>/dev/null)" != "$packages" ]; then
     rm -rf "$root"
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || fail "apt knows no mirror of Debian"
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -m 1 '/debian/*$') || fail "the configuration of apt names no mirror of Debian: add one to /etc/apt/sources.list"
     mkdir -p "$work/packages"
     # debootstrap has a script for each suite that it knows. Those of newer suites are alike.
     script=/usr/share/debootstrap/scripts/$suite
     [ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
     debootstrap --variant=minbase --cache-dir="$work/packages" --include="$packages" "$suite" "$root" "$mirror" "$script" >"$work/debootstrap.log" 2>&1 ||
-        { tail -n 5 "$work/debootstrap.log" >&2; fail "the root could not be made: the whole output is in $work/debootstrap.log"; }
+        { tail -n 5 "$work/debootstrap.log" >&2; fail "the root of Debian $suite could not be made (no network? no release of that name?): the whole output is in $work/debootstrap.log"; }
     # Launchers look up the name of this machine.
     printf '127.0.0.1 localhost %s\n' "$(hostname)" >"$root/etc/hosts"
     echo "$packages" >"$root/.ready"
@@ -65,7 +70,7 @@ mkdir -p "$inside"
 wheels=$target/ddtc-hosts/wheels
 wheel=$wheels/$package-$version-py3-none-manylinux_2_28_x86_64.whl
 [ -f "$wheel" ] || python3 -m pip download --quiet --no-deps --dest "$wheels" "$package==$version"
-echo "$hash  $wheel" | sha256sum --check --quiet
+echo "$hash  $wheel" | sha256sum --check --quiet || fail "$wheel has another hash than preload/tests/hosts/wheels.txt says: remove the file, and run this again"
 python3 -m zipfile -e "$wheel" "$inside/wheel"
 mv "$inside/wheel/$package-$version.data/data" "$inside/mpich5"
 chmod -R a+x "$inside/mpich5/bin"

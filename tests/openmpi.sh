@@ -52,7 +52,7 @@ case ${1-} in
     --suites) suites=1 only=${2-} ;;
     --release | --movers)
         case ${2-} in /*) archive=$2 ;; *) archive=$OLDPWD/${2-} ;; esac
-        [ -f "$archive" ] || fail "$1 ${2-}: there is no such archive of Open MPI's sources"
+        [ -f "$archive" ] || fail "$1 ${2-}: no such file: give an archive of the sources of Open MPI 5.0 or 6.0"
         [ "$1" = --release ] || movers=1
         [ -z "$movers" ] || [ "${3-}" != --cost ] || cost=1
         ;;
@@ -86,7 +86,7 @@ judge() {
     shift 2
     timeout 600 nice -n 10 "$@" >"$log" 2>&1 || status=$?
     grep -E "$lines" "$log" || true
-    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status (124: after 600 s): the whole output is in $log"; }
+    [ $status = 0 ] || { tail -n 20 "$log" >&2; fail "$* failed with status $status (124: it took longer than 600 s): above is the end of its output, all of which is in $log"; }
 }
 
 if [ -n "$archive" ]; then
@@ -132,8 +132,8 @@ rm -rf "$TMPDIR" && mkdir "$TMPDIR"
 with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
 judge messages 'messages:|ddtc provider' "${run[@]}" -n 2 "${with[@]}" "$bin/messages"
 [ "$(grep -c 'ddtc provider: .* sends [1-9].* receives [1-9].* packed [1-9].* unpacked [1-9]' "$cache/messages.log")" = 2 ] ||
-    fail "the provider must have sent, received, packed and unpacked on both ranks, and its reports say otherwise: see $cache/messages.log"
-awk '/^ddtc provider/ && $4 != $8 { exit 1 }' "$cache/messages.log" || fail "each committed mover must be destroyed, and the numbers of commits and destructs differ in $cache/messages.log"
+    fail "the provider must have sent, received, packed and unpacked on both ranks, and its reports in $cache/messages.log say otherwise: see \`dispatch\` in packaging/openmpi/provider.c"
+awk '/^ddtc provider/ && $4 != $8 { exit 1 }' "$cache/messages.log" || fail "each committed mover must be destroyed, and the numbers of commits and destructs differ in $cache/messages.log: see opal_datatype_release_mover in packaging/openmpi/mover-provider.patch"
 judge one-side 'messages:|ddtc provider' "${run[@]}" -n 1 "${with[@]}" "$bin/messages" generic : -n 1 "$bin/messages" generic
 judge other-side 'messages:|ddtc provider' "${run[@]}" -n 1 "$bin/messages" generic : -n 1 "${with[@]}" "$bin/messages" generic
 

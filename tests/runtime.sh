@@ -37,9 +37,9 @@ archive=
 while [ $# -gt 0 ]; do
     case $1 in
         --sample | --bench) mode=${1#--} ;;
-        --only) [ $# -ge 2 ] || fail "--only: the regular expression for names of cases is missing"; only=$2; shift ;;
+        --only) [ $# -ge 2 ] || fail "--only needs a value, a regular expression for names of cases: give --only REGEX"; only=$2; shift ;;
         --mpich)
-            [ $# -ge 2 ] || fail "--mpich: the archive of MPICH's sources is missing"
+            [ $# -ge 2 ] || fail "--mpich needs a value, an archive of MPICH's sources: give --mpich ARCHIVE"
             case $2 in /*) archive=$2 ;; *) archive=$OLDPWD/$2 ;; esac
             [ -f "$archive" ] || fail "--mpich $2: no such file: name an archive of MPICH's sources"
             shift ;;
@@ -74,7 +74,7 @@ judge() {
 }
 
 need_packages "${packages[@]}"
-python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: see $cache/harness.log"
+python3 "$here/test_harness.py" 2>"$cache/harness.log" || fail "tests/runtime/test_harness.py fails, so the verdicts of run.py cannot be trusted: $cache/harness.log says which test failed; correct run.py, cases.py or compare.py"
 ours=$cache/ours
 build_ours
 if [ -n "$archive" ]; then

@@ -75,11 +75,11 @@ env -u CARGO_TARGET_DIR CARGO_HOME="$work/home" RUSTUP_HOME="$rustup" RUSTUP_TOO
         tail -n 30 "$work/eb.log" >&2
         # The output of the command that failed is in a file of EasyBuild's own.
         find "$work/temporary" -name '*.log' -exec tail -n 30 {} + >&2
-        fail "EasyBuild could not build $vendored"
+        fail "EasyBuild could not build $vendored: above are the ends of its output and of its logs"
     }
 said=$("$work/eb/software/ddtc/$version/bin/ddtc" preload --dry-run -- true)
-[[ $said = *"/eb/software/ddtc/$version/lib/libddtc_preload.so"* ]] || fail "the installed command finds no preload library: $said"
-grep -q 'ddtc' "$work/eb/modules/all/ddtc/$version.lua" || fail "EasyBuild made no module"
+[[ $said = *"/eb/software/ddtc/$version/lib/libddtc_preload.so"* ]] || fail "the command in $work/eb/software/ddtc/$version must find the preload library next to it by \`ddtc preload --dry-run\`, and printed: $said"
+grep -q 'ddtc' "$work/eb/modules/all/ddtc/$version.lua" || fail "EasyBuild made no module $work/eb/modules/all/ddtc/$version.lua that mentions ddtc: correct packaging/recipes/ddtc.eb.in"
 echo "$vendored: $(wc -c <"$work/out/$vendored") bytes: built by EasyBuild without a network"
 
 sdist=ddtc-$version.tar.gz
@@ -87,6 +87,6 @@ sdist=ddtc-$version.tar.gz
 python3 -m venv "$work/env"
 (cd "$work" && env -u CARGO_TARGET_DIR "$work/env/bin/pip" install --quiet "$work/out/$sdist")
 said=$(cd "$work" && "$work/env/bin/ddtc" preload --dry-run -- true)
-[[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command of $sdist finds no preload library: $said"
+[[ $said = *site-packages/ddtc/bin/libddtc_preload.so* ]] || fail "the command that pip installed from $sdist must find libddtc_preload.so in site-packages/ddtc/bin by \`ddtc preload --dry-run\`, and printed: $said"
 (cd "$work" && "$work/env/bin/python" -c 'import ddtc; assert ddtc.Datatype.vector(3, 1, 4, ddtc.DOUBLE).size == 24')
 echo "$sdist: $(wc -c <"$work/out/$sdist") bytes: built and installed by pip"

@@ -22,10 +22,10 @@
  * Errors   of the work itself, such as a buffer that is too short, appear at the caller's own
  *          synchronization. Errors that the driver returns at once are DDTC_ERR_OTHER, or
  *          DDTC_ERR_NO_MEM if the device is full, and ddtc_error_string has the driver's text.
- *          Nothing is written by a call that returns an error, with one exception: a transfer of
- *          more than 512 MiB, of offsets beyond 4 GiB, or of more than 65534 transposes, may be
- *          split into several launches. If the driver refuses a later one of them, those before it
- *          write their bytes.
+ *          Nothing is written by a call that returns an error, with one exception: a transfer may
+ *          be split into several launches, for example if it has more than 512 MiB, or if it
+ *          crosses the end of an instance, or of an iteration of a loop, that has more than 1 GiB.
+ *          If the driver refuses a later launch, those before it write their bytes.
  *          The current context of the calling thread is the same before and after every call.
  * fork     A child process must not use a layout of its parent (DDTC_ERR_OTHER), since the driver
  *          does not work there. It may close it, which frees memory of the child only.
@@ -55,7 +55,8 @@ typedef struct CUstream_st *ddtc_cuda_stream;
  * DDTC_ERR_UNSUPPORTED_OPERATION if there is no driver that works or no device, if the driver
  * refuses a kernel, or if the layout is not supported: a list of more than 268435456 blocks, where
  * a block of more than 512 bytes counts once for every 512 bytes. DDTC_ERR_ARG for a device that
- * does not exist. DDTC_ERR_NO_MEM if the device is full, or the host has no memory for the list. */
+ * does not exist. DDTC_ERR_NO_MEM if the device is full, or if the system refuses the memory for
+ * the list. */
 int ddtc_cuda_open(const ddtc_committed *committed, int device, ddtc_cuda_layout **layout);
 
 /* Waits for all work of the device's primary context, and frees the layout and its table. Faults of

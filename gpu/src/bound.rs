@@ -589,3 +589,36 @@ impl Counter<'_> {
         (self.joins <= MAX_JOINS).then(|| all.map_or(next, |all| all.joined(next)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nests sets of bytes in each other, up to [`MAX_DEPTH`] levels. The functions that go through
+    /// nested sets recurse once for each level, so they must manage with a small stack. One more
+    /// level must be refused. (Tests of [`Touched::new`] do not reach the limit, because
+    /// normalization flattens their datatypes.)
+    #[test]
+    fn levels_of_nested_sets_are_limited() {
+        let test = || {
+            let mut sets = Sets::default();
+            let mut all = sets.run(0, 8);
+            // Each level consists of the level before it, and a run in the next granule.
+            for level in 1..MAX_DEPTH {
+                let next = sets.run(i128::from(level) * i128::from(GRANULE), 8);
+                all = sets.sequence(vec![all, next]).unwrap().unwrap();
+            }
+            assert_eq!(sets.list[all.set].depth, MAX_DEPTH);
+            let number = u64::from(MAX_DEPTH);
+            let mut runs = Vec::new();
+            sets.unroll(all, &mut runs);
+            assert_eq!(runs.len() as u64, number);
+            let mut counter = Counter { sets: &sets, known: HashMap::new(), joins: 0 };
+            let touched = counter.span(all.set, all.at).unwrap().touched();
+            assert_eq!(touched, Touched { granules: number, sectors: number, partial: number });
+            let next = sets.run(i128::from(MAX_DEPTH) * i128::from(GRANULE), 8);
+            assert!(sets.sequence(vec![all, next]).is_none());
+        };
+        std::thread::Builder::new().stack_size(256 << 10).spawn(test).unwrap().join().unwrap();
+    }
+}

@@ -124,8 +124,10 @@ impl Layout {
     /// After an error, no kernel stays loaded and no memory stays allocated, unless the driver also
     /// fails to unload the kernel or to free the memory.
     pub fn open(operation: &'static str, committed: &Committed, device: c_int) -> Result<Box<Layout>> {
-        let selection = select(operation, committed)?;
+        // Load the driver first, so that a long list of blocks is not made in vain if there is no
+        // driver.
         let driver = Driver::load(operation)?;
+        let selection = select(operation, committed)?;
         Layout::open_with(operation, driver, committed, selection, device)
     }
 
@@ -244,9 +246,10 @@ impl Layout {
     /// * `Other`: the calling process is a child of the process that opened the layout.
     /// * If the driver fails, the class is that of [`Driver::error`].
     ///
-    /// A transfer that returns an error has written nothing, with one exception. A long transfer
-    /// needs several launches, and if the driver refuses the second or a later launch, the launches
-    /// before it write their bytes.
+    /// A transfer that returns an error has written nothing, with one exception. Some transfers
+    /// need several launches: for example, long transfers, and transfers that cross the end of an
+    /// instance, or of an iteration of a loop, that has more than 1 GiB. If the driver refuses the
+    /// second or a later launch, the launches before it write their bytes.
     pub unsafe fn submit(&self, operation: &'static str, t: &Transfer, stream: Opaque) -> Result<()> {
         if t.range.is_empty() {
             return Ok(());
@@ -327,8 +330,9 @@ impl Layout {
     ///
     /// * `Arg`: one of the streams belongs to a context other than the primary context of the
     ///   layout's device.
-    /// * `Arg`: only one of the streams is being captured into a graph. A wait would either end the
-    ///   capture with an error, or make the other stream take part in the capture.
+    /// * `Arg`: one of the streams is being captured into a graph, and the other stream does not
+    ///   take part in the same capture. A wait would either make captures invalid, or make `then`
+    ///   take part in the capture of `first`.
     /// * `Other`: the calling process is a child of the process that opened the layout.
     /// * If a call of the driver fails, the class is that of [`Driver::error`]. Only in this case,
     ///   a capture may become invalid.
@@ -352,22 +356,14 @@ impl Layout {
             self.check_stream(operation, argument, first)?;
             self.check_stream(operation, "stream", then)?;
             let said = |what| move |code| self.driver.error(operation, what, code);
-            let first_captured = self.driver.is_captured(first).map_err(said(argument))?;
-            let then_captured = self.driver.is_captured(then).map_err(said("stream"))?;
-            let rule = match (first_captured, then_captured) {
-                (true, false) => {
-                    "must not wait for a stream that is captured into a graph, unless `stream` is captured too"
-                }
-                (false, true) => "must name no stream but that of the call, which is captured into a graph",
-                _ => return self.driver.order(first, then).map_err(said(argument)),
-            };
-            Err(Error::new(
-                ErrorClass::Arg,
-                operation,
-                argument,
-                format!("a buffer of stream {first:p}"),
-                rule,
-            ))
+            let first_capture = self.driver.capture(first).map_err(said(argument))?;
+            let then_capture = self.driver.capture(then).map_err(said("stream"))?;
+            if first_capture == then_capture {
+                return self.driver.order(first, then).map_err(said(argument));
+            }
+            let value = format!("a buffer of stream {first:p}");
+            let rule = "must name no stream, or a stream of the same capture, if that stream or `stream` is captured into a graph";
+            Err(Error::new(ErrorClass::Arg, operation, argument, value, rule))
         }
     }
 

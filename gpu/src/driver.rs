@@ -25,6 +25,9 @@ const LEGACY_STREAM: Opaque = std::ptr::without_provenance_mut(1);
 /// Result code `CUDA_SUCCESS` of the driver (cuda.h): the call succeeded.
 const SUCCESS: c_int = 0;
 
+/// `CU_STREAM_CAPTURE_STATUS_NONE` in cuda.h: a stream is not being captured.
+const CAPTURE_STATUS_NONE: c_int = 0;
+
 /// `CU_EVENT_DISABLE_TIMING` in cuda.h. An event with this flag records no time. It only orders
 /// work.
 const EVENT_DISABLE_TIMING: c_uint = 2;
@@ -145,7 +148,7 @@ functions! {
     launch = c"cuLaunchKernel": fn(Opaque, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Opaque, *mut *mut c_void, *mut *mut c_void);
     copy = c"cuMemcpyAsync": fn(u64, u64, usize, Opaque);
     stream_context = c"cuStreamGetCtx": fn(Opaque, *mut Opaque);
-    stream_capturing = c"cuStreamIsCapturing": fn(Opaque, *mut c_int);
+    stream_capture = c"cuStreamGetCaptureInfo_v2": fn(Opaque, *mut c_int, *mut u64, *mut Opaque, *mut *const Opaque, *mut usize);
     stream_wait = c"cuStreamWaitEvent": fn(Opaque, Opaque, c_uint);
     event_create = c"cuEventCreate": fn(*mut Opaque, c_uint);
     event_record = c"cuEventRecord": fn(Opaque, Opaque);
@@ -429,19 +432,25 @@ impl Driver {
         Ok(context)
     }
 
-    /// Returns whether the stream `stream` is being captured into a graph. Also returns true if the
-    /// capture has become invalid but has not been ended yet. The driver returns an error for the
-    /// legacy default stream if a stream that synchronizes with it is being captured. The call
-    /// never disturbs a capture.
+    /// Returns the driver's number of the capture that records the work of the stream `stream` into
+    /// a graph, or `None` if the stream is not being captured. All streams that take part in a
+    /// capture have the same number, and no other capture of the process has it. If the capture has
+    /// become invalid but has not been ended yet, the result is `Some`, and the number means
+    /// nothing. The driver returns an error for the legacy default stream if a stream that
+    /// synchronizes with it is being captured. The call never disturbs a capture.
     ///
     /// # Safety
     /// `stream` must be a stream of the current context.
-    pub unsafe fn is_captured(&self, stream: Opaque) -> Outcome<bool> {
-        // 0 is `CU_STREAM_CAPTURE_STATUS_NONE` of cuda.h.
-        let mut status = 0;
-        // SAFETY: the result pointer is valid, and so is the stream, as the caller promises.
-        outcome(unsafe { (self.0.stream_capturing)(stream, &raw mut status) })?;
-        Ok(status != 0)
+    pub unsafe fn capture(&self, stream: Opaque) -> Outcome<Option<u64>> {
+        let (mut status, mut number) = (CAPTURE_STATUS_NONE, 0);
+        // SAFETY: the stream is valid, as the caller promises, and so are the pointers to the
+        // status and the number. The driver permits null for the other results, which are the graph
+        // and the work on which the next work of the stream will depend.
+        outcome(unsafe {
+            let (graph, nodes, length) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+            (self.0.stream_capture)(stream, &raw mut status, &raw mut number, graph, nodes, length)
+        })?;
+        Ok((status != CAPTURE_STATUS_NONE).then_some(number))
     }
 
     /// Makes later work of the stream `then` wait for earlier work of the stream `first`. Earlier

@@ -11,6 +11,8 @@
 //! * [`strided`], [`list`], [`pieces`] and [`tile`] are the four kinds of kernels. Each of these
 //!   modules prints the PTX text of its kernels, and computes on the host how a transfer is split
 //!   into launches.
+//! * [`per_element`] prints a kernel that ddtc never chooses. The benchmark program `judge`
+//!   compares the other kernels with it.
 //! * [`kernel`] contains what all kernels have in common.
 //! * [`index`] computes which addresses a thread of a kernel accesses.
 //! * [`loops`] describes the nested loops of a layout.
@@ -30,6 +32,7 @@ pub mod index;
 pub mod kernel;
 pub mod list;
 pub mod loops;
+pub mod per_element;
 pub mod pieces;
 pub mod ptx;
 mod rows;

@@ -12,7 +12,7 @@ use crate::kernel::{Addresses, Kernel, Launch, Mover};
 use crate::loops::{Loop, Loops, chain};
 use crate::ptx;
 use crate::rows::Rows;
-use crate::words;
+use crate::words::{self, Share};
 
 /// Properties on which the text of a kernel `list` depends. The text also depends on the direction
 /// (pack or unpack), and on nothing else.
@@ -48,7 +48,7 @@ impl Shape {
         let name = format!("ddtc_list_{words}_{width}_{divisions}_{sums}_{}", ptx::direction(direction));
         words::kernel(
             name,
-            width,
+            Share::new(width),
             direction,
             |printer| {
                 let table = printer.global("table");
@@ -120,7 +120,7 @@ impl Mover for List {
     }
 
     fn launch(&self, variant: usize, addresses: &Addresses, range: Range<u64>) -> Launch {
-        let mut launch = words::launch(&self.loops, addresses, range, 1 << variant);
+        let mut launch = words::launch(&self.loops, addresses, range, Share::new(1 << variant));
         launch.parameters.extend(&[addresses.table]);
         let words = self.length >> variant;
         if words > 1 {

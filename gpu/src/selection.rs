@@ -103,14 +103,12 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
     let count = rows::count(nest, body);
     // The text of the datatype may need as much memory as the list that is refused. So the errors
     // do not contain this text.
-    let refused = |class, rule| {
-        let value = format!("a datatype with a list of {count} blocks");
-        Error::new(class, operation, "committed", value, rule)
-    };
-    let too_many = || refused(ErrorClass::Unsupported, TOO_MANY);
-    let no_memory = || refused(ErrorClass::NoMem, "must be small enough for the memory of the host");
+    let refused = |class, what, rule| Error::new(class, operation, "committed", what, rule);
+    let a_list = || format!("a datatype with a list of {count} blocks");
+    let no_memory =
+        || refused(ErrorClass::NoMem, a_list(), "must be small enough for the memory of the host");
     if count > MAX_ROWS {
-        return Err(too_many());
+        return Err(refused(ErrorClass::Unsupported, a_list(), TOO_MANY));
     }
     let rows = Rows::new(nest, body, count).ok_or_else(no_memory)?;
     let start = start.wrapping_add(rows.lowest());
@@ -121,7 +119,8 @@ pub fn select(operation: &'static str, committed: &Committed) -> Result<Selectio
     } else if Pieces::number(&rows) <= MAX_ROWS {
         Pieces::new(start, &rows, loops, nest.disjoint()).map(|pieces| Box::new(pieces) as _)
     } else {
-        return Err(too_many());
+        let what = format!("a datatype with a list that counts as {} blocks", Pieces::number(&rows));
+        return Err(refused(ErrorClass::Unsupported, what, TOO_MANY));
     };
     mover.map(Selection::Kernels).ok_or_else(no_memory)
 }

@@ -9,7 +9,8 @@ use ddtc::internal::nest::Disjoint;
 use crate::index::Chain;
 use crate::kernel::{Addresses, Kernel, Launch, Mover};
 use crate::loops::{Innermost, Loop, Loops, MAX_ITERATION, chain, power};
-use crate::{ptx, words};
+use crate::ptx;
+use crate::words::{self, Share};
 
 /// Maximum number of divisions by which a thread of the kernel `strided` computes the offset of a
 /// word. The outermost loop, which is the loop over the instances, needs no division. Each of the
@@ -40,7 +41,7 @@ impl Shape {
         let name = format!("ddtc_strided_{width}_{divisions}_{sums}_{}", ptx::direction(direction));
         words::kernel(
             name,
-            width,
+            Share::new(width),
             direction,
             |printer| printer.chain(divisions, wide),
             |printer, chain, word| printer.offset(word, chain, wide),
@@ -112,7 +113,7 @@ impl Mover for Strided {
     }
 
     fn launch(&self, variant: usize, addresses: &Addresses, range: Range<u64>) -> Launch {
-        let mut launch = words::launch(&self.loops, addresses, range, 1 << variant);
+        let mut launch = words::launch(&self.loops, addresses, range, Share::new(1 << variant));
         launch.parameters.chain(&self.chains[variant]);
         launch
     }

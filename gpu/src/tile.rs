@@ -165,8 +165,9 @@ impl Tile {
     /// * The number of bytes in an element is one of [`WIDTHS`] and divides all strides.
     /// * The innermost loop, which counts the coordinate `y`, has at least [`SIDE`] iterations.
     /// * The stride of another loop is the number of bytes in an element. This loop counts the
-    ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the kernel's outermost
-    ///   loop, whose trip count is not known here.
+    ///   coordinate `x`. It has at least [`SIDE`] iterations, unless it is the outermost loop of
+    ///   the layout: the trip count of this loop depends on the call, so [`Tile::variant`] counts
+    ///   the columns of each transfer.
     /// * The numbers of blocks along `y` and `z` do not exceed [`MAX_BLOCKS`]. The number along `z`
     ///   is not checked if the kernel's outermost loop counts `z`.
     pub(crate) fn new(strided: &Strided) -> Option<Tile> {
@@ -188,7 +189,11 @@ impl Tile {
         // If the layout is a single transpose, `z` is a loop with one iteration.
         let z = axes.pop().unwrap_or(Axis { number: Some(1), user: 0, packed: 0 });
         let side = u64::from(SIDE);
-        let are_long = y.number.is_some_and(|n| n >= side) && x.number.is_none_or(|n| n >= side);
+        // If there are host loops, a launch stays within one of their iterations. So it has at most
+        // as many columns as `x` has iterations, even if `x` is the kernel's outermost loop.
+        let has_host_loops = list.len() < loops.list().len();
+        let columns = x.number.or(list.last().filter(|_| has_host_loops).map(|l| l.trip));
+        let are_long = y.number.is_some_and(|n| n >= side) && columns.is_none_or(|n| n >= side);
         let fit = y.number.is_some_and(|n| n.div_ceil(side) <= MAX_BLOCKS)
             && z.number.is_none_or(|n| n <= MAX_BLOCKS);
         (are_long && fit).then(|| Tile { x, y, z, element: width, strided: strided.clone() })

@@ -1,6 +1,7 @@
-//! Code that the kernels `strided` and `list` share. In both kernels, neighbouring threads move
-//! neighbouring words of the packed stream. The kernels differ only in how a thread computes the
-//! offset of a word in user memory from the word's index in the packed stream.
+//! Code that the kernels `strided`, `list` and `per_element` have in common. Neighbouring threads
+//! of these kernels move neighbouring words of the packed stream. The kernels differ in how a
+//! thread computes the offset of a word in user memory from the word's index in the packed stream,
+//! and in the number of words that a thread moves ([`Share`]).
 
 use std::ops::Range;
 
@@ -22,30 +23,48 @@ use crate::ptx::{Printer, Register, Type, Word};
 /// to move, compute slightly larger indices. These are less than [`MAX_WORD`] too.
 const MAX_WORDS: u64 = MAX_WORD / 4;
 
-/// Returns the number of words of `width` bytes that one thread moves. Together these words have 8
-/// to 16 bytes.
-pub(crate) const fn words_per_thread(width: u32) -> u32 {
-    match width {
-        16 | 8 => 1,
-        4 => 4,
-        _ => 8,
+/// The words that one thread of a kernel moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// Number of bytes in a word.
+    width: u32,
+    /// Number of words.
+    words: u32,
+}
+
+impl Share {
+    /// Returns the share of a thread of the kernels `strided` and `list`, for words of `width`
+    /// bytes. The words of the share together have 8 to 16 bytes.
+    pub(crate) const fn new(width: u32) -> Share {
+        let words = match width {
+            16 | 8 => 1,
+            4 => 4,
+            _ => 8,
+        };
+        Share { width, words }
+    }
+
+    /// Returns the share that consists of a single word of `width` bytes.
+    pub(crate) const fn single(width: u32) -> Share {
+        Share { width, words: 1 }
     }
 }
 
-/// Returns a launch that moves the beginning of the packed bytes `range` in words of `width` bytes:
-/// as many bytes as a single launch can move. The launch has only the values of the first four
-/// parameters of the kernel, which [`kernel`] lists. The caller must append the values of the other
-/// parameters.
-pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, width: u32) -> Launch {
-    let words = u64::from(width);
+/// Returns a launch that moves the beginning of the packed bytes `range`: as many bytes as a single
+/// launch can move. Each thread moves the share `share`. The launch has only the values of the
+/// first four parameters of the kernel, which [`kernel`] lists. The caller must append the values
+/// of the other parameters.
+pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, share: Share) -> Launch {
+    let words = u64::from(share.width);
     let part = loops.part(addresses.user, range, MAX_WORDS * words);
     let (first, words) = (part.first / words, part.bytes / words);
-    let blocks = (words as u32).div_ceil(THREADS * words_per_thread(width));
+    let blocks = (words as u32).div_ceil(THREADS * share.words);
     let parameters = Parameters::new(&[part.user, addresses.packed, first, words]);
     Launch { blocks: [blocks, 1, 1], parameters, bytes: part.bytes }
 }
 
-/// Returns the kernel `name`, which moves words of `width` bytes in the direction `direction`.
+/// Returns the kernel `name`, whose threads each move the share `share` in the direction
+/// `direction`.
 ///
 /// The kernel has these four parameters, followed by the parameters that `declare` declares:
 ///
@@ -60,7 +79,7 @@ pub(crate) fn launch(loops: &Loops, addresses: &Addresses, range: Range<u64>, wi
 /// begins.
 pub(crate) fn kernel<P>(
     name: String,
-    width: u32,
+    share: Share,
     direction: Direction,
     declare: impl FnOnce(&mut Printer) -> P,
     offset: impl Fn(&mut Printer, &P, Register) -> Register,
@@ -73,7 +92,7 @@ pub(crate) fn kernel<P>(
     // A thread moves `turns` words, one in each turn. In one turn, neighbouring threads move
     // neighbouring words. So the words of one thread are [`THREADS`] words apart in the packed
     // stream.
-    let turns = words_per_thread(width);
+    let Share { width, words: turns } = share;
     let (in_grid, in_block) = (printer.special("%ctaid.x"), printer.special("%tid.x"));
     let index = printer.scale(in_grid, THREADS * turns, in_block);
     let places: Vec<Word> = (0..turns)

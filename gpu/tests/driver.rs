@@ -62,6 +62,10 @@ standin! {
     cuDevicePrimaryCtxReset_v2(device: c_int) -> c_int;
     cuStreamCreate(stream: *mut Opaque, flags: c_uint) -> c_int;
     cuStreamBeginCapture_v2(stream: Opaque, mode: c_uint) -> c_int;
+    cuStreamWaitEvent(stream: Opaque, event: Opaque, flags: c_uint) -> c_int;
+    cuEventCreate(event: *mut Opaque, flags: c_uint) -> c_int;
+    cuEventRecord(event: Opaque, stream: Opaque) -> c_int;
+    cuEventDestroy_v2(event: Opaque) -> c_int;
     standin_end_capture(stream: Opaque) -> c_int;
     standin_replay(stream: Opaque) -> c_int;
     standin_fail(n: i64, code: c_int) -> c_int;
@@ -533,36 +537,43 @@ fn a_driver_that_cannot_be_initialized_does_not_serve() {
     turn.end();
 }
 
-/// Checks that `Layout::order` returns an error if only one of the two streams is being captured.
-/// If the other one is the legacy default stream, and the capture forbids work on this stream, the
-/// error must be that of the driver. The capture must stay valid. If both streams are being
-/// captured, the call must succeed. The stand-in reports a fault if a wait would connect a capture
-/// with other work.
+/// Checks that a stream is not made to wait for another one if only one of them is being captured,
+/// if they take part in two captures, or if the capture forbids work on the legacy default stream.
+/// The captures must go on. The stand-in reports a fault if a captured stream is made to wait for
+/// work outside of its capture. Streams of the same capture may wait for each other.
 #[test]
 fn captures_are_kept_apart() {
     let turn = turn();
     let layout = open("resized(0, 16, double)").unwrap();
-    let (mut captured, mut other) = (NONE, NONE);
+    let (mut captured, mut other, mut event) = (NONE, NONE, NONE);
     assert_eq!(cuStreamCreate(&raw mut captured, 1), 0);
     assert_eq!(cuStreamCreate(&raw mut other, 1), 0);
     let legacy: Opaque = std::ptr::without_provenance_mut(1);
     assert_eq!(cuStreamBeginCapture_v2(captured, 0), 0);
-    for (first, then, argument, text) in [
-        (other, captured, "user", "no stream but that of the call"),
-        (captured, other, "user", "unless `stream` is captured too"),
-        (legacy, captured, "user", "CUDA error 906"),
-        (captured, legacy, "stream", "CUDA error 906"),
-    ] {
-        // SAFETY: the streams are those of the stand-in, or default streams.
-        let error = unsafe { layout.order("test", "user", first, then) }.unwrap_err();
+    // SAFETY: the streams are those of the stand-in, or default streams.
+    let order = |first, then| unsafe { layout.order("test", "user", first, then) };
+    let refused = |first, then, argument, text| {
+        let error = order(first, then).unwrap_err();
         assert!(error.argument() == argument && error.to_string().contains(text), "{error}");
-    }
-    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
-    submit(&layout, Direction::Pack, user, 4, packed, captured).unwrap();
+    };
+    refused(other, captured, "user", "a stream of the same capture");
+    refused(captured, other, "user", "a stream of the same capture");
+    refused(legacy, captured, "user", "CUDA error 906");
+    refused(captured, legacy, "stream", "CUDA error 906");
     assert_eq!(cuStreamBeginCapture_v2(other, 0), 0);
-    // SAFETY: the streams are those of the stand-in.
-    unsafe { layout.order("test", "user", other, captured) }.unwrap();
-    assert_eq!((standin_end_capture(other), standin_end_capture(captured)), (0, 0));
+    refused(other, captured, "user", "a stream of the same capture");
+    refused(captured, other, "user", "a stream of the same capture");
+    assert_eq!(standin_end_capture(other), 0);
+    // The stream `other` joins the capture of `captured` by waiting for it. Work that is submitted
+    // to `other` then belongs to this capture.
+    assert_eq!((cuEventCreate(&raw mut event, 0), cuEventRecord(event, captured)), (0, 0));
+    assert_eq!((cuStreamWaitEvent(other, event, 0), cuEventDestroy_v2(event)), (0, 0));
+    let (user, packed) = (memory(&sample(64)), memory(&[0; 32]));
+    order(captured, other).unwrap();
+    submit(&layout, Direction::Pack, user, 4, packed, other).unwrap();
+    order(other, captured).unwrap();
+    assert_eq!(standin_end_capture(captured), 0);
+    assert_eq!(bytes(packed, 32), [0; 32]);
     assert_eq!(standin_replay(captured), 0);
     assert_eq!(bytes(packed, 32), packed_bytes("resized(0, 16, double)", &sample(64), 4));
     close(layout);
@@ -647,22 +658,26 @@ fn judge(variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
 
 /// Checks that the benchmark program `judge` finds wrong bytes. It must name every layout that has
 /// a wrong byte, measure nothing, and end with exit status 1. To make bytes wrong, the stand-in
-/// changes the first byte that a kernel has written. It does so for two of the kernels that the
-/// program runs: the first one, which packs, and the fourth one, which unpacks.
-/// (`STANDIN_SPOILS=0,3` counts the kernels from 0.)
+/// changes the first byte that a kernel has written. It does so for three of the kernels that the
+/// program runs. The program first packs and unpacks a layout by ddtc, and then packs and unpacks
+/// it by one thread for each element. So the first kernel packs the first layout, the fourth kernel
+/// unpacks this layout by one thread for each element, and the sixth kernel unpacks the second
+/// layout. (`STANDIN_SPOILS=0,3,5` counts the kernels from 0.)
 #[test]
 fn the_judge_finds_wrong_bytes() {
-    let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3")]);
+    let (status, said, error) = judge(&[("STANDIN_SPOILS", "0,3,5")]);
     assert_eq!(status, Some(1), "{said}{error}");
     let wrong: Vec<_> = said.lines().filter_map(|l| l.strip_prefix("WRONG: ")).collect();
-    let [first, second] = wrong[..] else { panic!("{said}{error}") };
-    for (line, name, what) in
-        [(first, "8 B, stride 16:", " packed: "), (second, "8 B, stride 64:", " unpacked: ")]
-    {
+    let [first, by_element, second] = wrong[..] else { panic!("{said}{error}") };
+    for (line, name, what) in [
+        (first, "8 B, stride 16:", " packed: "),
+        (by_element, "8 B, stride 16, one thread per element:", " unpacked: "),
+        (second, "8 B, stride 64:", " unpacked: "),
+    ] {
         assert!(line.starts_with(name) && line.contains(what), "{line}");
         assert!(line.contains("byte 0 is 0x80 and must be 0x00, 0 more bytes are wrong"), "{line}");
     }
-    assert!(said.ends_with("2 layouts are WRONG, so that nothing is measured\n"), "{said}");
+    assert!(said.ends_with("3 checks found WRONG bytes, so that nothing is measured\n"), "{said}");
 }
 
 /// Checks that the benchmark program `judge` ends with exit status 1 if the driver cannot be
@@ -698,8 +713,26 @@ fn the_judge_runs() {
     assert_eq!(status, Some(0), "{said}{error}");
     let right = said
         .lines()
-        .find_map(|l| l.strip_suffix(" layouts are right, every byte, gaps and margins included"));
+        .find_map(|l| l.strip_suffix(" checks of layouts are right, every byte, gaps and margins included"));
     assert!(right.is_some_and(|n| n.parse::<u32>().unwrap() > 20), "{said}");
+    // One layout in each row: 8-byte elements, a run of several elements, a transpose, and single
+    // bytes. Below them are the figures of one thread for each element. A structure has none.
+    let lines: Vec<&str> = said.lines().collect();
+    for (name, has_figure) in [
+        ("8 B, stride 64 ", true),
+        ("128 B, stride 256 ", true),
+        ("transpose of 8 B ", true),
+        ("1001 B, stride 1003 ", true),
+        ("structure, 20 of 24 B", false),
+    ] {
+        for direction in Direction::BOTH.map(|direction| format!(" {direction} ")) {
+            let of_row = |l: &&str| l.starts_with(name) && l.contains(&direction);
+            let at = lines.iter().position(of_row).unwrap_or_else(|| panic!("{name}{direction}: {said}"));
+            let next = lines[at + 1];
+            let is_figure = next.contains(&direction) && next.contains("one thread per element");
+            assert_eq!(is_figure, has_figure, "{name}: {next}");
+        }
+    }
     assert!(said.contains("370 of 410 kernels ran\n") && !said.contains("did not run"), "{said}");
     assert!(
         said.contains("a stand-in, driver for CUDA 12.4") && said.contains("1001 B, stride 1003"),

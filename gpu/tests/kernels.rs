@@ -5,13 +5,15 @@ mod calls;
 
 use std::collections::BTreeSet;
 
+use calls::interpreter::{Memory, Module};
 use calls::{Call, PACKED, USER, displacements, mover, parse};
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::fuzzing::{Budget, Choices, datatype};
 use ddtc::internal::kind::Direction;
 use ddtc_gpu::index::{Chain, Divisor, MAX_WORD, Values, offset_32, offset_64};
-use ddtc_gpu::kernel::{Addresses, THREADS, launches};
+use ddtc_gpu::kernel::{Addresses, Mover, THREADS, launches};
+use ddtc_gpu::per_element::{self, PerElement};
 use ddtc_gpu::selection::select;
 
 /// Maximum number of packed bytes in a test case of [`check`].
@@ -80,7 +82,7 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
         (aligned + skew, PACKED, 0..total),
         (aligned, PACKED + skew, part),
     ] {
-        let call = Call { mover: &*mover, places: &places, from: 0, user, packed, range };
+        let call = Call { user, packed, ..Call::whole(&*mover, &places, range) };
         if call.range.is_empty() {
             continue;
         }
@@ -94,6 +96,77 @@ fn check_count(t: &Datatype, count: u64, seen: &mut Seen, skew: u64) {
         }
         seen.kernels.insert(name);
     }
+}
+
+/// Packs and unpacks instances of `t` by the kernel `per_element`, and checks the moved bytes. The
+/// elements are as wide as the alignment of the layout allows. This is done with all packed bytes,
+/// and with a middle part of them. Does nothing if the layout of `t` is not one run of bytes in
+/// nested loops, or if [`check`] would do nothing.
+fn check_per_element(t: &Datatype, seen: &mut Seen) {
+    let size = t.size() as u64;
+    let Some(mover) = (1..=MAX_BYTES).contains(&size).then(|| mover(t)).flatten() else { return };
+    let unit = mover.loops().unit();
+    let Some(per_element) = PerElement::new(&*mover, unit) else { return };
+    let count = instances(t);
+    let (places, elements) = (displacements(t, count), size * count / u64::from(unit));
+    seen.layouts += 1;
+    for part in [0..elements, elements / 3..elements - elements / 5] {
+        let range = part.start * u64::from(unit)..part.end * u64::from(unit);
+        let call = Call::whole(&per_element, &places, range);
+        let name = call.kernel(Direction::Pack).name;
+        let failed = |e| panic!("{t}, {count} instances, {:?}, {name}: {e}", call.range);
+        call.check(Direction::Pack, None).unwrap_or_else(failed);
+        if per_element.loops().is_disjoint(count) {
+            seen.unpacked += 1;
+            call.check(Direction::Unpack, None).unwrap_or_else(failed);
+        }
+        seen.kernels.insert(name);
+    }
+}
+
+/// Checks the kernel `per_element`, which only the benchmark program `judge` launches: with the
+/// nested loops of ddtc's corpus, with random nested loops, and with transposes. Together they must
+/// cover elements of all widths, and all numbers of loops that random layouts have.
+#[test]
+fn one_thread_per_element() {
+    let mut seen = Seen::default();
+    for entry in corpus::application().into_iter().chain(corpus::corner()) {
+        check_per_element(&entry.datatype, &mut seen);
+    }
+    let of_corpus = seen.layouts;
+    for seed in 0..200 {
+        check_per_element(&chain(&mut Choices::from_seed(seed)), &mut seen);
+    }
+    for element in [16, 8, 4, 2, 1] {
+        check_per_element(&transposes(element, [33, 64, 7, 1], true).0, &mut seen);
+        check_per_element(&transposes(element, [3, 5, 1, 2], false).0, &mut seen);
+        seen.contains(&[&format!("per_element_{element}_")]);
+    }
+    seen.contains(&["_1_pack", "_2_pack", "_3_pack", "_4_pack"]);
+    assert!(of_corpus > 15 && seen.unpacked > 200, "{of_corpus} of the corpus, {} unpacked", seen.unpacked);
+}
+
+/// Checks that the kernel `per_element` divides with 64 bits if an operand has more than 32. The
+/// case has a loop whose iterations have 2^32 elements each, and moves some elements of the first
+/// iteration. If the threads divided with 32 bits, they would divide by 0.
+#[test]
+fn divisions_of_more_than_32_bits() {
+    let text = per_element::kernel(8, 1, Direction::Pack).text;
+    let elements = 300u64;
+    let bytes: Vec<u8> = (0..elements * 8).map(|i| i as u8 ^ (i >> 8) as u8).collect();
+    let run = |text: &str| {
+        let mut memory = Memory::default();
+        memory.add(USER, bytes.clone());
+        memory.add(PACKED, vec![0; bytes.len()]);
+        let long = |value: u64| value.to_le_bytes().to_vec();
+        let word = |value: u64| (value as u32).to_le_bytes().to_vec();
+        let parameters = [long(USER), long(PACKED), word(0), word(elements), long(1 << 32), long(12_345)];
+        Module::parse(text)?.run(&mut memory, [2, 1, 1], THREADS, &parameters)?;
+        Ok::<_, String>(memory.bytes(PACKED, elements * 8)?.to_vec())
+    };
+    assert_eq!(run(&text).unwrap(), bytes);
+    let short = text.replace("4294967296", "8589934592");
+    assert!(run(&short).unwrap_err().contains("a division by zero"));
 }
 
 /// Checks every datatype of ddtc's corpus that a kernel moves, except datatypes with more than
@@ -327,7 +400,7 @@ fn ranges_of_transposes() {
         (60 * column + 16..93 * column + 8, "ddtc_tile_8", 2),
         (190 * column + 16..201 * column, "ddtc_tile_8", 7),
     ] {
-        let call = Call { mover: &*mover, places: &places, from: 0, user: USER, packed: PACKED, range };
+        let call = Call::whole(&*mover, &places, range);
         let launch = mover.launch(call.variant(), &call.addresses(), call.range.clone());
         assert!(call.kernel(Direction::Pack).name.starts_with(name), "{:?}", call.range);
         assert_eq!(launch.blocks[0], blocks, "{:?}", call.range);
@@ -415,8 +488,7 @@ fn tails() {
             for words in [1, 2, 255, 256, 257, block - 1, block, block + 1, block + 256, 2 * block] {
                 let places = displacements(&t, words.div_ceil(words_each));
                 let range = 0..words * width;
-                let user = USER.wrapping_sub(mover.loops().start() as u64);
-                let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
+                let call = Call::whole(&*mover, &places, range);
                 let name = call.kernel(Direction::Pack).name;
                 assert!(name.contains(&format!("_{width}_0_32_")), "{name}");
                 for direction in Direction::BOTH {

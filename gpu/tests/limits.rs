@@ -6,12 +6,11 @@ mod calls;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use calls::{Call, PACKED, USER, displacements, mover, parse};
+use calls::{Call, PACKED, displacements, mover, parse};
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::Datatype;
 use ddtc::internal::error::ErrorClass;
 use ddtc::internal::kind::Direction;
-use ddtc_gpu::bound::Touched;
 use ddtc_gpu::selection::{Selection, select};
 
 /// Checks layouts with a loop whose iterations have more than 1 GiB, so that a launch moves only a
@@ -103,7 +102,6 @@ fn instances_beyond_1_gib() {
         let t = parse(text);
         let mover = mover(&t).expect(text);
         let (size, unit) = (t.size() as u64, u64::from(mover.loops().unit()));
-        let user = USER.wrapping_sub(mover.loops().start() as u64);
         for middle in [2000, size / 2, (1 << 30) + 8, (1 << 32) + 8, size, size + 4096] {
             // Test three kinds of ranges, with about 2000, 24000 and 600 bytes. A range of about
             // 2000 bytes has fewer than 32 columns of the matrix, so the kernel `tile` does not
@@ -117,8 +115,8 @@ fn instances_beyond_1_gib() {
                 }
                 let (places, from): (Vec<i64>, u64) =
                     (range.clone().map(|position| place(position as i64)).collect(), begin);
-                let call =
-                    Call { mover: &*mover, places: &places, from, user, packed: PACKED + ragged, range };
+                let packed = PACKED + ragged;
+                let call = Call { from, packed, ..Call::whole(&*mover, &places, range) };
                 let printed = call.kernel(Direction::Pack).name;
                 let is_short = half == 1000 && name.starts_with("tile");
                 assert!(ragged > 0 || is_short || printed.contains(name), "{text}: {printed}");
@@ -129,6 +127,20 @@ fn instances_beyond_1_gib() {
             }
         }
     }
+}
+
+/// Checks transposes with two columns in each iteration of the host loops. A launch stays within
+/// such an iteration. So the kernel `strided` must move them, even if a transfer of several
+/// instances has 32 columns and more.
+#[test]
+fn few_columns_inside_of_host_loops() {
+    let text = "resized(0, 4000000000, hvector(2, 1, 16, hvector(30, 1, 128000064, hvector(2000000, 16, 64, byte))))";
+    let t = parse(text);
+    let mover = mover(&t).expect(text);
+    assert_eq!((mover.loops().in_kernel().len(), mover.loops().list().len()), (3, 4));
+    let call = Call::whole(&*mover, &[], 0..16 * t.size() as u64);
+    let name = call.kernel(Direction::Pack).name;
+    assert!(name.starts_with("ddtc_strided_16_"), "{name}");
 }
 
 /// Checks that only one datatype of the corpus is refused. An instance of this datatype has 2^41
@@ -169,13 +181,9 @@ fn thousands_of_levels() {
         for t in [nested(5000), corpus::datatype("@deep(20000)").unwrap()] {
             let (mover, places) = (mover(&t).expect("a kernel"), displacements(&t, 1));
             let range = 0..places.len() as u64;
-            let user = USER.wrapping_sub(mover.loops().start() as u64);
-            let call = Call { mover: &*mover, places: &places, from: 0, user, packed: PACKED, range };
+            let call = Call::whole(&*mover, &places, range);
             call.check(Direction::Pack, None).unwrap();
             call.check(Direction::Unpack, None).unwrap();
-            // `Touched::new` may return `None` for these datatypes, but it must not overflow the
-            // stack.
-            let _ = Touched::new(&ddtc::commit(&t).unwrap(), 1);
         }
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(test).unwrap().join().unwrap();
@@ -249,15 +257,19 @@ fn tables_without_memory() {
 }
 
 /// Checks that layouts whose lists of blocks are too long are refused, and that the error names the
-/// limit. Also checks that layouts whose instances overlap are recognized.
+/// length of the list and the limit. Also checks that layouts whose instances overlap are
+/// recognized.
 #[test]
 fn refusals() {
-    for text in [
-        "hvector(2, 1, 30000000000, hvector(2, 1, 10000000000, hvector(2, 1, 3000000000, hvector(200000000, 1, 64, hindexed([1, 2], [0, 8], byte)))))",
-        "hindexed([8, 200000000000], [0, 16], byte)",
+    for (text, list) in [
+        (
+            "hvector(2, 1, 30000000000, hvector(2, 1, 10000000000, hvector(2, 1, 3000000000, hvector(200000000, 1, 64, hindexed([1, 2], [0, 8], byte)))))",
+            "a list of 400000000 blocks",
+        ),
+        ("hindexed([8, 200000000000], [0, 16], byte)", "a list that counts as 390625001 blocks"),
     ] {
-        let error = select("test", &ddtc::commit(&parse(text)).unwrap()).unwrap_err();
-        assert!(error.to_string().contains("at most 268435456 blocks"), "{text}: {error}");
+        let error = select("test", &ddtc::commit(&parse(text)).unwrap()).unwrap_err().to_string();
+        assert!(error.contains(list) && error.contains("at most 268435456 blocks"), "{text}: {error}");
     }
     for text in ["resized(0, 4, double)", "resized(0, 4, hindexed([8, 8], [0, 12], byte))"] {
         assert!(!mover(&parse(text)).unwrap().loops().is_disjoint(2), "{text}");

@@ -106,6 +106,13 @@ impl Class {
     }
 }
 
+/// Returns true if a layout has at most one loop besides that over the instances of a call, as a
+/// vector or a structure has.
+pub fn has_one_loop(nest: &LoopNest<Normal>) -> bool {
+    let loops = nest.nodes().iter().filter(|node| matches!(node, Node::Loop { trip, .. } if !trip.per_count));
+    loops.count() <= 1
+}
+
 /// Kinds of calls that a policy decides about separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Call {
@@ -503,9 +510,24 @@ mod tests {
     use ddtc::internal::lower::{Bytes, lower};
     use ddtc::internal::normalize::normalize;
 
-    fn class(text: &str) -> Class {
+    fn nest(text: &str) -> LoopNest<Normal> {
         let t: Datatype = text.parse().unwrap();
-        Class::from_nest(&normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest)
+        normalize(&lower(&t, Bytes).unwrap(), 1).unwrap().nest
+    }
+
+    fn class(text: &str) -> Class {
+        Class::from_nest(&nest(text))
+    }
+
+    #[test]
+    fn loops_of_the_normal_form_are_counted() {
+        let one = |text| has_one_loop(&nest(text));
+        assert!(one("vector(100, 1, 128, double)") && one("struct([1, 1], [0, 16], [int, double])"));
+        assert!(one("hvector(10, 1, 8000, vector(100, 1, 10, double))"), "the loops are joined");
+        assert!(!one("hvector(10, 1, 9000, vector(100, 1, 10, double))"));
+        // The loops of a structure of two vectors do not lie in each other, but there are two.
+        let vectors = "struct([1, 1], [0, 80000], [vector(99, 1, 10, double), vector(88, 1, 10, int)])";
+        assert!(!one(vectors));
     }
 
     #[test]

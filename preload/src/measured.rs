@@ -102,9 +102,9 @@ pub(crate) struct Measured {
 static KNOWN: Lazy<Mutex<HashMap<u64, &'static Measured>>> = Lazy::new(Mutex::default);
 
 /// Returns the times of the layout with the hash `key`. If the layout has no times yet, makes a
-/// value for them, with the runs that `runs` returns, and enters the times that the profile cache has from earlier runs of
-/// the program. If [`MAX_LAYOUTS`] other layouts have times already, returns `similar`, the times
-/// of the similarity class.
+/// value for them, with the runs that `runs` returns, and enters the times that the profile cache
+/// has from earlier runs of the program. If [`MAX_LAYOUTS`] other layouts have times already,
+/// returns `similar`, the times of the similarity class.
 pub(crate) fn find_or_insert(
     host: &Host,
     key: u64,

@@ -7,7 +7,7 @@ use ddtc::internal::files;
 use ddtc::internal::methods::*;
 use ddtc::internal::process::Awaited;
 use ddtc_hosts::pieces;
-use ddtc_hosts::policy::{Call, Class, Library, Policy, file};
+use ddtc_hosts::policy::{Call, Class, Library, Policy, file, has_one_loop};
 
 use crate::host::Host;
 use crate::measured::{self, Measured};
@@ -69,7 +69,9 @@ impl Rules {
             let t = committed.datatype();
             let number = (t.size().unsigned_abs() / run.max(1)).max(1);
             let memory = t.extent().unsigned_abs().max(t.true_extent().unsigned_abs());
-            let runs = Runs::new(run, matches!(class, Class::TableShort | Class::TableLong), memory / number);
+            let listed = matches!(class, Class::TableShort | Class::TableLong);
+            let runs = Runs::new(run, listed, memory.div_ceil(number));
+            let runs = if has_one_loop(committed.nest()) { runs.under_one_loop() } else { runs };
             let costs = &host.profile.costs;
             match costs.direct_runs {
                 0 => runs,

@@ -162,7 +162,7 @@ fn find_file_and_head(host: &Host) -> Option<(PathBuf, String)> {
     let cache = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
     let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let head = format!(
-        "ddtc measured 7, {} {}, {}, machine {} {}",
+        "ddtc measured 8, {} {}, {}, machine {} {}",
         env!("CARGO_PKG_VERSION"),
         settings().config.level.name(),
         host.version,
@@ -270,7 +270,7 @@ pub(crate) fn keep(host: &Host, known: &[Row]) {
 mod tests {
     use super::*;
 
-    const HEAD: &str = "ddtc measured 7, x";
+    const HEAD: &str = "ddtc measured 8, x";
 
     fn times(bytes: u32) -> Times {
         Times { bytes, host: u32::MAX, ours: 800, copy: 0 }
@@ -316,7 +316,7 @@ mod tests {
         let one = lines(vec![(255, 16, times(1))]);
         let wrong = |text: String| ProfileCache::new(text, HEAD).map(|_| ()).unwrap_err();
         assert_eq!(wrong(String::new()), 1);
-        assert_eq!(wrong(format!("ddtc measured 5, x\n{one}")), 1);
+        assert_eq!(wrong(format!("ddtc measured 7, x\n{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}{one}")), 1);
         assert_eq!(wrong(format!("{HEAD}\n{one}{}", &one[1..])), 3);
         assert_eq!(wrong(format!("{HEAD}\n{}", one.repeat(MAX_ROWS + 1))), MAX_ROWS + 2);

@@ -186,8 +186,9 @@ impl Datatype {
     }
 
     /// Returns the part of an array of `sizes` elements that begins at `starts` and has `subsizes`
-    /// elements in each dimension (`MPI_Type_create_subarray`). Its extent is that of the whole
-    /// array.
+    /// elements in each dimension (`MPI_Type_create_subarray`). Its displacements are counted from
+    /// the first element of the whole array, and its extent is that of the whole array. With
+    /// [`Order::C`], the first dimension counts the rows of a matrix.
     ///
     /// ```
     /// use ddtc::{Datatype, Order};

@@ -329,6 +329,11 @@ pub(super) fn copies((from, a): (&Case, &Committed), (to, b): (&Case, &Committed
 /// datatype has the structure of the case's datatype and basic types on which the operation is
 /// defined.
 fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: &mut Choices<'_>) -> Check {
+    // Choose an operation, a datatype `t` on which it is defined, and the two sides of the
+    // reduction. Both sides have the same number of `t`, so their signatures are equal: both are
+    // instances of `t`, or the instances of one side are vectors of two `t`. In the last case, the
+    // extent of the target is half that of `t`, so that data of neighbouring instances may overlap.
+    // Then some values of the target get several contributions.
     let count = case.count().min(4);
     let (t, op) = reductions::chosen(case.datatype(), count, c);
     let twice = |t: &Datatype| Datatype::vector(2, 1, 3, t);
@@ -344,9 +349,17 @@ fn combined(case: &Case, engines: &[(&'static str, &Engine)], rig: &mut Rig, c: 
     if stream.is_empty() || stream.len() as u64 > MAX_STREAM_BYTES {
         return Ok(());
     }
+    // `want` is the memory of the target after the reference interpreter has combined the packed
+    // stream of the source with it. `loose` marks the bytes whose bits are undefined, because an
+    // operation made a NaN there or had such bytes as input. `origin` is the index of displacement
+    // 0 in the memory. It may be negative, if the memory begins after displacement 0, because the
+    // interpreter takes `origin` as a signed number.
     let (before, origin) = (to.images(Direction::Unpack)[0][0], to.low().wrapping_neg() as usize);
     let mut want = before.to_vec();
     let loose = reduce::unpack(op, to.datatype(), to_count, stream, &mut want, origin);
+    // Each engine makes the same reduction from the memory of the source, which is not packed, and
+    // must write the same bytes. Both memories end at an inaccessible page, so that an access
+    // beyond their ends is noticed. Bytes that `loose` marks are not compared.
     for (stage, engine) in engines {
         let commit = |case: &Case| engine.commit(case.datatype()).map_err(Mismatch::error("commit"));
         let (a, b) = (commit(&from)?, commit(&to)?);

@@ -54,8 +54,8 @@ for mpi in mpich openmpi mpich5; do
     done
     same "$mpi: column" 2 ./column
     [ "$(counter packs)" -gt 0 ] && [ "$(counter panics)" = 0 ] && [ "$(counter fallbacks)" = 0 ] ||
-        { cat report.json >&2; fail "$mpi: ddtc packed nothing"; }
-    if [ $mpi = mpich5 ]; then [ "$(counter messages_packed)" = 40 ] || { cat report.json >&2; fail "not every message was converted"; }; fi
+        { cat report.json >&2; fail "$mpi: the report above must have packs, and neither panics nor fallbacks"; }
+    if [ $mpi = mpich5 ]; then [ "$(counter messages_packed)" = 40 ] || { cat report.json >&2; fail "$mpi: the report above must have 40 packed messages, since every message of column.c must be converted"; }; fi
     echo "$mpi: $(counter packs) packs, $(counter messages_packed) messages packed, $(counter hook_pieces_packed) pieces inside"
     for how in exception jump; do
         same "$mpi: throw $how" 1 ./throw $how
@@ -64,5 +64,5 @@ for mpi in mpich openmpi mpich5; do
     # `ddtc doctor` finds two MPI libraries here, and one that messages are not converted under, so it
     # has problems to report. Its self-test must pass, and the ranks must start.
     ddtc doctor -- $launcher -n 2 >doctor 2>&1 || true
-    grep '^self-test .* compiled in' doctor && grep -q '^messages  .* by ddtc$' doctor || { cat doctor >&2; fail "$mpi: ddtc doctor"; }
+    grep '^self-test .* compiled in' doctor && grep -q '^messages  .* by ddtc$' doctor || { cat doctor >&2; fail "$mpi: \`ddtc doctor\` must pass its self-test and find messages that are packed by ddtc, and printed what is above"; }
 done

@@ -40,6 +40,7 @@ def options():
     parser.add_argument("--list", type=Path, help="file with names of cases: run only these, and fail if one does not exist")
     parser.add_argument("--memory", type=float, default=4, help="leave out cases that need more gigabytes [%(default)s]")
     parser.add_argument("--limit", type=float, default=900, help="seconds after which a case counts as hanging [%(default)s]")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="set an environment variable of each case; may be repeated")
     parser.add_argument("--again", action="store_true", help="run the cases again that have a result and did not pass")
     o = parser.parse_args()
     if not o.programs and None in (o.label, o.library, o.results):
@@ -70,6 +71,7 @@ def chosen(o):
 
 def environment(o, case, witness):
     env = {name: value for name, value in os.environ.items() if not name.startswith(("DDTC_", "MPIR_CVAR_", "LD_"))}
+    env.update(setting.split("=", 1) for setting in o.set)
     env.update(case.environment)
     env["LD_LIBRARY_PATH"] = str(o.library.resolve())
     env["RUNTIME_WITNESS"] = str(witness)

@@ -31,6 +31,12 @@ pub(crate) struct Terminal {
 /// Returns a picture, with the title `name`, of the memory that `map` lists. Rows have `width`
 /// bytes. If `width` is `None`, a width is chosen that shows the structure of the type.
 pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Terminal) -> String {
+    // Lay out the picture. A line consists of a margin, a bar and the cells. The margin of a line
+    // has the displacement of the first byte that the line shows, or nothing if the line stands for
+    // rows that are left out (`None`). All margins are as wide as the longest of these numbers. The
+    // rest of the terminal's line, without its last character, is for the cells, each of which is
+    // drawn by the same number of characters (`each`). The cells get at least 8 characters, even if
+    // the lines are then too long for a narrow terminal.
     let fold = Fold::new(map, width, LINES);
     let starts: Vec<Option<String>> =
         (0..fold.lines.len()).map(|l| fold.memory(l).map(|(at, _)| (at + fold.from).to_string())).collect();
@@ -39,10 +45,13 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
     let bins = Bins::new(map, &fold, room);
     let each = (room / bins.columns).clamp(1, MAX_CELL_WIDTH);
 
+    // Write what stands above the rows: the title, the numbers of bytes, and the ruler.
     let mut out = format!("{}\n", cut(name, terminal.columns));
     wrapped(&mut out, &facts(map), terminal.columns);
     out.push('\n');
     out.push_str(&ruler(&fold, &bins, each, gutter, room));
+    // Write the rows. A line that stands for rows without data says how many bytes are left out.
+    // `starts` has a number for every other line, so the last arm is never taken.
     let bar = if terminal.ascii { '|' } else { '\u{2502}' };
     for (line, start) in starts.iter().enumerate() {
         match (start, fold.lines[line]) {
@@ -65,6 +74,8 @@ pub(crate) fn write(map: &Map, name: &str, width: Option<u64>, terminal: Termina
             (None, Line::Rows { .. }) => {}
         }
     }
+    // Write what stands below the rows: the bounds of the type, the length of the rows, and what
+    // the characters and colours mean.
     out.push('\n');
     wrapped(&mut out, &bounds(map), terminal.columns);
     wrapped(&mut out, &how(map, &fold), terminal.columns);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use ddtc::internal::kind::Direction;
 use ddtc_gpu::driver::{Driver, Opaque};
-use ddtc_gpu::kernel::THREADS;
+use ddtc_gpu::kernel::{Kernel, THREADS};
 use ddtc_gpu::strided::Shape;
 
 /// The structure `CUDA_MEMCPY2D` of cuda.h, which describes a 2-D copy.
@@ -145,19 +145,15 @@ functions! {
     cu_elapsed = c"cuEventElapsedTime"(milliseconds: *mut f32, from: Opaque, to: Opaque);
 }
 
-/// A kernel that copies contiguous bytes in words of 16 bytes. It is a kernel `strided` with a
-/// single loop: a loop over words without gaps between them. Its threads need no division to
-/// compute offsets.
-pub(crate) struct CopyKernel {
+/// A kernel that this program loads and launches itself, not by a layout of the library `ddtc_gpu`.
+pub(crate) struct LoadedKernel {
     driver: Driver,
     kernel: Opaque,
 }
 
-impl CopyKernel {
-    /// Loads the copy kernel into the current context. The kernel is never unloaded.
-    pub(crate) fn load() -> CopyKernel {
-        let shape = Shape { width: 16, divisions: 0, wide: false };
-        let kernel = shape.kernel(Direction::Pack);
+impl LoadedKernel {
+    /// Loads `kernel` into the current context. The kernel is never unloaded.
+    pub(crate) fn load(kernel: Kernel) -> LoadedKernel {
         let text = CString::new(kernel.text).expect("text without NUL");
         let name = CString::new(kernel.name).expect("a name without NUL");
         let driver = Driver::load("judge").unwrap_or_else(|e| panic!("{e}"));
@@ -165,27 +161,46 @@ impl CopyKernel {
             driver.load_module(&text).unwrap_or_else(|code| panic!("cuModuleLoadData returns {code}"));
         // SAFETY: the module was just loaded.
         let kernel = unsafe { driver.kernel(module, &name) };
-        CopyKernel {
+        LoadedKernel {
             driver,
             kernel: kernel.unwrap_or_else(|code| panic!("cuModuleGetFunction returns {code}")),
         }
     }
 
+    /// Submits a launch with `blocks` blocks of [`THREADS`] threads to a stream. `values` has the
+    /// values of the kernel's parameters.
+    pub(crate) fn submit(&self, blocks: [u32; 3], values: &mut [u64], stream: Opaque) {
+        let mut parameters: Vec<*mut c_void> =
+            values.iter_mut().map(|value| std::ptr::from_mut(value).cast()).collect();
+        // SAFETY: the kernel is never unloaded. Each parameter of the kernel has 4 or 8 bytes,
+        // which are the first bytes of its value in `values`. The callers pass addresses of memory
+        // that is long enough for what the kernel moves.
+        let done = unsafe { self.driver.launch(self.kernel, blocks, THREADS, stream, &mut parameters) };
+        done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
+    }
+}
+
+/// A kernel that copies contiguous bytes in words of 16 bytes. It is a kernel `strided` with a
+/// single loop: a loop over words without gaps between them. Its threads need no division to
+/// compute offsets.
+pub(crate) struct CopyKernel(LoadedKernel);
+
+impl CopyKernel {
+    /// Loads the copy kernel into the current context. The kernel is never unloaded.
+    pub(crate) fn load() -> CopyKernel {
+        let shape = Shape { width: 16, divisions: 0, wide: false };
+        CopyKernel(LoadedKernel::load(shape.kernel(Direction::Pack)))
+    }
+
     /// Submits a launch that copies `bytes` bytes, rounded up to a multiple of 16, from the memory
-    /// `from` to the memory `to`.
+    /// `from` to the memory `to`. Both must be long enough for this number of bytes.
     pub(crate) fn submit(&self, to: &Memory<'_>, from: &Memory<'_>, bytes: u64, stream: Opaque) {
         let words = bytes.div_ceil(16) as u32;
         // Values of the kernel's parameters, in this order: the address in user memory (here the
         // source), the address of the packed bytes (here the destination), the index of the first
         // word, the number of words, and the stride in bytes.
         let mut values = [from.address, to.address, 0, u64::from(words), 16];
-        let mut parameters = values.each_mut().map(|value| std::ptr::from_mut(value).cast::<c_void>());
-        let blocks = [words.div_ceil(THREADS), 1, 1];
-        // SAFETY: the kernel is never unloaded. Each parameter of the kernel has 4 or 8 bytes,
-        // which are the first bytes of its value in `values`. The callers pass source and
-        // destination memory of at least `bytes` bytes, rounded up to a multiple of 16.
-        let done = unsafe { self.driver.launch(self.kernel, blocks, THREADS, stream, &mut parameters) };
-        done.unwrap_or_else(|code| panic!("cuLaunchKernel returns {code}"));
+        self.0.submit([words.div_ceil(THREADS), 1, 1], &mut values, stream);
     }
 }
 

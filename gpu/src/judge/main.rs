@@ -6,9 +6,11 @@
 //! kernel, which copies the same number of contiguous bytes. The program also times two methods of
 //! today's MPI libraries. The first method makes one copy by the driver for each block. The second
 //! method makes a single 2-D copy. It is timed only if an instance of the layout is one contiguous
-//! block. To measure a time on the device, the program captures a chain of calls as a CUDA graph
-//! and replays the graph several times. The time of a call is the median over the replays, divided
-//! by the number of calls in the chain.
+//! block. Layouts that are one run of bytes in nested loops are also moved by a kernel with one
+//! thread for each basic element, as in the MPI library MPICH. There is no target for its speed. To
+//! measure a time on the device, the program captures a chain of calls as a CUDA graph and replays
+//! the graph several times. The time of a call is the median over the replays, divided by the
+//! number of calls in the chain.
 //!
 //! The exit status is:
 //!
@@ -25,6 +27,7 @@
 #![deny(unsafe_code)]
 
 mod cuda;
+mod elements;
 mod kernels;
 mod rows;
 
@@ -34,6 +37,7 @@ use std::process::ExitCode;
 use ddtc::Committed;
 use ddtc::internal::corpus;
 use ddtc::internal::datatype::{Datatype, TypeMap};
+use ddtc::internal::error::{Error, ErrorClass};
 use ddtc::internal::kind::Direction;
 use ddtc::internal::methods::*;
 use ddtc_gpu::bound::Touched;
@@ -43,6 +47,7 @@ use ddtc_gpu::kernel::Addresses;
 use ddtc_gpu::selection::{Selection, all_kernels, select};
 
 use cuda::{CopyKernel, Cuda, Memory, Rows};
+use elements::Elements;
 use rows::{Aim, ROWS, Row};
 
 /// Number of bytes that are allocated after the end of each buffer. Kernels must not change these
@@ -107,9 +112,11 @@ mod layout {
 fn open(t: &Datatype) -> Option<Box<Layout>> {
     let committed = ddtc::commit(t).expect("a layout");
     let opened = Layout::open("judge", &committed, 0);
-    // A layout that ddtc does not support in device memory is skipped. In this case the error names
-    // the argument `committed`. Any other error ends this program.
-    opened.inspect_err(|e| assert!(e.to_string().contains("committed"), "{e}")).ok()
+    // A layout that ddtc does not support in device memory is skipped. In this case the error has
+    // the class `Unsupported` and names the argument `committed`. Any other error, such as a lack
+    // of memory for the list of the layout's blocks, ends this program.
+    let is_skipped = |e: &Error| e.class() == ErrorClass::Unsupported && e.argument() == "committed";
+    opened.inspect_err(|e| assert!(is_skipped(e), "{e}")).ok()
 }
 
 fn close(layout: Box<Layout>) {
@@ -126,29 +133,75 @@ fn difference(what: &str, found: &[u8], expected: &[u8]) -> Option<String> {
     Some(format!("{what}: byte {first} is {is:#04x} and must be {must:#04x}, {more} more bytes are wrong"))
 }
 
-/// Packs and unpacks `count` instances of `t`, and compares every byte of the destination buffers,
-/// including gaps and the [`MARGIN`] bytes after each buffer, with the expected byte. The packed
-/// bytes begin `skew` bytes after an aligned address. Returns one message for each direction in
-/// which a byte is wrong, and adds the names of the kernels that ran to `ran`. Unpacking is skipped
-/// if two packed bytes may belong to the same byte of user memory.
+/// Returns the displacements of the lowest byte of `count` instances of `t` and of the byte after
+/// the highest one. Returns `None` if the layout has no bytes, or if the instances extend over more
+/// than [`MAX_SPAN`] bytes, so that their bytes are not checked.
+fn checked_bounds(t: &Datatype, count: u64) -> Option<(i64, i64)> {
+    let last = i128::from(t.extent()) * (i128::from(count) - 1);
+    let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
+    (t.size() > 0 && high - low <= MAX_SPAN).then_some((low as i64, high as i64))
+}
+
+/// Packs and unpacks `count` instances of `t` by ddtc, and compares the moved bytes as
+/// [`differences`] does. The packed bytes begin `skew` bytes after an aligned address. Adds the
+/// names of the kernels that ran to `ran`.
 ///
 /// Returns `None` without any check in these cases: ddtc does not support the layout in device
 /// memory, the layout has no bytes, or the instances extend over more than [`MAX_SPAN`] bytes.
-fn differences(
+fn differences_of_layout(
     (cuda, stream): (&Cuda, Opaque),
     (t, count): (&Datatype, u64),
     skew: u64,
     ran: &mut BTreeSet<String>,
 ) -> Option<Vec<String>> {
-    // `low` is the displacement of the lowest byte of all instances, and `high` is the displacement
-    // of the byte after the highest one.
-    let last = i128::from(t.extent()) * (i128::from(count) - 1);
-    let (low, high) = (i128::from(t.true_lb()) + last.min(0), i128::from(t.true_ub()) + last.max(0));
-    if t.size() == 0 || high - low > MAX_SPAN {
-        return None;
-    }
-    let (low, span) = (low as i64, (high - low) as usize);
+    let bounds = checked_bounds(t, count)?;
     let layout = open(t)?;
+    let places = count * t.size() as u64;
+    let mut run = |direction, user, packed| {
+        submit(&layout, direction, (user, count), packed, stream);
+        if let Ok(Selection::Kernels(mover)) = select("judge", layout.committed()) {
+            let addresses = Addresses { user, packed, table: 0 };
+            let variant = mover.variant(&addresses, &(0..places));
+            ran.insert(mover.kernel(variant, direction).name);
+        }
+    };
+    let disjoint = layout.committed().nest().disjoint().holds(count);
+    let wrong = differences((cuda, stream), (t, count), bounds, (skew, disjoint), &mut run);
+    close(layout);
+    Some(wrong)
+}
+
+/// Packs and unpacks `count` instances of the layout of a row by one thread for each basic element,
+/// and compares the moved bytes as [`differences`] does. Returns `None` if no such kernel moves the
+/// layout.
+fn differences_of_elements(
+    (cuda, stream): (&Cuda, Opaque),
+    (t, count): (&Datatype, u64),
+) -> Option<Vec<String>> {
+    let bounds = checked_bounds(t, count).expect("the bytes of a row are checked");
+    let committed = ddtc::commit(t).expect("a layout");
+    let elements = Elements::load(&committed)?;
+    let bytes = count * t.size() as u64;
+    let mut run = |direction, user, packed| elements.submit(direction, (user, packed), bytes, stream);
+    let disjoint = committed.nest().disjoint().holds(count);
+    Some(differences((cuda, stream), (t, count), bounds, (0, disjoint), &mut run))
+}
+
+/// Packs `count` instances of `t` by a call of `submit`, unpacks them by another call, and compares
+/// every byte of the destination buffers, including gaps and the [`MARGIN`] bytes after each
+/// buffer, with the expected byte. The arguments of `submit` are the direction, the address of the
+/// user's buffer, and the address of the packed bytes. `low` and `high` are the bounds that
+/// [`checked_bounds`] returns. The packed bytes begin `skew` bytes after an aligned address.
+/// Unpacking is skipped if `disjoint` is false, which says that two packed bytes may belong to the
+/// same byte of user memory. Returns one message for each direction in which a byte is wrong.
+fn differences(
+    (cuda, stream): (&Cuda, Opaque),
+    (t, count): (&Datatype, u64),
+    (low, high): (i64, i64),
+    (skew, disjoint): (u64, bool),
+    submit: &mut dyn FnMut(Direction, u64, u64),
+) -> Vec<String> {
+    let span = (high - low) as usize;
     let user: Vec<u8> = (0..span + MARGIN).map(pattern).collect();
     let places: Vec<usize> = TypeMap::instances(t, count)
         .flat_map(|(named, at)| (0..named.size()).map(move |byte| (at + byte - low) as usize))
@@ -164,27 +217,20 @@ fn differences(
     }
     let origin = |memory: &Memory<'_>| memory.address.wrapping_sub(low as u64);
     let mut run = |direction, user: &Memory<'_>, packed: &Memory<'_>| {
-        let (user, packed) = (origin(user), packed.address + skew);
-        submit(&layout, direction, (user, count), packed, stream);
+        submit(direction, origin(user), packed.address + skew);
         cuda.wait(stream);
-        if let Ok(Selection::Kernels(mover)) = select("judge", layout.committed()) {
-            let addresses = Addresses { user, packed, table: 0 };
-            let variant = mover.variant(&addresses, &(0..places.len() as u64));
-            ran.insert(mover.kernel(variant, direction).name);
-        }
     };
     let mut wrong = Vec::new();
     run(Direction::Pack, &from, &packed);
     wrong.extend(difference("packed", &cuda.bytes(&packed, streamed.len()), &streamed));
-    if layout.committed().nest().disjoint().holds(count) {
+    if disjoint {
         // Unpack the expected packed bytes, not those that packing has produced. So a fault of
         // packing is not reported again as a fault of unpacking.
         let right = cuda.memory(&streamed);
         run(Direction::Unpack, &back, &right);
         wrong.extend(difference("unpacked", &cuda.bytes(&back, unpacked.len()), &unpacked));
     }
-    close(layout);
-    Some(wrong)
+    wrong
 }
 
 /// Settings that all measurements of one run of this program share.
@@ -210,7 +256,9 @@ impl Rig<'_> {
 /// [`MAX_MEASURED`], prints instead that the layout is left out. The speeds are compared with the
 /// target speeds for 64 MiB if `with_bound` is true, and with those for 1 MiB otherwise. If there
 /// are at most 512 KiB of packed bytes, no speed is compared with a target. If a speed is close to
-/// its target, it is measured three times, and the median is compared.
+/// its target, it is measured three times, and the median is compared. If the layout is one run of
+/// bytes in nested loops, also prints the time of the kernel with one thread for each basic
+/// element, which has no target.
 fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound: bool) {
     let (t, count) = row.instances(payload);
     let payload = count * t.size() as u64;
@@ -225,6 +273,7 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
     let other = rig.cuda.memory(&vec![3; payload as usize + 16]);
     let touched = || Touched::new(layout.committed(), count).expect("the layout of a row is regular");
     let bound = with_bound.then(|| touched().bytes(payload));
+    let elements = Elements::load(layout.committed());
     for direction in Direction::BOTH {
         let measured = || {
             let copied = rig.copy_kernel(copy, payload, &packed, &other);
@@ -254,10 +303,20 @@ fn measure(rig: &Rig<'_>, copy: &CopyKernel, row: &Row, payload: u64, with_bound
             let reached = if share >= aim { "reached" } else { "MISSED" };
             format!("{share:.2} of {of}, aim {aim:.2}: {reached}")
         });
-        let (name, direction) = (row.name, direction.to_string());
+        let (name, text) = (row.name, direction.to_string());
         println!(
-            "{name:20} {direction:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}"
+            "{name:20} {text:6} {payload:9} B {took:9.2} us, copy {copied:8.2} us, r {share:.2}  {verdict}"
         );
+        if let Some(elements) = &elements {
+            let each =
+                rig.time(&|| elements.submit(direction, (user.address, packed.address), payload, rig.stream));
+            println!(
+                "{:20} {text:6} one thread per element {each:9.2} us, r {:.2}, {:.2} times ddtc's time",
+                "",
+                copied / each,
+                each / took
+            );
+        }
     }
     today(rig, layout.committed(), count, user.address, packed.address);
     close(layout);
@@ -359,28 +418,35 @@ fn call_cost(rig: &Rig<'_>, copy: &CopyKernel) {
 /// corpus, and the layouts of the module [`kernels`]. Every kernel moves at least one layout of the
 /// last group, except the kernels `pieces_far`, whose layouts extend over more than 4 GiB. Prints a
 /// message for each direction in which a layout has a wrong byte, and the number of kernels that
-/// ran. Returns the number of layouts without a wrong byte, and the number of layouts with one.
+/// ran. Layouts of [`ROWS`] that are one run of bytes in nested loops are checked a second time, by
+/// the kernel with one thread for each basic element. Returns the number of checks without a wrong
+/// byte, and the number of checks with one.
 fn judge_bytes(cuda: &Cuda, stream: Opaque) -> (u32, u32) {
     let (mut right, mut wrong, mut ran) = (0, 0, BTreeSet::new());
-    let mut judge = |name: &str, t: &Datatype, count, skew| {
-        let Some(differences) = differences((cuda, stream), (t, count), skew, &mut ran) else { return };
+    let mut judge = |name: &str, t: &Datatype, count, skew, differences: Option<Vec<String>>| {
+        let Some(differences) = differences else { return };
         for difference in &differences {
             println!("WRONG: {name}: {t}, {count} instances, skew {skew}, {difference}");
         }
         *if differences.is_empty() { &mut right } else { &mut wrong } += 1;
     };
+    let mut by_ddtc =
+        |t: &Datatype, count, skew| differences_of_layout((cuda, stream), (t, count), skew, &mut ran);
     for row in &ROWS {
         let (t, count) = row.compared();
-        judge(row.name, &t, count, 0);
+        judge(row.name, &t, count, 0, by_ddtc(&t, count, 0));
+        let name = format!("{}, one thread per element", row.name);
+        judge(&name, &t, count, 0, differences_of_elements((cuda, stream), (&t, count)));
     }
     for entry in corpus::application().into_iter().chain(corpus::corner()) {
-        if entry.datatype.size() < 64 << 10 {
-            judge(&entry.name, &entry.datatype, 3, 0);
+        let t = &entry.datatype;
+        if t.size() < 64 << 10 {
+            judge(&entry.name, t, 3, 0, by_ddtc(t, 3, 0));
         }
     }
     for (t, count) in kernels::layouts() {
         for skew in kernels::SKEWS {
-            judge("layout of a kernel", &t, count, skew);
+            judge("layout of a kernel", &t, count, skew, by_ddtc(&t, count, skew));
         }
     }
     let all: BTreeSet<String> = all_kernels().into_iter().map(|kernel| kernel.name).collect();
@@ -416,9 +482,9 @@ fn main() -> ExitCode {
     println!("{}", cuda.describe());
     let stream = cuda.stream();
     let (right, wrong) = judge_bytes(&cuda, stream);
-    println!("{right} layouts are right, every byte, gaps and margins included");
+    println!("{right} checks of layouts are right, every byte, gaps and margins included");
     if wrong > 0 {
-        println!("{wrong} layouts are WRONG, so that nothing is measured");
+        println!("{wrong} checks found WRONG bytes, so that nothing is measured");
         return ExitCode::FAILURE;
     }
     measure_all(

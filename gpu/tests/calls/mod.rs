@@ -66,7 +66,15 @@ pub(crate) struct Call<'s> {
     pub(crate) range: Range<u64>,
 }
 
-impl Call<'_> {
+impl<'s> Call<'s> {
+    /// Returns the call that moves the packed bytes `range`. The sequence `places` must begin with
+    /// the first byte of the packed stream. The first byte of the layout lies at the address
+    /// [`USER`], and the first packed byte of the range at [`PACKED`].
+    pub(crate) fn whole(mover: &'s dyn Mover, places: &'s [i64], range: Range<u64>) -> Call<'s> {
+        let user = USER.wrapping_sub(mover.loops().start() as u64);
+        Call { mover, places, from: 0, user, packed: PACKED, range }
+    }
+
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses { user: self.user, packed: self.packed, table: TABLE }
     }

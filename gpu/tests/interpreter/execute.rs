@@ -134,19 +134,27 @@ impl Thread<'_> {
         }
         let sources: Vec<u64> = i.operands[1..].iter().map(|o| self.value(o)).collect::<Result<_, _>>()?;
         let result = match (i.opcode.as_str(), &sources[..]) {
-            ("ld.param.u32" | "ld.param.u64" | "mov.u32" | "cvta.to.global.u64" | "cvt.u64.u32", [a]) => *a,
+            (
+                "ld.param.u32" | "ld.param.u64" | "mov.u32" | "cvta.to.global.u64" | "cvt.u64.u32"
+                | "cvt.u32.u64",
+                [a],
+            ) => *a,
             ("add.u32" | "add.u64", [a, b]) => a.wrapping_add(*b),
-            ("sub.u32", [a, b]) => a.wrapping_sub(*b),
+            ("sub.u32" | "sub.u64", [a, b]) => a.wrapping_sub(*b),
             ("min.u32", [a, b]) => *a.min(b),
             ("max.u32", [a, b]) => *a.max(b),
             ("and.b32" | "and.pred", [a, b]) => a & b,
             ("mul.lo.u32" | "mul.lo.u64", [a, b]) => a.wrapping_mul(*b),
+            ("div.u32" | "div.u64", [_, 0]) => return Err("a division by zero".to_owned()),
+            ("div.u32" | "div.u64", [a, b]) => a / b,
+            ("or.b64", [a, b]) => a | b,
             ("mul.hi.u32", [a, b]) => (a * b) >> 32,
             ("shr.u32", [_, by]) if *by >= 32 => return Err(format!("a shift by {by} bits")),
             ("shr.u32", [a, by]) => a >> by,
             ("mad.lo.u32" | "mad.lo.u64" | "mad.wide.u32", [a, b, c]) => a.wrapping_mul(*b).wrapping_add(*c),
-            ("setp.lt.u32", [a, b]) => u64::from(a < b),
+            ("setp.lt.u32" | "setp.lt.u64", [a, b]) => u64::from(a < b),
             ("setp.le.u32", [a, b]) => u64::from(a <= b),
+            ("setp.ge.u64", [a, b]) => u64::from(a >= b),
             _ => return Err("not known".to_owned()),
         };
         self.set(&i.operands[0], result)

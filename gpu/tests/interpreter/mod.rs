@@ -9,6 +9,7 @@
 //! * accesses an address that is not a multiple of the width of the access,
 //! * reads a register that was not set,
 //! * shifts by 32 bits or more,
+//! * divides by zero,
 //! * writes a byte that another thread of the same grid has written,
 //! * uses `ld.global.nc`, which reads through the cache for read-only data, for a byte that a
 //!   thread of the same grid has written,

@@ -232,13 +232,15 @@ impl Reader {
             "ld.param.u64" => &[B64],
             "cvta.to.global.u64" => &[B64, B64],
             "add.u32" | "sub.u32" | "min.u32" | "max.u32" | "mul.lo.u32" | "mul.hi.u32" | "shr.u32"
-            | "and.b32" => &[B32, B32, B32],
+            | "div.u32" | "and.b32" => &[B32, B32, B32],
             "mad.lo.u32" => &[B32, B32, B32, B32],
-            "add.u64" | "mul.lo.u64" => &[B64, B64, B64],
+            "add.u64" | "sub.u64" | "mul.lo.u64" | "div.u64" | "or.b64" => &[B64, B64, B64],
             "mad.lo.u64" => &[B64, B64, B64, B64],
             "mad.wide.u32" => &[B64, B32, B32, B64],
             "cvt.u64.u32" => &[B64, B32],
+            "cvt.u32.u64" => &[B32, B64],
             "setp.lt.u32" | "setp.le.u32" => &[Predicate, B32, B32],
+            "setp.lt.u64" | "setp.ge.u64" => &[Predicate, B64, B64],
             "and.pred" => &[Predicate, Predicate, Predicate],
             "ret" => &[],
             "bar.sync" => {

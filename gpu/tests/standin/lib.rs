@@ -38,6 +38,7 @@ const INVALID_HANDLE: c_int = 400;
 const NOT_FOUND: c_int = 500;
 const CONTEXT_IS_DESTROYED: c_int = 709;
 const CAPTURE_UNSUPPORTED: c_int = 900;
+const CAPTURE_MERGE: c_int = 902;
 const CAPTURE_ISOLATION: c_int = 905;
 const CAPTURE_IMPLICIT: c_int = 906;
 
@@ -91,8 +92,8 @@ fn context_of(state: &mut State, stream: Opaque) -> Result<u64, c_int> {
 
 fn submit(state: &mut State, stream: Opaque, work: Work) -> Outcome {
     let context = context_of(state, stream)?;
-    match state.streams.get_mut(&number(stream)).filter(|s| s.capturing) {
-        Some(stream) => stream.captured.push(work),
+    match capture_of(state, number(stream)) {
+        Some(first) => state.streams.get_mut(&first).expect("a stream").captured.push(work),
         None => state.pending.push((context, work)),
     }
     Ok(())
@@ -110,7 +111,7 @@ unsafe fn upload(state: &mut State, to: u64, from: *const c_void, bytes: usize) 
 }
 
 fn not_in_capture(state: &State) -> Outcome {
-    let captures = state.streams.values().any(|s| s.capturing);
+    let captures = state.streams.values().any(|s| s.capture.is_some());
     if captures { Err(CAPTURE_UNSUPPORTED) } else { Ok(()) }
 }
 
@@ -359,23 +360,39 @@ unsafe extern "C" fn cuStreamGetCtx(stream: Opaque, context: *mut Opaque) -> c_i
     })
 }
 
-/// Reports whether a stream is being captured. All streams of the stand-in are taken to synchronize
-/// with the legacy default stream, so the call fails for that stream during any capture.
+/// Reports whether a stream is being captured, and the number of the capture. As with a real
+/// driver, the number is only written if the stream is being captured. All streams of the stand-in
+/// are taken to synchronize with the legacy default stream, so the call fails for that stream
+/// during any capture. ddtc passes null for the other results.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuStreamIsCapturing(stream: Opaque, status: *mut c_int) -> c_int {
-    call("cuStreamIsCapturing", |state| {
+unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
+    stream: Opaque,
+    status: *mut c_int,
+    capture: *mut u64,
+    graph: *mut Opaque,
+    nodes: *mut *const Opaque,
+    length: *mut usize,
+) -> c_int {
+    call("cuStreamGetCaptureInfo_v2", |state| {
         context_of(state, stream)?;
-        if number(stream) <= 1 && state.streams.values().any(|s| s.capturing) {
+        if !graph.is_null() || !nodes.is_null() || !length.is_null() {
+            return Err(state.fault("a question about the graph of a capture", INVALID_VALUE));
+        }
+        if number(stream) <= 1 && state.streams.values().any(|s| s.capture.is_some()) {
             return Err(CAPTURE_IMPLICIT);
         }
-        let captured = is_captured(state, number(stream));
+        let of = capture_of(state, number(stream));
         // SAFETY: the caller does what cuda.h requires.
-        unsafe { set(status, c_int::from(captured)) }
+        unsafe { set(status, c_int::from(of.is_some())) }?;
+        // SAFETY: as above.
+        of.map_or(Ok(()), |of| unsafe { set(capture, of) })
     })
 }
 
-fn is_captured(state: &State, stream: u64) -> bool {
-    state.streams.get(&stream).is_some_and(|s| s.capturing)
+/// Returns the number of the capture that the stream with the number `stream` takes part in, or
+/// `None` if the stream is not being captured.
+fn capture_of(state: &State, stream: u64) -> Option<u64> {
+    state.streams.get(&stream)?.capture
 }
 
 #[unsafe(no_mangle)]
@@ -434,18 +451,32 @@ unsafe extern "C" fn cuEventRecord(event: Opaque, stream: Opaque) -> c_int {
     })
 }
 
+/// Makes a stream wait for the stream on which an event was recorded. As with a real driver, a
+/// stream that is not being captured joins the capture of the stream for which it waits. A wait of
+/// a captured stream for a stream outside of its capture is a fault, because with a real driver it
+/// makes captures invalid.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamWaitEvent(stream: Opaque, event: Opaque, flags: c_uint) -> c_int {
     call("cuStreamWaitEvent", |state| {
         context_of(state, stream)?;
         let recorded = state.events.get(&number(event)).copied().ok_or(INVALID_HANDLE)?;
-        match recorded {
-            Some(first) if is_captured(state, first) != is_captured(state, number(stream)) => {
-                return Err(state.fault("a wait between a capture and other work", CAPTURE_ISOLATION));
+        let Some(first) = recorded.filter(|_| flags == 0) else {
+            return Err(state.fault("a wait for an event that was not recorded", INVALID_VALUE));
+        };
+        let then = number(stream);
+        match (capture_of(state, first), capture_of(state, then)) {
+            (None, Some(_)) => {
+                return Err(state.fault("a capture waits for other work", CAPTURE_ISOLATION));
             }
-            Some(first) if flags == 0 => state.orders.push((first, number(stream))),
-            _ => return Err(state.fault("a wait for an event that was not recorded", INVALID_VALUE)),
+            (Some(capture), Some(other)) if capture != other => {
+                return Err(state.fault("a wait merges two captures", CAPTURE_MERGE));
+            }
+            (Some(capture), None) => {
+                state.streams.get_mut(&then).ok_or(CAPTURE_IMPLICIT)?.capture = Some(capture);
+            }
+            _ => {}
         }
+        state.orders.push((first, then));
         Ok(())
     })
 }
@@ -581,7 +612,7 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut Opaque, _flags: c_uint) -> c_in
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Opaque, _mode: c_uint) -> c_int {
     free_call(|state| {
-        state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capturing = true;
+        state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capture = Some(number(stream));
         Ok(())
     })
 }
@@ -684,12 +715,13 @@ unsafe extern "C" fn cuMemcpy2DAsync_v2(copy: *const Copy2d, stream: Opaque) -> 
     })
 }
 
-/// Ends the capture of the stream `stream`. The captured work is kept, and each later call of
-/// `standin_replay` submits it.
+/// Ends the capture that began on the stream `stream`, for all streams that take part in it. The
+/// captured work is kept, and each later call of `standin_replay` submits it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn standin_end_capture(stream: Opaque) -> c_int {
     free_call(|state| {
-        state.streams.get_mut(&number(stream)).ok_or(INVALID_HANDLE)?.capturing = false;
+        let ended = capture_of(state, number(stream)).ok_or(INVALID_HANDLE)?;
+        state.streams.values_mut().filter(|s| s.capture == Some(ended)).for_each(|s| s.capture = None);
         Ok(())
     })
 }

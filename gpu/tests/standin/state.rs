@@ -44,7 +44,10 @@ pub(super) struct Context {
 
 pub(super) struct Stream {
     pub(super) context: u64,
-    pub(super) capturing: bool,
+    /// Number of the capture that the stream takes part in, or `None` if the stream is not being
+    /// captured. It is the number of the stream on which the capture began.
+    pub(super) capture: Option<u64>,
+    /// Work of the captures that began on this stream.
     pub(super) captured: Vec<Work>,
 }
 
@@ -223,7 +226,7 @@ impl State {
 
     pub(super) fn create_stream(&mut self, context: u64) -> u64 {
         let id = self.id();
-        self.streams.insert(id, Stream { context, capturing: false, captured: Vec::new() });
+        self.streams.insert(id, Stream { context, capture: None, captured: Vec::new() });
         id
     }
 

@@ -82,19 +82,34 @@ fn short_blocks_at_short_strides_between_guard_pages() {
             for stride in l + 1..66.min(4 * l + 16) {
                 // The numbers of blocks lie around the minimum for which blocks are moved by
                 // permutations (32), and around and above the minimum for which they are aligned to
-                // cache lines (128). If the blocks lie at the back edge of the memory, their first
-                // byte lies at every place in a cache line.
+                // cache lines (128). If the stride divides the length of a cache line, the first
+                // block begins at every distance from a multiple of the stride.
+                let shifts = if 64 % stride == 0 { stride.min(16) as usize } else { 1 };
                 for n in [31, 32, 33, 127, 128, 129 + stride as u64 % 16, 150 + len] {
-                    for (ds, ss) in [(l, stride), (stride, l)] {
+                    for ((ds, ss), shift) in [(l, stride), (stride, l)]
+                        .into_iter()
+                        .flat_map(|s| (0..shifts).map(move |shift| (s, shift)))
+                    {
                         let ((dst_len, _), (src_len, _)) = (span(n, ds, len), span(n, ss, len));
                         check(
                             &mut areas,
-                            (dst_len, src_len),
+                            (dst_len + shift, src_len + shift),
                             // SAFETY: both areas contain all blocks at these strides.
-                            |dst, src| unsafe { f(dst, src, n, ds, ss, len) },
+                            |dst, src| unsafe {
+                                f(dst.wrapping_add(shift), src.wrapping_add(shift), n, ds, ss, len)
+                            },
                             // SAFETY: both areas contain all blocks at these strides.
-                            |dst, src| unsafe { scalar_reference(dst, src, n, ds, ss, len) },
-                            || format!("{level}: {n} blocks of {len} by ({ds}, {ss})"),
+                            |dst, src| unsafe {
+                                scalar_reference(
+                                    dst.wrapping_add(shift),
+                                    src.wrapping_add(shift),
+                                    n,
+                                    ds,
+                                    ss,
+                                    len,
+                                )
+                            },
+                            || format!("{level}: {n} blocks of {len} by ({ds}, {ss}), {shift} bytes later"),
                         );
                     }
                 }
