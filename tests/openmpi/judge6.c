@@ -8,9 +8,9 @@
  *     judge6 [TYPES [SEED]]
  *
  * Like Open MPI's own datatype tests, the program does not call MPI_Init. The exit status is 0 only
- * if there is no difference, at least a quarter of the datatypes had movers, the provider packed and
- * unpacked bytes and refused no datatype that it wanted, and it was told to destroy as many movers
- * as it had made. */
+ * if there is no difference, at least a quarter of the datatypes were compared and at least a quarter
+ * of these had movers, the provider packed and unpacked bytes and refused no datatype that it wanted,
+ * and it was told to destroy as many movers as it had made. */
 #include "opal_config.h"
 
 #include <stdio.h>
@@ -60,7 +60,8 @@ static opal_datatype_t *build(int depth)
     static const opal_datatype_t *const named[] = {
         &opal_datatype_int1,   &opal_datatype_int2,    &opal_datatype_int4,           &opal_datatype_float4,
         &opal_datatype_float8, &opal_datatype_float16, &opal_datatype_double_complex, &opal_datatype_long_double_complex};
-    opal_datatype_t *made = opal_datatype_create(512); /* opal_datatype_add does not make more room */
+    /* opal_datatype_add makes more room, but may leave none for the entry that commit adds. */
+    opal_datatype_t *made = opal_datatype_create(512);
     ptrdiff_t at = (ptrdiff_t)random_below(3) * 8 - 8;
 
     for (int members = 1 + random_below(4); members > 0; members--) {
@@ -69,7 +70,12 @@ static opal_datatype_t *build(int depth)
         ptrdiff_t extent = part->ub - part->lb, length = part->true_ub - part->true_lb;
         ptrdiff_t stride = (extent > length ? extent : length) + (random_below(2) ? 8 * random_below(4) : 0);
         size_t times = 1 + random_below(6);
-        if (random_below(8) == 0) /* backwards: the last repetition is the one at `at` */
+        int backwards = random_below(8) == 0;
+        /* opal_datatype_add takes a stride of -1 for the extent, and it may keep the stride of a
+         * single repetition as an extent that the datatype does not have. */
+        if (times == 1 || (backwards && stride == 1))
+            opal_datatype_add(made, part, times, at - part->true_lb, extent);
+        else if (backwards) /* the last repetition is the one at `at` */
             opal_datatype_add(made, part, times, at - part->true_lb + (ptrdiff_t)(times - 1) * stride, -stride);
         else
             opal_datatype_add(made, part, times, at - part->true_lb, stride);
@@ -87,7 +93,39 @@ static opal_datatype_t *duplicate(const opal_datatype_t *type)
     return copy;
 }
 
-static unsigned char memory[2][MAX_SPAN + 256], stream[2][MAX_SPAN + 256];
+static unsigned char memory[2][MAX_SPAN + 256], inverted[MAX_SPAN + 256], stream[2][MAX_SPAN + 256];
+
+/* Sets the padding of all long double _Complex to 0x55 in one instance of a datatype at `at`, whose
+ * description has `used` entries. On x86-64, each of its two numbers has 10 bytes and 6 bytes of
+ * padding. Open MPI copies such elements by assignments in C, which may leave the padding behind, or
+ * by memcpy, which does not. Where the padding is 0x55 in all memory and in all streams, it makes no
+ * difference how an element is copied. */
+static void hold_padding(const dt_elem_desc_t *desc, size_t used, unsigned char *at)
+{
+    for (size_t i = 0; i < used; i++) {
+        const ddt_elem_desc_t *element = &desc[i].elem;
+        if (OPAL_DATATYPE_LOOP == element->common.type) {
+            for (size_t n = 0; n < desc[i].loop.loops; n++)
+                hold_padding(&desc[i + 1], desc[i].loop.items - 1, at + (ptrdiff_t)n * desc[i].loop.extent);
+            i += desc[i].loop.items; /* to the END_LOOP entry of this loop */
+        } else if (OPAL_DATATYPE_LONG_DOUBLE_COMPLEX == element->common.type) {
+            for (size_t n = 0; n < element->count; n++)
+                for (size_t byte = 0; byte < element->blocklen * sizeof(long double _Complex); byte++)
+                    if (byte % 16 >= 10) at[element->disp + (ptrdiff_t)n * element->extent + byte] = 0x55;
+        }
+    }
+}
+
+/* Fills memory[0] with random bytes and `inverted` with their complement, except for the padding in
+ * `count` instances at `offset`, which is 0x55 in both. */
+static void fill(const opal_datatype_t *type, size_t count, ptrdiff_t offset)
+{
+    for (size_t i = 0; i < sizeof memory[0]; i++) inverted[i] = (unsigned char)~(memory[0][i] = (random_below(2), state >> 20));
+    for (size_t n = 0; n < count; n++, offset += type->ub - type->lb) {
+        hold_padding(type->desc.desc, type->desc.used, memory[0] + offset);
+        hold_padding(type->desc.desc, type->desc.used, inverted + offset);
+    }
+}
 
 static opal_convertor_t *prepared(const opal_datatype_t *type, size_t count, unsigned char *base, int send)
 {
@@ -99,13 +137,15 @@ static opal_convertor_t *prepared(const opal_datatype_t *type, size_t count, uns
     return convertor;
 }
 
-/* Packs all data into `bytes`, or unpacks all data from it, in one call of a new convertor. */
+/* Packs all data into `bytes`, or unpacks all data from it, in one call of a new convertor. Before
+ * packing, all of `bytes` is set to 0x55, the value of the padding. */
 static void whole(const opal_datatype_t *type, size_t count, unsigned char *base, unsigned char *bytes, int send)
 {
     opal_convertor_t *convertor = prepared(type, count, base, send);
     struct iovec iov = {bytes, convertor->local_size};
     uint32_t one = 1;
     size_t max = iov.iov_len;
+    if (send) memset(bytes, 0x55, sizeof stream[0]);
     if (send)
         opal_convertor_pack(convertor, &iov, &one, &max);
     else
@@ -116,7 +156,9 @@ static void whole(const opal_datatype_t *type, size_t count, unsigned char *base
 /* Moves one call's worth of up to three iovec entries of random lengths, at most up to position
  * `end`, and checks what the call returns. `bytes` is the whole stream. Open MPI's own pack function
  * fills entries only up to the end of a predefined element, so the lengths are compared only if the
- * convertor has a mover, and only then entries may be shorter than an element. */
+ * convertor has a mover, and only then entries may be shorter than an element. For contiguous
+ * datatypes with gaps around them, its pack function may report one entry too few, so the sum of the
+ * lengths is not compared where it packs. */
 static void piece(opal_convertor_t *convertor, unsigned char *bytes, size_t end, int send)
 {
     int moved = convertor->fPosition == opal_convertor_position_mover;
@@ -133,7 +175,7 @@ static void piece(opal_convertor_t *convertor, unsigned char *bytes, size_t end,
     }
     int rc = send ? opal_convertor_pack(convertor, iov, &entries, &max) : opal_convertor_unpack(convertor, iov, &entries, &max);
     for (uint32_t i = 0; i < entries; i++) sum += iov[i].iov_len;
-    CHECK(sum == max && entries <= asked && convertor->bConverted == start + max, "%zu %zu %u %zu", sum, max, entries, convertor->bConverted);
+    CHECK((sum == max || (send && !moved)) && entries <= asked && convertor->bConverted == start + max, "%zu %zu %u %zu", sum, max, entries, convertor->bConverted);
     CHECK(rc == (start + max == convertor->local_size) && rc == !!(convertor->flags & CONVERTOR_COMPLETED), "%d at %zu of %zu, flags %x", rc,
           start + max, convertor->local_size, convertor->flags);
     if (!moved) return;
@@ -232,7 +274,7 @@ static void compare(const opal_datatype_t *plain, const opal_datatype_t *moved, 
     opal_convertor_t *convertor;
     int before = differences;
 
-    for (size_t i = 0; i < sizeof memory[0]; i++) memory[0][i] = (random_below(2), state >> 20);
+    fill(plain, count, 64 - plain->true_lb);
     memset(stream, 0x55, sizeof stream);
     whole(plain, count, base[0], stream[0], 1);
 
@@ -246,16 +288,16 @@ static void compare(const opal_datatype_t *plain, const opal_datatype_t *moved, 
     /* Receive pieces that end inside of predefined elements, as a mover packs them, with a mover and
      * without one. Everything between the data must stay. */
     for (int way = 0; way < 2; way++) {
-        for (size_t i = 0; i < sizeof memory[1]; i++) memory[1][i] = (unsigned char)~memory[0][i];
+        memcpy(memory[1], inverted, sizeof memory[1]);
         convertor = prepared(way ? moved : plain, count, base[1], 0);
         pieces(convertor, stream[0], size, 0);
         OBJ_RELEASE(convertor);
         whole(plain, count, base[1], stream[1], 1);
         CHECK(differences == before && !memcmp(stream[0], stream[1], size), "what was received, way %d", way);
-        for (size_t i = 0; i < size; i++) stream[1][i] = (unsigned char)~stream[0][i];
+        whole(plain, count, inverted + 64 - plain->true_lb, stream[1], 1);
         whole(plain, count, base[1], stream[1], 0);
         for (size_t i = 0; i < sizeof memory[1]; i++)
-            CHECK(memory[1][i] == (unsigned char)~memory[0][i], "way %d wrote outside of the data, at %zu", way, i);
+            CHECK(memory[1][i] == inverted[i], "way %d wrote outside of the data, at %zu", way, i);
     }
     if (!moved->mover) return;
 
@@ -263,7 +305,7 @@ static void compare(const opal_datatype_t *plain, const opal_datatype_t *moved, 
     for (int with_stack = 0; with_stack < 2; with_stack++) {
         size_t middle = random_below(size), from = middle;
         opal_convertor_t clone;
-        for (size_t i = 0; i < sizeof memory[1]; i++) memory[1][i] = (unsigned char)~memory[0][i];
+        memcpy(memory[1], inverted, sizeof memory[1]);
         convertor = prepared(moved, count, base[1], 0);
         pieces(convertor, stream[0], middle, 0);
         OBJ_CONSTRUCT(&clone, opal_convertor_t);
@@ -306,7 +348,7 @@ int main(int argc, char **argv)
             for (int i = 0; i < 8; i++) random_below(2);
             /* `type` and plain[type_number] are made by the same calls. The only difference is that
              * `type` is committed after the provider was registered. */
-            opal_datatype_t *type = build(3), *copy, *wide;
+            opal_datatype_t *type = build(random_below(4)), *copy, *wide;
             size_t count = 1 + random_below(5);
             ptrdiff_t extent = type->ub - type->lb, span = type->true_ub - type->true_lb;
             opal_datatype_commit(type);
@@ -338,6 +380,6 @@ int main(int argc, char **argv)
     printf("%ld types compared, %ld with movers, %d differences; commits %lu, refused %lu, destructs %lu, packed %lu, unpacked %lu, wrapped %lu\n",
            compared, movers, differences, ddtc_provider_counts.commits, ddtc_provider_counts.refused, ddtc_provider_counts.destructs,
            ddtc_provider_counts.bytes_packed, ddtc_provider_counts.bytes_unpacked, wrapped_bytes);
-    if (movers < types / 4 || !ddtc_provider_counts.bytes_packed || !ddtc_provider_counts.bytes_unpacked || !wrapped_bytes) return 1;
+    if (compared < types / 4 || movers < compared / 4 || !ddtc_provider_counts.bytes_packed || !ddtc_provider_counts.bytes_unpacked || !wrapped_bytes) return 1;
     return differences || ddtc_provider_counts.refused || ddtc_provider_counts.commits != ddtc_provider_counts.destructs;
 }

@@ -17,12 +17,15 @@ build_stock_pal() {
     rm -rf "$cache/stock" && mkdir "$cache/stock" && cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
 }
 
-# Applies the patch, and takes back a different one that an earlier run applied.
+# Prints raw-6.patch and mover-provider-6.patch, which are applied in this order.
+patches() { cat "$packaging/raw-6.patch" "$packaging/mover-provider-6.patch"; }
+
+# Applies the patches, and takes back different ones that an earlier run applied.
 apply_movers() {
-    local patch=$packaging/mover-provider-6.patch applied=$cache/applied.patch
-    cmp -s "$patch" "$applied" && return
+    local applied=$cache/applied.patch
+    patches | cmp -s - "$applied" && return
     if [ -e "$applied" ]; then patch -p1 -R -d "$cache/source" <"$applied" && rm "$applied" || return 1; fi
-    patch -p1 --forward --fuzz=0 -d "$cache/source" <"$patch" && cp "$patch" "$applied"
+    patches >"$cache/new.patch" && patch -p1 --forward --fuzz=0 -d "$cache/source" <"$cache/new.patch" && mv "$cache/new.patch" "$applied"
 }
 
 # Installs Open MPI with the patch, and builds its datatype tests.
@@ -58,8 +61,8 @@ judge_movers() {
     once source "$(sha256sum <"$archive" | cut -c 1-16)" unpack "$archive" ompi/datatype/ompi_datatype_create_contiguous.c
     once configured "${release_options[*]}" configure_movers
     once stock "libopen-pal of the release" build_stock_pal
-    once install "$(sha256sum <"$packaging/mover-provider-6.patch" | cut -c 1-16)" install_movers
-    once programs "$(cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h" "$packaging/mover-provider-6.patch" | sha256sum | cut -c 1-16)" \
+    once install "$(patches | sha256sum | cut -c 1-16)" install_movers
+    once programs "$({ patches; cat "$packaging/provider.c" "$here"/*.c "$header/ddtc.h"; } | sha256sum | cut -c 1-16)" \
         build_mover_programs
     if [ -n "$cost" ]; then
         "$here/cost.sh" "$cache" 'opal_convertor_position_*'
