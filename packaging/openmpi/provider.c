@@ -41,6 +41,10 @@ struct counts {
 /* The numbers of calls and bytes of this process, for tests and for the report. */
 __attribute__((visibility("default"))) struct counts ddtc_provider_counts;
 #define ADD(FIELD, N) __atomic_fetch_add(&ddtc_provider_counts.FIELD, (N), __ATOMIC_RELAXED)
+/* As ADD, for what is counted in each call. It takes no lock, which would be a third of the time of a
+ * call for a few bytes, so counts are lost where several threads call at the same time. */
+#define ADD_FAST(FIELD, N) \
+    __atomic_store_n(&ddtc_provider_counts.FIELD, __atomic_load_n(&ddtc_provider_counts.FIELD, __ATOMIC_RELAXED) + (N), __ATOMIC_RELAXED)
 
 static size_t element_size(const ddt_elem_desc_t *element)
 {
@@ -217,24 +221,24 @@ static int32_t advance(opal_convertor_t *convertor, struct iovec *iov, uint32_t 
 static int32_t advance_pack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
 {
     int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_PACK);
-    ADD(bytes_packed, *max_data);
+    ADD_FAST(bytes_packed, *max_data);
     return rc;
 }
 
 static int32_t advance_unpack(opal_convertor_t *convertor, struct iovec *iov, uint32_t *out_size, size_t *max_data)
 {
     int32_t rc = advance(convertor, iov, out_size, max_data, DDTC_UNPACK);
-    ADD(bytes_unpacked, *max_data);
+    ADD_FAST(bytes_unpacked, *max_data);
     return rc;
 }
 
 static convertor_advance_fct_t dispatch(const opal_convertor_t *convertor)
 {
     if (convertor->flags & CONVERTOR_SEND) {
-        ADD(sends, 1);
+        ADD_FAST(sends, 1);
         return advance_pack;
     }
-    ADD(receives, 1);
+    ADD_FAST(receives, 1);
     return advance_unpack;
 }
 
@@ -250,15 +254,15 @@ static int32_t move(void *kept, int direction, const void *user, size_t count, s
 
 static int32_t pack(void *kept, const void *user, size_t count, size_t position, void *packed, size_t length)
 {
-    ADD(sends, 1);
-    ADD(bytes_packed, length);
+    ADD_FAST(sends, 1);
+    ADD_FAST(bytes_packed, length);
     return move(kept, DDTC_PACK, user, count, position, packed, length);
 }
 
 static int32_t unpack(void *kept, void *user, size_t count, size_t position, const void *packed, size_t length)
 {
-    ADD(receives, 1);
-    ADD(bytes_unpacked, length);
+    ADD_FAST(receives, 1);
+    ADD_FAST(bytes_unpacked, length);
     return move(kept, DDTC_UNPACK, user, count, position, packed, length);
 }
 
