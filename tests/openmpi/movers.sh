@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Builds Open MPI 6.0 from an archive with packaging/openmpi/mover-provider-6.patch, and compares its
-# own datatype engine with ddtc as a mover provider. Sourced by tests/openmpi.sh. Needs $cache,
+# Builds Open MPI 6.0 from an archive with packaging/openmpi/mover-provider-6.patch and the two small
+# patches raw-6.patch and position-6.patch, and compares its own datatype engine with ddtc as a mover
+# provider. Sourced by tests/openmpi.sh. Needs $cache,
 # $archive, $here (this folder), $packaging, $header, $ours, $jobs, fail, step, judge, build_ours, the
 # functions of tests/debian.sh, and $release_packages and $release_options of release.sh.
 
@@ -9,16 +10,16 @@ configure_movers() {
         (cd "$cache/build" && "$cache/source/configure" --prefix="$cache/install" "${release_options[@]}")
 }
 
-# Builds libopen-pal without the patch and keeps it in $cache/stock, so that what the patch costs can
-# be measured in comparison with it.
+# Builds libopen-pal without the patches and keeps it in $cache/stock, to measure what the patches
+# cost, and to show what is wrong without them.
 build_stock_pal() {
     local folder
     for folder in config contrib 3rd-party opal; do make -C "$cache/build/$folder" -j "$jobs" || return 1; done
     rm -rf "$cache/stock" && mkdir "$cache/stock" && cp -d "$cache"/build/opal/.libs/libopen-pal.so* "$cache/stock"
 }
 
-# Prints raw-6.patch and mover-provider-6.patch, which are applied in this order.
-patches() { cat "$packaging/raw-6.patch" "$packaging/mover-provider-6.patch"; }
+# Prints the patches in the order in which they are applied.
+patches() { cat "$packaging"/{raw-6,position-6,mover-provider-6}.patch; }
 
 # Applies the patches, and takes back different ones that an earlier run applied.
 apply_movers() {
@@ -28,7 +29,7 @@ apply_movers() {
     patches >"$cache/new.patch" && patch -p1 --forward --fuzz=0 -d "$cache/source" <"$cache/new.patch" && mv "$cache/new.patch" "$applied"
 }
 
-# Installs Open MPI with the patch, and builds its datatype tests.
+# Installs Open MPI with the patches, and builds its datatype tests.
 install_movers() {
     apply_movers && make -C "$cache/build" -j "$jobs" && make -C "$cache/build" install &&
         make -C "$cache/build/test/support" check && make -C "$cache/build/test/datatype" -j "$jobs" check TESTS= &&
@@ -48,7 +49,9 @@ build_mover_programs() {
     cc "${flags[@]}" -DDDTC_PROVIDER_LINKED -c "${include[@]}" -I "$header" -o "$out/provider.o" "$packaging/provider.c" || return 1
     local with=("$out/provider.o" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal -L "$ours" -lddtc)
     cc "${flags[@]}" "${include[@]}" -o "$out/judge6" "$here/judge6.c" "${with[@]}" || return 1
-    cc "${flags[@]}" "${include[@]}" -o "$out/cost" "$here/cost.c" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal || return 1
+    for name in cost position; do
+        cc "${flags[@]}" "${include[@]}" -o "$out/$name" "$here/$name.c" -L "$cache/install/lib" -Wl,-rpath-link,"$cache/install/lib" -lopen-pal || return 1
+    done
     cc "${flags[@]}" "${include[@]}" -o "$out/cost-provider" "$here/cost.c" "${with[@]}" || return 1
     for name in messages consolidated; do
         "$cache/install/bin/mpicc" "${flags[@]}" -o "$out/$name" "$here/$name.c" || return 1
@@ -78,7 +81,13 @@ judge_movers() {
     step "random types, by Open MPI's engine and by ddtc"
     for seed in 1 2 3; do
         judge "judge6-$seed" 'types compared' "$bin/judge6" 1500 "$seed"
+        judge "judge6-all-$seed" 'types compared' env DDTC_PROVIDER_ALL=1 "$bin/judge6" 1500 "$seed"
     done
+
+    step "convertors whose position is set forward, with position-6.patch and without"
+    judge position 'positions:' "$bin/position"
+    LD_LIBRARY_PATH=$cache/stock:$LD_LIBRARY_PATH timeout 600 "$bin/position" >"$cache/position-unpatched.log" 2>&1 || true
+    grep 'positions:' "$cache/position-unpatched.log" || fail "the program \`position\` did not end without position-6.patch: see $cache/position-unpatched.log"
 
     step "messages with the provider on both ranks, and on one"
     local run=("$cache/install/bin/mpiexec") with=(-x "LD_PRELOAD=$provider" -x DDTC_PROVIDER_REPORT=1)
